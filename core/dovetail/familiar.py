@@ -173,7 +173,6 @@ METHODS = {  # of tensors, what to write for them
     "get_device": "x.device",
     "is_cuda": 'x.device.type == "cuda"',
     "is_sparse": "x.layout",
-    "data": "x.detach(), x.set_(y)",
     "flat": "x.ravel()",
     "fill": "x.fill_(value)",
     "masked_scatter_": "x[mask] = values",

@@ -6,6 +6,7 @@ more the structure that they lie in, as JSON, and a digest of it all. Reading on
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -104,7 +105,7 @@ def load(
     whether random numbers go on as they did. `device`: of tensors that are returned.
     Where something does not fit all of them stay as they were.
     Raises: CheckpointError for a damaged file, or one without what is asked for; what
-    `load_state_dict` raises; FileNotFoundError.
+    `load_state_dict` raises; OSError for one that cannot be opened.
 
     >>> import tempfile
     >>> import dovetail as dt
@@ -118,7 +119,7 @@ def load(
     if file.is_dir():
         newest = latest(file)
         if newest is None:
-            raise FileNotFoundError(f"checkpoint.load: no whole checkpoint in {file}")
+            raise FileNotFoundError(errno.ENOENT, "There is no whole checkpoint in", str(file))
         file = newest
     content = _read(file, device)
     named = (("model", model), ("optimizer", optimizer), ("scheduler", scheduler), *more.items())
@@ -231,9 +232,8 @@ def _forget(target: Path, keep: int) -> None:
 
 
 def _read(file: Path, device: Any) -> dict[str, Any]:
-    """What is in a checkpoint. Raises: CheckpointError, FileNotFoundError."""
-    if not file.exists():
-        raise FileNotFoundError(f"checkpoint.load: there is no file {file}")
+    """What is in a checkpoint. Raises: CheckpointError, OSError."""
+    file.open("rb").close()  # what keeps it from being opened is an OSError
     try:
         tensors = dt.load(file, device=device, copy=True)
     except dt.ArgumentError as error:

@@ -106,3 +106,27 @@ def failing(worker: int) -> None:
 def texts(items: list[Any]) -> Any:
     """A batch that holds arrays in something of its own."""
     return {"arrays": [x for x, _ in items], "tensor": dt.asarray([i for _, i in items])}
+
+
+class Stopping(Pictures):
+    """Whose item number five is next() of what has no more."""
+
+    def __getitem__(self, index: int) -> Any:
+        return next(iter([])) if index == 5 else super().__getitem__(index)
+
+
+class StoppingAtOnce(dt.data.IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        return next(iter([]))
+
+
+def stopping(items: list[Any]) -> Any:
+    return next(iter([]))
+
+
+class Talking(Pictures):
+    """Which prints, to an output that nobody may read any more."""
+
+    def __getitem__(self, index: int) -> Any:
+        print("item", index)  # kept in a buffer
+        return super().__getitem__(index)

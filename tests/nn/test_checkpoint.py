@@ -244,7 +244,7 @@ def test_what_cannot_be_kept(tmp_path: Path) -> None:
 
 
 def test_other_files(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no file"):
+    with pytest.raises(FileNotFoundError, match="No such file"):
         checkpoint.load(tmp_path / "x.safetensors")
     with pytest.raises(FileNotFoundError, match="no whole checkpoint"):
         checkpoint.load(tmp_path)

@@ -29,7 +29,7 @@ def compared(
     found = getattr(F, op)(*ours, *args, **options)
     assert found.shape == tuple(expected.shape)
     np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), atol=atol)
-    g = numbers(tuple(expected.shape), 9)
+    g = numbers(tuple(expected.shape), 9).astype(arrays[0].dtype)
     expected.backward(torch.tensor(g))
     found.backward(dt.asarray(g, device=device))
     for a, b in zip(ours, theirs, strict=True):
@@ -59,6 +59,44 @@ def test_interpolation_is_pytorchs(axes: int) -> None:
         ):
             compared("interpolate", x, mode=mode, align_corners=corners, **options)
     compared("interpolate", x, scale_factor=1.7, mode=linear, recompute_scale_factor=True)
+
+
+@pytest.mark.parametrize("mode", ("bilinear", "bicubic", "lanczos"))
+@pytest.mark.parametrize("shape", ((2, 3, 5, 8), (1, 2, 12, 31), (1, 1, 1, 1)))
+def test_antialiasing_is_pytorchs(mode: str, shape: tuple[int, ...]) -> None:
+    x = numbers(shape)
+    sizes = ({"size": (1, 1)}, {"size": (3, 17)}, {"scale_factor": (1.3, 1.7)}, {"size": shape[2:]})
+    for options in (*FACTORS[:4], *sizes, *([FACTORS[4]] if min(shape[2:]) > 1 else [])):
+        for corners, recomputed in itertools.product((None, False, True), (None, True)):
+            if (mode == "lanczos" and corners) or (recomputed and "size" in options):
+                continue
+            compared(
+                "interpolate", x, mode=mode, align_corners=corners, antialias=True,
+                recompute_scale_factor=recomputed, **options,
+            )  # fmt: skip
+
+
+def test_antialiasing_of_floats_and_halves() -> None:
+    for mode in ("bilinear", "bicubic"):
+        x = numbers((1, 2, 64, 48)).astype("f")
+        compared("interpolate", x, (20, 9), mode=mode, antialias=True, atol=2e-6)
+        half = dt.asarray(x, dtype=dt.float16, device="reference")
+        found = F.interpolate(half, (20, 9), mode=mode, antialias=True)
+        want = F.interpolate(half.astype(dt.float32), (20, 9), mode=mode, antialias=True)
+        assert found.dtype is dt.float16
+        assert found.tolist() == want.astype(dt.float16).tolist()
+
+
+def test_antialiasing_is_of_what_it_weighs(device: dt.Device) -> None:
+    """An infinity stays in its window, also where others are wider."""
+    x = dt.ones((1, 1, 12, 5), device=device)
+    x[..., 6, :] = float("inf")
+    found = F.interpolate(x, (4, 5), mode="bilinear", antialias=True)[0, 0, :, 0]
+    assert dt.isfinite(found).tolist() == [True, False, False, True]
+    lines = dt.zeros((1, 1, 1, 64), device=device)
+    lines[..., ::2] = 1.0  # which an eighth of all elements would see as all or nothing
+    smaller = F.interpolate(lines, (1, 8), mode="bilinear", antialias=True)
+    assert dt.max(dt.abs(smaller - 0.5)).item() < 0.05
 
 
 @pytest.mark.parametrize("mode", ("constant", "reflect", "replicate", "circular"))
@@ -97,6 +135,11 @@ def test_places_in_between_are_pytorchs(axes: int) -> None:
         ("bilinear", "nearest"), ("zeros", "border", "reflection"), (False, True)
     ):
         compared("grid_sample", [x, at], mode, around, corners)
+    if axes == 2:
+        for around, corners, shape in itertools.product(
+            ("zeros", "border", "reflection"), (False, True), ((5, 8), (1, 1), (1, 4))
+        ):
+            compared("grid_sample", [numbers((2, 3, *shape)), at], "bicubic", around, corners)
     theta = numbers((2, axes, axes + 1), 3)
     for corners in (False, True):
         compared("affine_grid", theta, (2, 3, *SIZES[axes]), corners)
@@ -109,10 +152,38 @@ def test_the_bits_are_the_same_everywhere_and_captured() -> None:
         def f(v: dt.Tensor, mode: str = mode) -> dt.Tensor:
             return F.interpolate(v, (8, 6), mode=mode)
 
-        expected = f(dt.asarray(x, device="reference")).numpy().tobytes()
-        captured = dt.jit(f)
-        for g in (f, captured, captured):
-            assert g(dt.asarray(x, device="cpu")).numpy().tobytes() == expected
+        assert_same_bits(f, x)
+
+
+def assert_same_bits(f: Any, x: np.ndarray[Any, Any]) -> None:
+    """On all devices, captured or not, with the gradient of its sum of squares."""
+
+    def both(v: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:
+        v = v.detach().requires_grad_()
+        y = f(v)
+        return y.detach(), dt.grad((y * y).sum(), v)
+
+    expected = [y.numpy().tobytes() for y in both(dt.asarray(x, device="reference"))]
+    captured = dt.jit(both)
+    for d in {d.type for d in dt.devices()} - {"reference"}:
+        for g in (both, captured, captured):
+            found = [y.numpy().tobytes() for y in g(dt.asarray(x, device=d))]
+            assert found == expected, d
+
+
+@pytest.mark.parametrize("mode", ("bilinear", "bicubic", "lanczos"))
+@pytest.mark.parametrize("size", ((8, 3), (2, 2)))
+def test_the_bits_of_antialiasing(mode: str, size: tuple[int, int]) -> None:
+    x = numbers((2, 3, 5, 9)).astype("f")
+    assert_same_bits(lambda v: F.interpolate(v, size, mode=mode, antialias=True), x)
+
+
+@pytest.mark.parametrize("around", ("zeros", "border", "reflection"))
+def test_the_bits_of_cubic_samples(around: str) -> None:
+    x, at = numbers((2, 3, 5, 9)).astype("f"), numbers((2, 4, 3, 2), 2).astype("f")
+    assert_same_bits(
+        lambda v: F.grid_sample(v, dt.asarray(at, device=v.device), "bicubic", around, False), x
+    )
 
 
 def test_other_dtypes() -> None:
@@ -127,13 +198,24 @@ def test_what_does_not_fit_is_named() -> None:
     x = dt.ones((1, 2, 4, 4))
     for message, error, call in (
         (
-            "interpolate: antialias",
-            dt.NotYetError,
-            lambda: F.interpolate(x, 2, mode="bilinear", antialias=True),
+            "interpolate: antialias=True is for 'bilinear' and 'bicubic'",
+            dt.ArgumentError,
+            lambda: F.interpolate(x, 2, antialias=True),
+        ),
+        (
+            "is for 2 axes",
+            dt.ShapeError,
+            lambda: F.interpolate(x[0], 2, mode="bicubic", antialias=True),
+        ),
+        (
+            "not for align_corners",
+            dt.ArgumentError,
+            lambda: F.interpolate(x, 2, mode="lanczos", antialias=True, align_corners=True),
         ),
         ("give one of size and scale_factor", dt.ArgumentError, lambda: F.interpolate(x)),
         ("is for 1 axes", dt.ShapeError, lambda: F.interpolate(x, 2, mode="linear")),
         ("interpolate: mode", dt.ArgumentError, lambda: F.interpolate(x, 2, mode="lanczos")),
+        ("interpolate: mode", dt.ArgumentError, lambda: F.interpolate(x, 2, mode="cubic")),
         ("align_corners is for", dt.ArgumentError, lambda: F.interpolate(x, 2, align_corners=True)),
         ("scale_factor=-1", dt.ArgumentError, lambda: F.interpolate(x, scale_factor=-1.0)),
         ("it has floats", dt.DTypeError, lambda: F.interpolate(x > 0, 2, mode="bilinear")),
@@ -145,9 +227,9 @@ def test_what_does_not_fit_is_named() -> None:
         ("pixel_unshuffle: an input", dt.ShapeError, lambda: F.pixel_unshuffle(x, 3)),
         ("grid_sample: an input", dt.ShapeError, lambda: F.grid_sample(x, dt.ones((1, 2, 2, 3)))),
         (
-            "grid_sample: mode='bicubic'",
-            dt.NotYetError,
-            lambda: F.grid_sample(x, dt.ones((1, 2, 2, 2)), "bicubic"),
+            "grid_sample: mode='bicubic' is for images",
+            dt.ShapeError,
+            lambda: F.grid_sample(x[:, None], dt.ones((1, 2, 2, 2, 3)), "bicubic"),
         ),
         (
             "affine_grid: theta",

@@ -252,3 +252,37 @@ def test_a_gradient_hook_of_an_input_that_has_none(device: dt.Device) -> None:
     wrong.register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0]))
     with pytest.raises(dt.GradientError, match="2 gradients for 1"):
         wrong(dt.ones(2).requires_grad_()).sum().backward()
+
+
+def test_a_module_takes_the_place_of_another() -> None:
+    """And keeps its place in the order in which a Sequential calls them."""
+    net = nn.Sequential(nn.Identity(), nn.Sequential(nn.ReLU(), nn.Tanh()), nn.Sigmoid())
+    net.set_submodule("0", nn.ReLU())
+    net.set_submodule("1.0", nn.GELU(), strict=True)
+    assert [type(m).__name__ for m in net] == ["ReLU", "Sequential", "Sigmoid"]
+    assert [type(m).__name__ for m in net[1]] == ["GELU", "Tanh"]
+    net.set_submodule("1.more", nn.Identity())
+    assert [name for name, _ in net[1].named_children()] == ["0", "1", "more"]
+
+
+def test_what_takes_no_module() -> None:
+    net = nn.Sequential(nn.Linear(2, 2, device="reference"))
+    with pytest.raises(AttributeError, match="0 has no module 'gone'"):
+        net.set_submodule("0.gone", nn.Identity(), strict=True)
+    with pytest.raises(AttributeError, match="no module 'gone'"):
+        net.set_submodule("gone.0", nn.Identity())
+    with pytest.raises(AttributeError, match=r"0\.weight is a Tensor, no module"):
+        net.set_submodule("0.weight", nn.Identity())
+    with pytest.raises(dt.ArgumentError, match="give a name"):
+        net.set_submodule("", nn.Identity())
+    with pytest.raises(dt.ArgumentTypeError, match="needs a Module"):
+        net.set_submodule("0", dt.ones(2, device="reference"))  # type: ignore[arg-type]  # what is none
+    assert type(net[0]) is nn.Linear and net[0].weight.shape == (2, 2)
+
+
+def test_a_module_that_is_there_twice() -> None:
+    inner = nn.ReLU()
+    net = nn.Sequential(inner, nn.Tanh(), inner)
+    assert [*net.modules()] == [net, inner, net[1]]
+    assert [*net.modules(remove_duplicate=False)] == [net, inner, net[1], inner]
+    assert [*net.modules(False)] == [m for _, m in net.named_modules(remove_duplicate=False)]

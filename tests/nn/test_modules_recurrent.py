@@ -301,7 +301,7 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
     (lambda: gru()(X, (H, H)), dt.ArgumentTypeError, "GRU: hx is one tensor, not a tuple"),
     (lambda: lstm()(X, (H, H[:, :1])), dt.ShapeError, r"where \(1, 2, 2\) fits"),
     (lambda: gru()(X[:, 0], H), dt.ShapeError, "where 2 dimensions fit the input"),
-    (lambda: lstm(dropout=2), dt.ArgumentError, "dropout is from 0 to 1, not 2"),
+    (lambda: lstm(dropout=2), dt.ArgumentError, "dropout is a probability, from 0 to 1, not 2"),
     (lambda: lstm(proj_size=2), dt.ArgumentError, "smaller than hidden_size 2, not 2"),
     (lambda: lstm(num_layers=0), dt.ArgumentError, "num_layers is 1 or more, not 0"),
     (lambda: dt.nn.LSTM(3.0, 2), dt.ArgumentTypeError, "input_size is an int"),  # type: ignore[arg-type]

@@ -37,3 +37,28 @@ def test_without_it_the_loss_is_nan_as_ever() -> None:
         net.layer.weight.copy_(dt.asarray([[-1.0, 0.0], [0.0, 1.0]]))
     loss = nn.functional.mse_loss(net(dt.ones((3, 2))), dt.ones((3, 2)))
     assert bool(dt.isnan(loss))
+
+
+@pytest.mark.parametrize("wrong", [-0.25, 1.25, -1e-20, float("inf"), float("nan")])
+@pytest.mark.parametrize("where", ["input", "target"])
+def test_what_is_no_probability_has_no_loss(wrong: float, where: str, device: dt.Device) -> None:
+    """PyTorch raises; here the loss and its gradient are NaN, and no number that looks right."""
+    for right in (0.0, 0.5, 1.0):
+        x = dt.asarray([0.5, wrong if where == "input" else right], device=device).requires_grad_()
+        t = dt.asarray([0.5, wrong if where == "target" else right], device=device)
+        loss = nn.functional.binary_cross_entropy(x, t, reduction="none")
+        loss.sum().backward()
+        assert dt.isnan(loss).tolist() == [False, True]
+        assert x.grad is not None and dt.isnan(x.grad).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("where", ["input", "target"])
+def test_the_line_of_what_is_no_probability(where: str, device: dt.Device) -> None:
+    edges = dt.asarray([0.0, 1.0, 0.5], device=device)
+    wrong = dt.asarray([0.0, 1.0, 1.5], device=device)
+    with dt.debug_nans():
+        right = nn.functional.binary_cross_entropy(edges, edges)
+        assert right.item() == pytest.approx(0.6931 / 3, rel=1e-3)
+        given = (wrong, edges) if where == "input" else (edges, wrong)
+        with pytest.raises(dt.AnomalyError, match=r"test_nan_losses\.py"):
+            nn.functional.binary_cross_entropy(*given).item()

@@ -229,6 +229,62 @@ def test_parameters_are_initialisers_under_their_names(tmp_path: Path) -> None:
         assert dt.onnx.load(path, R)(t(7, 4)).shape == (7, 5)
 
 
+class Sight(nn.Module):
+    """A small vision transformer: patches, a token for the class, places, layers, a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 8, 4, 4, device=R)
+        self.token = nn.Parameter(t(1, 1, 8))
+        self.places = nn.Parameter(t(1, 5, 8))
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0, device=R)
+        self.layers = nn.TransformerEncoder(layer, 2)
+        self.head = nn.Linear(8, 3, device=R)
+
+    def forward(self, images: dt.Tensor) -> dt.Tensor:
+        x = self.patches(images).flatten(2).mT
+        token = self.token.expand(images.size(0), -1, -1)
+        return self.head(self.layers(dt.cat([token, x], dim=1) + self.places)[:, 0])
+
+
+def test_a_vision_transformer_with_batches_of_any_size() -> None:
+    net = Sight().eval()
+    model = dt.onnx.export(net, t(2, 3, 8, 8), dynamic_axes={"images": {0: "batch"}})
+    onnx.checker.check_model(model, full_check=True)
+    held = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
+    assert np.array_equal(held["token"], net.token.detach().numpy())
+    assert [d.dim_param or d.dim_value for d in model.graph.output[0].type.tensor_type.shape.dim
+            ] == ["batch", 3]  # fmt: skip
+    session = ort.InferenceSession(model.SerializeToString())
+    with dt.no_grad():
+        for n in (1, 2, 7):
+            x = t(n, 3, 8, 8)
+            (found,) = session.run(None, {"images": x.numpy()})
+            np.testing.assert_allclose(found, net(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+W4, W14 = t(4), t(1, 4)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: W14.expand(x.shape[0], -1) + x,
+        lambda x: dt.broadcast_to(W4, (x.shape[0], 4)) * x,
+        lambda x: dt.cat([W14.expand_as(x), x]),
+        lambda x: W14.T.expand(4, x.shape[0]) @ x,
+        lambda x: dt.expand_dims(W4, 0).expand(2, x.shape[0], 4) + x,
+        lambda x: dt.asarray(2.0, device=R).expand(x.shape[0], 4) * x,
+        lambda x: dt.tile(W14, (x.shape[0], 1)) - x,
+    ],
+)
+def test_constants_that_are_expanded_to_any_size(f: Callable[[dt.Tensor], dt.Tensor]) -> None:
+    model = dt.onnx.export(f, t(2, 4), input_names=["x"], dynamic_axes={"x": [0]})
+    for n in (1, 3, 9):
+        x = t(n, 4)
+        require_equal(model, [x], flat(f(x)))
+
+
 def test_names_of_inputs_and_outputs() -> None:
     model = dt.onnx.export(
         lambda a, b: (a + b, a - b), [X, Y], input_names=["p", "q"], output_names=["s", "d"]

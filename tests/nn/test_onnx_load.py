@@ -414,7 +414,7 @@ def test_a_limit_may_be_set() -> None:
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"not a model")
-    for source in (tmp_path / "m.onnx", b"\xff" * 40, b"", tmp_path / "absent.onnx", tmp_path):
+    for source in (tmp_path / "m.onnx", b"\xff" * 40, b""):
         with pytest.raises(dt.ArgumentError, match=r"onnx\.load"):
             dt.onnx.load(source)
     with pytest.raises(dt.ArgumentTypeError, match="int"):

@@ -319,6 +319,38 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     return x
 
 
+def _data(x: Tensor) -> Tensor:
+    """The same memory as a tensor that gradients do not flow through: `x.detach()`.
+
+    What is written through it is not recorded. It can be set: x is then over the memory of another
+    tensor, as by `x.set_(y)`, with the hooks it has, and the gradient where that fits x still.
+    Raises: what `set_` raises, where it is set.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x.data -= 0.5
+    >>> x.tolist(), x.requires_grad
+    ([0.5, 1.5], True)
+    """
+    return detach(x)
+
+
+def _set_data(x: Tensor, source: Tensor) -> None:
+    before, seen = _seen(strided("data", x)), _seen(strided("data", source))
+    tape = x._expr.tape
+    if before.storage is seen.storage and _place(before) == _place(seen):
+        return  # what `x.data += y` ends with
+    set_(x, source)
+    if tape is not None:
+        n = _taped("data", x)
+        n.hooks = tape.hooks
+        n.grad = tape.grad if before.spec is seen.spec else None
+
+
+def _place(e: Expr) -> tuple[object, ...]:
+    return e.spec, e.strides, e.offset, e.moves
+
+
 def is_leaf(x: Tensor) -> bool:
     """Whether no recorded op made this tensor.
 
@@ -508,6 +540,7 @@ def _grad_fn(x: Tensor) -> Node | None:
 METHODS: dict[str, object] = {  # what tensors have of gradients
     "requires_grad": property(_requires_grad, _require_grad),
     "grad": property(get_grad, set_grad),
+    "data": property(_data, _set_data),
     "is_leaf": property(is_leaf),
     "grad_fn": property(_grad_fn),
     "requires_grad_": requires_grad_,

@@ -123,7 +123,10 @@ def _replaced(path: Path, write: Callable[[Path], object]) -> None:
     """Writes a file, and then gives it its name: what is mapped of one before stays as it was."""
     beside = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
-        beside.touch()  # what keeps it from being written is an OSError
+        beside.touch()
+    except OSError as error:  # it says what keeps it from being written, of the name that was given
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+    try:
         write(beside)
         beside.replace(path)
     finally:

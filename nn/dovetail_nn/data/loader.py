@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 import signal
 import time
 import warnings
@@ -18,17 +19,15 @@ import dovetail as dt
 from ..respelled import Explained
 from .collate import default_collate, on_device
 from .datasets import Generator, IterableDataset
+from .origins import HINT, not_found_by, of_main
+from .progress import Track
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from .workers import Failed, Fetch, Fetcher, Inbox, Job, Sent, work
+from .workers import Failed, Fetch, Fetcher, Inbox, Job, NoMore, Sent, WorkerError, work
 
 __all__ = ["DataLoader", "WorkerError"]
 
 SEEDS = 1 << 62
 PATIENCE = 0.5  # seconds that workers have to end by themselves, before they are ended
-
-
-class WorkerError(dt.DovetailError, RuntimeError):
-    """A worker process of a loader has died, takes too long, or raised what cannot be sent."""
 
 
 class _FromWorker(Exception):
@@ -50,10 +49,12 @@ class DataLoader(Explained):
     it warns, and they are as they are. `timeout`: seconds that a batch may take.
     `worker_init_fn(id)` is called first in each worker. `generator`: of random numbers.
     `persistent_workers`: they stay for the next epoch. `in_order`: whether batches of workers come
-    in order, or as they are made.
+    in order, or as they are made. `progress`: whether a loop over it shows a bar on a terminal, as
+    `Track` does, or the text before the bar.
 
     Workers are new processes (spawned), to which the data set, samplers aside, is sent as a pickle:
-    so a script has its work below `if __name__ == "__main__":`.
+    so a script has its work below `if __name__ == "__main__":`, and what is sent is defined above
+    it, or in a module, as what a notebook defines must be.
     Raises: ArgumentError; while it is iterated over what the data set raises, with the traceback of
     the worker, or WorkerError.
 
@@ -84,7 +85,13 @@ class DataLoader(Explained):
         pin_memory_device: str = "",
         in_order: bool = True,
         device: Any = None,
+        progress: bool | str = False,
     ) -> None:
+        if not isinstance(progress, (bool, str)):
+            raise dt.ArgumentTypeError(
+                f"data.DataLoader: progress is True, False or a text, not {progress!r:.80}"
+            )
+        self.progress = progress
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self._locks: bool | None = None if pin_memory else False  # None: nobody has looked yet
@@ -188,6 +195,13 @@ class DataLoader(Explained):
                 )
         drawn: Any = dt.random if self.generator is None else self.generator
         seed = int(drawn.integers(0, SEEDS, (), dtype=dt.int64).item())  # whoever needs it
+        batches = self._epoch(seed)
+        if not self.progress:
+            return batches
+        text = self.progress if isinstance(self.progress, str) else ""
+        return iter(Track(batches, text, _length(self)))
+
+    def _epoch(self, seed: int) -> Iterator[Any]:
         if self.num_workers == 0:
             return _ahead(map(self._finished, self._here()), self.device is not None)
         if not self.persistent_workers:
@@ -215,7 +229,7 @@ class DataLoader(Explained):
         for indices in self._indices():
             try:
                 batch = fetcher.batch(indices)
-            except StopIteration:
+            except NoMore:
                 return
             yield batch
 
@@ -229,6 +243,14 @@ class DataLoader(Explained):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_workers": None}
+
+
+def _length(loader: DataLoader) -> int | None:
+    """How many batches there are, where somebody knows."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None
 
 
 def _locks_pages(device: Any) -> bool:
@@ -287,12 +309,16 @@ class _Workers:
     def __init__(self, loader: DataLoader) -> None:
         self.count, self.places = loader.num_workers, loader.prefetch_factor or 1
         self.inbox, self.alive = Inbox(), True
+        self.answered: set[int] = set()  # workers that have sent something
         self.processes: list[Any] = []
         self.tasks: list[Connection] = []
         self.results: list[Connection] = []
         self._end = weakref.finalize(
             self, _ended, self.processes, self.tasks, self.results, self.inbox
         )
+        why = not_found_by(partial(self._job, 0, loader))
+        if why:
+            raise dt.ArgumentError(f"data.DataLoader: {why}")
         try:
             for i in range(self.count):
                 self._start(i, loader)
@@ -300,10 +326,12 @@ class _Workers:
             self.close()
             raise
 
+    def _job(self, i: int, loader: DataLoader) -> Job:
+        device = "reference" if dt.default_device().type == "reference" else "cpu"
+        return Job(i, self.count, device, loader._fetch(), loader.worker_init_fn)
+
     def _start(self, i: int, loader: DataLoader) -> None:
-        context, default = loader.multiprocessing_context, dt.default_device()
-        device = "reference" if default.type == "reference" else "cpu"
-        job = Job(i, self.count, device, loader._fetch(), loader.worker_init_fn)
+        context, job = loader.multiprocessing_context, self._job(i, loader)
         inner, tasks = context.Pipe(duplex=False)
         results, outer = context.Pipe(duplex=False)
         self.tasks.append(tasks)
@@ -313,7 +341,9 @@ class _Workers:
         )
         try:
             process.start()
-        except (AttributeError, TypeError, ValueError, ImportError) as error:
+        except (
+            AttributeError, TypeError, ValueError, ImportError, pickle.PicklingError
+        ) as error:  # fmt: skip
             raise dt.ArgumentError(
                 f"data.DataLoader: the data set cannot be sent to a worker process: {error}; "
                 "classes and functions (collate_fn, worker_init_fn) are to be defined in a module, "
@@ -453,6 +483,7 @@ class _Batches:
             number, sent = self.workers.results[k].recv()
         except (EOFError, ConnectionResetError):
             self._dead([k])
+        self.workers.answered.add(k)
         _, place = self.owner.pop(number)
         if sent is None:  # of an iterable data set: it has no more
             if k in self.turns:
@@ -480,16 +511,24 @@ class _Batches:
 
     def _dead(self, which: list[int]) -> Any:
         """Raises: WorkerError, for workers that are gone."""
-        said = []
+        said, hint = [], ""
         for k in which:
             process = self.workers.processes[k]
             process.join(PATIENCE)
             said.append(f"worker {k} (process {process.pid}) {_how(process.exitcode)}")
+            if process.exitcode == 1 and k not in self.workers.answered:
+                hint = self._not_begun(k)
         self._close()
         raise WorkerError(
             f"data.DataLoader: {', '.join(said) or 'a worker has gone'}, while batches "
-            f"{sorted(self.owner)} were being made; what it printed is above"
+            f"{sorted(self.owner)} were being made; what it printed is above{hint}"
         )
+
+    def _not_begun(self, k: int) -> str:
+        """What is most often wrong where a worker ends before it has sent anything."""
+        names = of_main(self.workers._job(k, self.loader))
+        of = f"it was sent {' and '.join(names)} of `__main__`: " if names else ""
+        return f". If it could not begin: {of}{HINT}"
 
     def _close(self) -> None:
         self.ended = True

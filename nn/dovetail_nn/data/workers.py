@@ -33,6 +33,28 @@ ALIGNED = 64
 SMALL = 1 << 14  # bytes that go through the pipe rather than through shared memory
 
 
+class WorkerError(dt.DovetailError, RuntimeError):
+    """A worker process of a loader has died, takes too long, or raised what cannot be raised here.
+
+    That is what cannot be sent, and StopIteration, which would end the loop.
+    """
+
+
+class NoMore(Exception):
+    """A data set that is iterable has no more items."""
+
+
+def _stopped(error: StopIteration, dataset: Any) -> WorkerError:
+    """A StopIteration of the user's code, as Python makes a RuntimeError of a generator's."""
+    found = WorkerError(
+        f"data.DataLoader: StopIteration was raised while a batch of {type(dataset).__name__} was "
+        "made; it would end the loop as if there were no more items: raise another error, or give "
+        "next() a default"
+    )
+    found.__cause__ = error
+    return found
+
+
 class WorkerInfo(NamedTuple):
     """Which worker this process is: `id` of `num_workers`, with its `seed` and its `dataset`."""
 
@@ -76,7 +98,13 @@ class Fetcher:
             self.items = iter(fetch.dataset)
 
     def batch(self, indices: Any) -> Any:
-        """The batch, on the host; StopIteration where there is none left."""
+        """The batch, on the host. Raises: NoMore; WorkerError for a StopIteration."""
+        try:
+            return self._batch(indices)
+        except StopIteration as error:
+            raise _stopped(error, self.fetch.dataset) from error
+
+    def _batch(self, indices: Any) -> Any:
         f = self.fetch
         if self.items is not None:
             data = self._next(f)
@@ -96,14 +124,16 @@ class Fetcher:
     def _next(self, f: Fetch) -> Any:
         assert self.items is not None
         if not f.batched:
-            return next(self.items)
+            for item in self.items:
+                return item
+            raise NoMore
         data = []
         for item in self.items:
             data.append(item)
             if len(data) == f.batch_size:
                 break
         if not data or (f.drop_last and len(data) < f.batch_size):
-            raise StopIteration
+            raise NoMore
         return data
 
 
@@ -264,8 +294,9 @@ def _listen(tasks: Connection, queue: SimpleQueue[Any], outbox: Outbox) -> None:
 
 def _end(outbox: Outbox, code: int) -> None:
     outbox.close()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # nobody reads it any more
+            stream.flush()
     os._exit(code)
 
 
@@ -279,6 +310,8 @@ def _serve(job: Job, outbox: Outbox, queue: SimpleQueue[Any], results: Connectio
             fetcher, failed = None, None
             try:
                 fetcher = _begun(job, task[1], task[2])
+            except StopIteration as error:
+                failed = Failed.of(_stopped(error, job.fetch.dataset))
             except Exception as error:
                 failed = Failed.of(error)
             continue
@@ -309,7 +342,7 @@ def _made(
     assert fetcher is not None
     try:
         return outbox.put(place, fetcher.batch(indices))
-    except StopIteration:
+    except NoMore:
         return None
     except Exception as error:
         return Failed.of(error)

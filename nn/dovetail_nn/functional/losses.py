@@ -178,7 +178,9 @@ def binary_cross_entropy(
     """-(t log(x) + (1 - t) log(1 - x)), logarithms no less than -100; x are probabilities.
 
     `weight`: a factor for each, broadcast. With sigmoids before it,
-    `binary_cross_entropy_with_logits` is more exact.
+    `binary_cross_entropy_with_logits` is more exact. What is below 0 or above 1, in the input or
+    in the target, is no probability: its loss and its gradient are NaN, and `dt.debug_nans()` names
+    the line (PyTorch raises, for which the host has to wait for the values).
     Gradient: (x - t) / (x (1 - x)), the divisor no less than 1e-12: also where x is 0 or 1 what is
     wrong learns, and nothing is infinite.
     Shapes: input and target are the same.
@@ -203,19 +205,22 @@ class _Surprise(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, t: Tensor) -> Tensor:
+        # Times 1, or NaN, which is made here so that dt.debug_nans sees where it comes from.
+        t = t * dt.sqrt(dt.where(t * (1.0 - t) < 0, -1.0, 1.0))
         ctx.save_for_backward(x, t)
         return -(t * _log_from_below(x) + (1.0 - t) * _log_from_below(1.0 - x))
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
         x, t = ctx.saved_tensors
-        slope = (x - t) / dt.maximum(x * (1.0 - x), NARROWEST)
+        room = x * (1.0 - x)
+        slope = (x - t) / dt.where(room < 0, dt.nan, dt.maximum(room, NARROWEST))
         return g * slope, g * (_log_from_below(1.0 - x) - _log_from_below(x))
 
 
 def _log_from_below(x: Tensor) -> Tensor:
-    """The logarithm, no less than -100, with slope 0 there."""
-    none = x <= 0
+    """The logarithm, no less than -100, with slope 0 there; NaN below 0."""
+    none = x == 0
     return dt.where(none, -100.0, dt.maximum(dt.log(dt.where(none, 1.0, x)), -100.0))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from dovetail.extend import arguments, required
 
 from .adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .filters import FILTERS, filtered
 from .sizes import Sizes, sizes
 
 __all__ = [
@@ -22,7 +23,7 @@ Tensor: TypeAlias = dt.Tensor
 Array: TypeAlias = np.ndarray[Any, Any]
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
-MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "area")
+MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "lanczos", "area")
 SHARP = -0.75  # how much cubic weights overshoot
 
 
@@ -41,10 +42,12 @@ def interpolate(
     "bilinear" and "trilinear", of one, two and three axes, weigh two along each; "bicubic" four;
     "area" takes means of windows. `align_corners`: whether the first and last elements stay where
     they are, so that the area is that between them. `recompute_scale_factor`: whether places are
-    worked out by the sizes instead of the factor that is given.
+    worked out by the sizes instead of the factor that is given. `antialias`: where the grid becomes
+    smaller, "bilinear" and "bicubic" weigh as many elements as a step is wide, as Pillow does; so
+    does "lanczos", which is for nothing else.
     Shapes: (n, c, *axes), of one to three axes; the result has other axes.
     Dtypes: floats; the nearest of others, too.
-    Raises: ShapeError, ArgumentError, DTypeError; NotYetError for `antialias`.
+    Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[[1.0, 3.0]]], device="reference")
@@ -53,9 +56,14 @@ def interpolate(
     """
     op = "interpolate"
     arguments.choice(op, mode, "mode", MODES)
-    if arguments.flag(op, antialias, "antialias"):
-        raise dt.NotYetError(
-            f"{op}: antialias=True is not there yet; take means first: avg_pool2d, mode='area'"
+    filters = arguments.flag(op, antialias, "antialias")
+    if filters and mode not in FILTERS:
+        raise dt.ArgumentError(
+            f"{op}: antialias=True is for {' and '.join(map(repr, FILTERS))}, not mode={mode!r}"
+        )
+    if mode == "lanczos" and (not filters or align_corners):
+        raise dt.ArgumentError(
+            f"{op}: mode='lanczos' is for antialias=True, and not for align_corners=True"
         )
     x = required(op, input)
     axes = x.ndim - 2
@@ -63,14 +71,14 @@ def interpolate(
         raise dt.ShapeError(
             f"{op}: an input of shape {x.shape}; it is (n, c, *axes), of 1 to 3 axes"
         )
-    wanted = {**LINEAR, "bicubic": 2}.get(mode, axes)
+    wanted = {**LINEAR, "bicubic": 2, "lanczos": 2}.get(mode, axes)
     if wanted != axes:
         raise dt.ShapeError(
             f"{op}: mode={mode!r} is for {wanted} axes, an input of shape {x.shape}"
         )
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise dt.ArgumentError(
-            f"{op}: align_corners is for the linear modes and bicubic, not {mode!r}"
+            f"{op}: align_corners is for the linear modes, bicubic and lanczos, not {mode!r}"
         )
     corners = bool(align_corners)
     made, factors = _sizes_of(x, size, scale_factor)
@@ -89,6 +97,8 @@ def interpolate(
         factor = None if factors is None else factors[a]
         if mode.startswith("nearest"):
             found = _nearest(found, 2 + a, m, factor, mode == "nearest-exact")
+        elif filters:
+            found = filtered(found, 2 + a, m, _apart(found, 2 + a, m, factor, corners), mode)
         else:
             found = _between(found, 2 + a, m, factor, corners, mode == "bicubic")
     return found.astype(x.dtype)
@@ -140,6 +150,14 @@ def _step(n: int, m: int, factor: float | None, kind: Any) -> Any:
     return kind(1.0 / factor) if factor is not None else kind(n) / kind(m)
 
 
+def _apart(x: Tensor, axis: int, m: int, factor: float | None, corners: bool) -> Any:
+    """The same, of a tensor, in its dtype; with `corners` that between the first and the last."""
+    n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
+    if not corners:
+        return _step(n, m, factor, kind)
+    return kind(n - 1) / kind(m - 1) if m > 1 else kind(0)
+
+
 def _taken(x: Tensor, axis: int, at: Array) -> Tensor:
     return dt.take(x, dt.asarray(at.astype(np.int64), device=x.device), axis=axis)
 
@@ -164,10 +182,11 @@ def _between(
     """The weighted sum of the two or four elements around each place along an axis."""
     n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
     places: Any = np.arange(m, dtype=kind)
+    step = _apart(x, axis, m, factor, corners)
     if corners:
-        at = places * (kind(n - 1) / kind(m - 1) if m > 1 else kind(0))
+        at = places * step
     else:
-        at = (places + kind(0.5)) * _step(n, m, factor, kind) - kind(0.5)
+        at = (places + kind(0.5)) * step - kind(0.5)
         at = at if cubic else np.maximum(at, kind(0))
     low = np.floor(at)
     low = low if cubic else np.minimum(low, n - 1)
@@ -184,16 +203,14 @@ def _between(
     return total
 
 
-def _cubic(t: Array) -> list[Array]:
+def _cubic(t: Any) -> list[Any]:
     """The weights of four elements, at a place t beyond the second. Source: Keys, 1981."""
 
-    def near(d: Array) -> Array:
-        found: Array = ((SHARP + 2) * d - (SHARP + 3)) * d * d + 1
-        return found
+    def near(d: Any) -> Any:
+        return ((SHARP + 2) * d - (SHARP + 3)) * d * d + 1
 
-    def far(d: Array) -> Array:
-        found: Array = ((SHARP * d - 5 * SHARP) * d + 8 * SHARP) * d - 4 * SHARP
-        return found
+    def far(d: Any) -> Any:
+        return ((SHARP * d - 5 * SHARP) * d + 8 * SHARP) * d - 4 * SHARP
 
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
@@ -436,13 +453,13 @@ def grid_sample(
 ) -> Tensor:  # fmt: skip
     """Images read at places between their elements.
 
-    `grid`: where, x first, from -1 to 1. `mode`: "bilinear" (of volumes: along three axes) or
-    "nearest". `padding_mode`: what is outside: "zeros"; "border", the nearest element;
-    "reflection", mirrored ones. `align_corners`: as for `affine_grid`.
+    `grid`: where, x first, from -1 to 1. `mode`: "bilinear" (of volumes: along three axes),
+    "nearest", or of images "bicubic". `padding_mode`: what is outside: "zeros"; "border", the
+    nearest element; "reflection", mirrored ones. `align_corners`: as for `affine_grid`.
     Shapes: input (n, c, h, w) and grid (n, p, q, 2), or with one axis more each and 3; the result
     (n, c, p, q).
     Dtypes: floats, the same for both.
-    Raises: ShapeError, ArgumentError, DTypeError; NotYetError for mode="bicubic".
+    Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[[[1.0, 3.0]]]], device="reference")
@@ -454,8 +471,6 @@ def grid_sample(
     x, places = required(op, input), required(op, grid)
     arguments.choice(op, mode, "mode", ("bilinear", "nearest", "bicubic"))
     arguments.choice(op, padding_mode, "padding_mode", ("zeros", "border", "reflection"))
-    if mode == "bicubic":
-        raise dt.NotYetError(f"{op}: mode='bicubic' is not there yet; take 'bilinear'")
     axes = x.ndim - 2
     fits = axes in (2, 3) and places.ndim == x.ndim and places.shape[-1] == axes
     if not fits or places.shape[0] != x.shape[0] or 0 in x.shape[2:]:
@@ -463,6 +478,8 @@ def grid_sample(
             f"{op}: an input of shape {x.shape} and a grid of shape {places.shape}; they are "
             "(n, c, h, w) and (n, p, q, 2), or (n, c, d, h, w) and (n, p, q, r, 3)"
         )
+    if mode == "bicubic" and axes != 2:
+        raise dt.ShapeError(f"{op}: mode='bicubic' is for images, an input of shape {x.shape}")
     if x.dtype is not places.dtype or x.dtype.kind != "f":
         raise dt.DTypeError(f"{op}: an input of {x.dtype.name}, a grid of {places.dtype.name}")
     corners = bool(align_corners)
@@ -470,8 +487,8 @@ def grid_sample(
     for a, n in enumerate(x.shape[2:]):
         here = places[..., axes - 1 - a]
         here = (here + 1) * ((n - 1) / 2) if corners else ((here + 1) * n - 1) * 0.5
-        at.append(_brought_in(here, n, padding_mode, corners))
-    return _sampled(x, at, mode)
+        at.append(here if mode == "bicubic" else _brought_in(here, n, padding_mode, corners))
+    return _cubically(x, at, padding_mode, corners) if mode == "bicubic" else _sampled(x, at, mode)
 
 
 def _brought_in(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor:
@@ -490,28 +507,62 @@ def _brought_in(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor:
     return dt.clip(at, 0, n - 1)
 
 
+def _values(x: Tensor, places: list[Tensor]) -> Tensor:
+    """The elements of images at whole places, channels last.
+
+    Outside there are zeros, and nothing of an element, were it inf or NaN.
+    """
+    rows = dt.arange(x.shape[0], dtype=dt.int64, device=x.device)
+    index, inside = [rows.reshape((-1, *(1,) * (places[0].ndim - 1)))], None
+    for place, n in zip(places, x.shape[2:], strict=True):
+        there = (place >= 0) & (place <= n - 1)
+        inside = there if inside is None else inside & there
+        index.append(dt.clip(place, 0, n - 1).astype(dt.int64))
+    assert inside is not None
+    found = x.permute_dims((0, *range(2, x.ndim), 1))[tuple(index)]
+    return dt.where(inside.reshape((*inside.shape, 1)), found, 0.0)
+
+
+def _channels_first(x: Tensor) -> Tensor:
+    return x.permute_dims((0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def _cubically(x: Tensor, at: list[Tensor], padding_mode: str, corners: bool) -> Tensor:
+    """Sixteen elements around each place, each of which is brought in by itself."""
+    low = [dt.floor(here).detach() for here in at]
+    weights = [_cubic(here - below) for here, below in zip(at, low, strict=True)]
+    around = [
+        [_brought_in(below + (k - 1), n, padding_mode, corners) for k in range(4)]
+        for below, n in zip(low, x.shape[2:], strict=True)
+    ]
+    lines = []
+    for i in range(4):
+        parts = [
+            _values(x, [around[0][i], around[1][j]]) * weights[1][j][..., None] for j in range(4)
+        ]
+        lines.append(_sum(parts) * weights[0][i][..., None])
+    return _channels_first(_sum(lines))
+
+
+def _sum(parts: list[Tensor]) -> Tensor:
+    """Of a few, from the first on."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
 def _sampled(x: Tensor, at: list[Tensor], mode: str) -> Tensor:
-    n, within = x.shape[0], x.shape[2:]
-    rows = dt.arange(n, dtype=dt.int64, device=x.device).reshape((-1, *(1,) * (at[0].ndim - 1)))
-    wide = x.permute_dims((0, *range(2, x.ndim), 1))
-    total: Tensor | None = None
+    parts = []
     for corner in range(1 if mode == "nearest" else 1 << len(at)):
-        index, weight, inside = [rows], None, None
+        places, weight = [], None
         for a, here in enumerate(at):
             low = (dt.round(here) if mode == "nearest" else dt.floor(here)).detach()
             up = corner >> a & 1
-            place = low + up
-            there = (place >= 0) & (place <= within[a] - 1)
-            inside = there if inside is None else inside & there
-            index.append(dt.clip(place, 0, within[a] - 1).astype(dt.int64))
+            places.append(low + up)
             if mode != "nearest":
                 part = here - low if up else 1 - (here - low)
                 weight = part if weight is None else weight * part
-        assert inside is not None
-        # nothing of an element outside, were it inf or NaN
-        value = dt.where(inside.reshape((*inside.shape, 1)), wide[tuple(index)], 0.0)
-        if weight is not None:
-            value = value * weight.reshape((*weight.shape, 1))
-        total = value if total is None else total + value
-    assert total is not None
-    return total.permute_dims((0, total.ndim - 1, *range(1, total.ndim - 1)))
+        value = _values(x, places)
+        parts.append(value if weight is None else value * weight[..., None])
+    return _channels_first(_sum(parts))

@@ -29,6 +29,19 @@ def sizes(op: str, value: object, name: str, axes: int, least: int = 0) -> tuple
     return found
 
 
+def counts(op: str, least: int = 0, **given: object) -> tuple[int, ...]:
+    """Sizes of a layer, an int for each name. Raises: ArgumentTypeError, ArgumentError."""
+    return tuple([arguments.integer(op, n, name, least) for name, n in given.items()])
+
+
+def probability(op: str, value: object, name: str) -> float:
+    """A number from 0 to 1. Raises: ArgumentTypeError, ArgumentError."""
+    found = arguments.number(op, value, name)
+    if not 0.0 <= found <= 1.0:
+        raise dt.ArgumentError(f"{op}: {name} is a probability, from 0 to 1, not {found}")
+    return found
+
+
 def batched(op: str, x: object, axes: int) -> tuple[Tensor, bool]:
     """An input of (n, channels, *axes), and whether it had the batch. Raises: ShapeError."""
     found = required(op, x)

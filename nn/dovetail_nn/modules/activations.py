@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import dovetail as dt
 
 from .. import functional as F
+from ..functional.sizes import counts
 from .module import Module
 from .parameter import Parameter
 
@@ -473,8 +474,9 @@ class PReLU(Module):
         dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(dt.full((num_parameters,), init, dtype=dtype, device=device))
+        (self.num_parameters,) = counts(type(self).__name__, num_parameters=num_parameters)
+        self.init = init
+        self.weight = Parameter(dt.full((self.num_parameters,), init, dtype=dtype, device=device))
 
     def reset_parameters(self) -> None:
         """Has the weight be what it began with."""

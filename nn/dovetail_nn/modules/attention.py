@@ -9,6 +9,7 @@ import dovetail as dt
 from .. import init
 from ..functional.multi_head import multi_head_attention_forward
 from ..functional.precision import tensors
+from ..functional.sizes import counts, probability
 from .linear import Linear
 from .module import Module
 from .parameter import Parameter
@@ -52,14 +53,18 @@ class MultiheadAttention(Module):
         dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
+        op = type(self).__name__
+        embed_dim, num_heads = counts(op, 1, embed_dim=embed_dim, num_heads=num_heads)
+        if embed_dim % num_heads:
             raise dt.ArgumentError(
-                f"MultiheadAttention: embed_dim {embed_dim} is a multiple of num_heads, which is "
-                f"1 or more, not {num_heads}"
+                f"{op}: embed_dim is a multiple of num_heads, and {embed_dim} is none of "
+                f"{num_heads}"
             )
-        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
-        self.kdim = embed_dim if kdim is None else kdim
-        self.vdim = embed_dim if vdim is None else vdim
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.dropout = probability(op, dropout, "dropout")
+        self.kdim, self.vdim = counts(
+            op, kdim=embed_dim if kdim is None else kdim, vdim=embed_dim if vdim is None else vdim
+        )
         self.batch_first, self.add_zero_attn = batch_first, add_zero_attn
         self.head_dim = embed_dim // num_heads
         one = self._qkv_same_embed_dim = self.kdim == embed_dim == self.vdim

@@ -185,9 +185,9 @@ class Contents:
                 inner = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, inner, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        """The module and all within it, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """The module and all within it, each once, or as often as it is there."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -253,15 +253,27 @@ class Contents:
             found = inner
         return found  # type: ignore[no-any-return]  # as above
 
-    def set_submodule(self, target: str, module: Module) -> None:
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module under a name from here, in place of the one that may be there.
 
-        Raises: AttributeError where what it is to be in is not there.
+        `strict`: whether there has to be one. It keeps its place in the order.
+        Raises: AttributeError where what it is to be in is not there, or what is there is no
+        module; ArgumentError for no name, ArgumentTypeError for what is no module.
         """
+        if not target:
+            raise dt.ArgumentError("set_submodule: the module itself cannot be set; give a name")
+        if not isinstance(module, Contents):
+            raise dt.ArgumentTypeError(f"set_submodule: needs a Module, not {module!r:.80}")
         where, _, name = target.rpartition(".")
         home = self.get_submodule(where)
-        home._modules.pop(name, None)
-        home.add_module(name, module)
+        if not hasattr(home, name):
+            if strict:
+                raise AttributeError(f"{where or type(self).__name__} has no module {name!r}")
+            home.add_module(name, module)
+        elif name in home._modules:
+            home._modules[name] = module
+        else:
+            raise AttributeError(f"{target} is a {type(getattr(home, name)).__name__}, no module")
 
     def get_parameter(self, target: str) -> Tensor:
         """The parameter under a name from here: "layers.0.weight".

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import dovetail as dt
 
 from .. import functional as F
+from ..functional.sizes import probability
 from .module import Module
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
@@ -19,11 +20,7 @@ class _Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise dt.ArgumentError(
-                f"{type(self).__name__}: p is a probability, from 0 to 1, not {p}"
-            )
-        self.p, self.inplace = p, inplace
+        self.p, self.inplace = probability(type(self).__name__, p, "p"), inplace
 
     def extra_repr(self) -> str:
         """Its probability."""

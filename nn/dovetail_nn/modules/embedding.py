@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .. import functional as F
 from .. import init
+from ..functional.sizes import counts
 from .linear import empty_parameter
 from .module import Module
 from .parameter import Parameter
@@ -30,6 +32,8 @@ class _Table(Module):
         device: DeviceLike, dtype: DTypeLike,
     ) -> None:  # fmt: skip
         name = type(self).__name__
+        if padding is not None:
+            padding = arguments.integer(name, padding, "padding_idx")
         if padding is not None and not -rows <= padding < rows:
             raise dt.ArgumentError(f"{name}: padding_idx {padding} is none of {rows} rows")
         self.padding_idx = None if padding is None else padding % rows
@@ -73,7 +77,9 @@ class Embedding(_Table):
         device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.num_embeddings, self.embedding_dim = counts(
+            type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim
+        )
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, not _freeze, device, dtype)
@@ -143,7 +149,9 @@ class EmbeddingBag(_Table):
         padding_idx: int | None = None, device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.num_embeddings, self.embedding_dim = counts(
+            type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim
+        )
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.mode, self.include_last_offset = mode, include_last_offset

@@ -9,6 +9,7 @@ import dovetail as dt
 
 from .. import functional as F
 from .. import init
+from ..functional.sizes import counts
 from .module import Module
 from .parameter import Parameter
 
@@ -45,7 +46,9 @@ class Linear(Module):
         dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.in_features, self.out_features = in_features, out_features
+        self.in_features, self.out_features = counts(
+            type(self).__name__, in_features=in_features, out_features=out_features
+        )
         self.weight = empty_parameter((out_features, in_features), device, dtype)
         made = empty_parameter((out_features,), device, dtype) if bias else None
         self.register_parameter("bias", made)
@@ -89,10 +92,11 @@ class Bilinear(Module):
         device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        if in1_features <= 0:
-            raise dt.ArgumentError(f"Bilinear: in1_features is positive, not {in1_features}")
-        self.in1_features, self.in2_features = in1_features, in2_features
-        self.out_features = out_features
+        name = type(self).__name__
+        (self.in1_features,) = counts(name, 1, in1_features=in1_features)
+        self.in2_features, self.out_features = counts(
+            name, in2_features=in2_features, out_features=out_features
+        )
         self.weight = empty_parameter((out_features, in1_features, in2_features), device, dtype)
         made = empty_parameter((out_features,), device, dtype) if bias else None
         self.register_parameter("bias", made)

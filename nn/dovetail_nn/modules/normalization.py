@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .. import functional as F
 from .. import init
+from ..functional.sizes import counts
 from .linear import empty_parameter
 from .module import Module
 
@@ -44,6 +46,15 @@ class _Affine(Module):
             init.zeros_(self.bias)
 
 
+def _shape(name: str, given: int | Sequence[int]) -> tuple[int, ...]:
+    """What a norm is given as its shape. Raises: ArgumentTypeError, ArgumentError."""
+    listed = [*given] if isinstance(given, Sequence) and not isinstance(given, str) else given
+    found = arguments.integers(name, listed, "normalized_shape")
+    if min(found, default=0) < 0:
+        raise dt.ArgumentError(f"{name}: normalized_shape must not be negative: {given}")
+    return found
+
+
 class LayerNorm(_Affine):
     """Mean 0 and variance 1 over the last axes, times weight, plus bias: `layer_norm`.
 
@@ -61,10 +72,7 @@ class LayerNorm(_Affine):
         dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        one = isinstance(normalized_shape, int)
-        self.normalized_shape: tuple[int, ...] = (
-            (normalized_shape,) if one else tuple(normalized_shape)  # type: ignore[assignment, arg-type]  # seen above
-        )
+        self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         affine = elementwise_affine
         self._make_affine(self.normalized_shape, affine, affine and bias, device, dtype)
@@ -102,10 +110,7 @@ class RMSNorm(_Affine):
         elementwise_affine: bool = True, device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        one = isinstance(normalized_shape, int)
-        self.normalized_shape: tuple[int, ...] = (
-            (normalized_shape,) if one else tuple(normalized_shape)  # type: ignore[assignment, arg-type]  # seen above
-        )
+        self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         made = empty_parameter(self.normalized_shape, device, dtype) if elementwise_affine else None
         self.register_parameter("weight", made)
@@ -144,11 +149,13 @@ class GroupNorm(_Affine):
         device: DeviceLike = None, dtype: DTypeLike = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        if num_groups < 1 or num_channels % num_groups:
+        name = type(self).__name__
+        (self.num_groups,) = counts(name, 1, num_groups=num_groups)
+        (self.num_channels,) = counts(name, num_channels=num_channels)
+        if self.num_channels % self.num_groups:
             raise dt.ArgumentError(
-                f"GroupNorm: {num_channels} channels are not {num_groups} groups of equal size"
+                f"{name}: {num_channels} channels are not {num_groups} groups of equal size"
             )
-        self.num_groups, self.num_channels = num_groups, num_channels
         self.eps, self.affine = eps, affine
         self._make_affine((num_channels,), affine, affine and bias, device, dtype)
         self.reset_parameters()
@@ -203,7 +210,8 @@ class _Tracked(_Affine):
         track_running_stats: bool, device: DeviceLike, dtype: DTypeLike, bias: bool,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        (self.num_features,) = counts(type(self).__name__, num_features=num_features)
+        self.eps, self.momentum = eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self._make_affine((num_features,), affine, affine and bias, device, dtype)
         mean = var = count = None

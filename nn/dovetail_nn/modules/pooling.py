@@ -22,6 +22,18 @@ __all__ = [
 Tensor: TypeAlias = dt.Tensor
 
 
+def _check(
+    op: str, axes: int, kernel_size: Sizes, stride: Sizes | None, padding: Sizes = 0,
+    dilation: Sizes = 1,
+) -> None:  # fmt: skip
+    """Raises: ArgumentTypeError, ArgumentError for what windows cannot have."""
+    sizes(op, kernel_size, "kernel_size", axes, 1)
+    if stride is not None:
+        sizes(op, stride, "stride", axes, 1)
+    sizes(op, padding, "padding", axes)
+    sizes(op, dilation, "dilation", axes, 1)
+
+
 class _MaxPool(Module):
     axes: ClassVar[int] = 0
 
@@ -31,7 +43,7 @@ class _MaxPool(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         op = type(self).__name__
-        sizes(op, kernel_size, "kernel_size", self.axes, 1)
+        _check(op, self.axes, kernel_size, stride, padding, dilation)
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding, self.dilation = padding, dilation
         self.return_indices = arguments.flag(op, return_indices, "return_indices")
@@ -63,7 +75,7 @@ class _AvgPool(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         op = type(self).__name__
-        sizes(op, kernel_size, "kernel_size", self.axes, 1)
+        _check(op, self.axes, kernel_size, stride, padding)
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding = padding
         self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
@@ -92,7 +104,7 @@ class _LPPool(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         op = type(self).__name__
-        sizes(op, kernel_size, "kernel_size", self.axes, 1)
+        _check(op, self.axes, kernel_size, stride)
         self.norm_type, self.kernel_size, self.stride = norm_type, kernel_size, stride
         self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
 

@@ -12,6 +12,7 @@ from .. import init
 from ..functional import recurrent as steps
 from ..functional.dropouts import dropout as dropped
 from ..functional.precision import tensors
+from ..functional.sizes import counts, probability
 from ..utils.rnn import PackedSequence
 from .module import Module
 from .parameter import Parameter
@@ -71,8 +72,10 @@ class RNNBase(Module):
         self.hidden_size = _count(name, "hidden_size", hidden_size)
         self.num_layers = _count(name, "num_layers", num_layers)
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
-        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
-            raise dt.ArgumentError(f"{name}: dropout is from 0 to 1, not {dropout!r}")
+        if isinstance(dropout, bool):
+            raise dt.ArgumentError(f"{name}: dropout is a probability, not {dropout!r}")
+        probability(name, dropout, "dropout")
+        (proj_size,) = counts(name, proj_size=proj_size)
         if proj_size and (mode != "LSTM" or not 0 < proj_size < hidden_size):
             raise dt.ArgumentError(
                 f"{name}: proj_size is for LSTM alone, and smaller than hidden_size {hidden_size}, "

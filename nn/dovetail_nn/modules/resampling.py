@@ -8,7 +8,7 @@ from typing import TypeAlias
 import dovetail as dt
 
 from ..functional import resampling
-from ..functional.sizes import Sizes
+from ..functional.sizes import Sizes, counts, sizes
 from .module import Module
 
 __all__ = [
@@ -87,6 +87,13 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
+def _check(name: str, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> None:
+    """Raises: ArgumentTypeError, ArgumentError for what patches cannot have."""
+    for what, value in (("kernel_size", kernel_size), ("dilation", dilation), ("stride", stride)):
+        sizes(name, value, what, 2, 1)
+    sizes(name, padding, "padding", 2)
+
+
 class Unfold(Module):
     """A layer that gives the patches of images as columns; see `unfold`.
 
@@ -102,6 +109,7 @@ class Unfold(Module):
         self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
     ) -> None:
         super().__init__()
+        _check(type(self).__name__, kernel_size, dilation, padding, stride)
         self.kernel_size, self.dilation = kernel_size, dilation
         self.padding, self.stride = padding, stride
 
@@ -133,6 +141,8 @@ class Fold(Module):
         stride: Sizes = 1,
     ) -> None:  # fmt: skip
         super().__init__()
+        _check(type(self).__name__, kernel_size, dilation, padding, stride)
+        sizes(type(self).__name__, output_size, "output_size", 2)
         self.output_size, self.kernel_size, self.dilation = output_size, kernel_size, dilation
         self.padding, self.stride = padding, stride
 
@@ -163,7 +173,7 @@ class PixelShuffle(Module):
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
-        self.upscale_factor = upscale_factor
+        (self.upscale_factor,) = counts(type(self).__name__, 1, upscale_factor=upscale_factor)
 
     def forward(self, input: Tensor) -> Tensor:
         """The larger images."""
@@ -187,7 +197,7 @@ class PixelUnshuffle(Module):
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
-        self.downscale_factor = downscale_factor
+        (self.downscale_factor,) = counts(type(self).__name__, 1, downscale_factor=downscale_factor)
 
     def forward(self, input: Tensor) -> Tensor:
         """The smaller images."""
@@ -211,7 +221,7 @@ class ChannelShuffle(Module):
 
     def __init__(self, groups: int) -> None:
         super().__init__()
-        self.groups = groups
+        (self.groups,) = counts(type(self).__name__, 1, groups=groups)
 
     def forward(self, input: Tensor) -> Tensor:
         """The channels in another order."""

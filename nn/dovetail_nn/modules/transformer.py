@@ -11,6 +11,7 @@ import dovetail as dt
 
 from .. import init
 from ..functional.activations import gelu, relu
+from ..functional.sizes import counts, probability
 from .attention import MultiheadAttention
 from .containers import ModuleList
 from .dropout import Dropout
@@ -38,6 +39,18 @@ def _activation(name: str, given: str | Activation) -> Activation:
             f"{name}: activation is relu, gelu or a function of a tensor, not {given!r}"
         )
     return found
+
+
+def _check(layer: Module, d_model: int, nhead: int, dim_feedforward: int, dropout: float) -> None:
+    """Raises: ArgumentTypeError, ArgumentError, of the layer and not of its parts."""
+    name = type(layer).__name__
+    counts(name, 1, d_model=d_model, nhead=nhead)
+    if d_model % nhead:
+        raise dt.ArgumentError(
+            f"{name}: d_model is a multiple of nhead, and {d_model} is none of {nhead}"
+        )
+    counts(name, dim_feedforward=dim_feedforward)
+    probability(name, dropout, "dropout")
 
 
 class _Layer(Module):
@@ -105,6 +118,7 @@ class TransformerEncoderLayer(_Layer):
         device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        _check(self, d_model, nhead, dim_feedforward, dropout)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
@@ -154,6 +168,7 @@ class TransformerDecoderLayer(_Layer):
         device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        _check(self, d_model, nhead, dim_feedforward, dropout)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn, self.multihead_attn = (
             MultiheadAttention(
@@ -188,8 +203,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _copies(name: str, layer: Module, n: int) -> ModuleList:
-    if n < 0:
-        raise dt.ArgumentError(f"{name}: num_layers is 0 or more, not {n}")
+    (n,) = counts(name, num_layers=n)
     return ModuleList([copy.deepcopy(layer) for _ in range(n)])
 
 
@@ -283,6 +297,11 @@ class Transformer(Module):
         device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        _check(self, d_model, nhead, dim_feedforward, dropout)
+        counts(
+            type(self).__name__, num_encoder_layers=num_encoder_layers,
+            num_decoder_layers=num_decoder_layers,
+        )  # fmt: skip
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         given = (
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,

@@ -132,7 +132,8 @@ def _names_of(function: object) -> dict[Any, str]:
 
 
 def _place_of(x: dt.Tensor) -> Place:
-    return id(x.storage()), x.storage_offset(), tuple(x.shape), tuple(x.stride())
+    strides = tuple([0 if m == 1 else s for m, s in zip(x.shape, x.stride(), strict=True)])
+    return id(x.storage()), x.storage_offset(), tuple(x.shape), strides
 
 
 def _input_names(
@@ -205,9 +206,18 @@ class _Model:
             return "missing"
 
     def _constant(self, n: GraphNode) -> str:
-        """A parameter under its name, also where it is turned; else a constant."""
+        """A parameter under its name, also where it is turned or expanded; else a constant."""
         w, x = self.writer, n.tensor
         assert x is not None
+        once = [1 if s == 0 else m for m, s in zip(x.shape, x.stride(), strict=True)]
+        if 0 in x.shape or once == list(x.shape):
+            return self._stored(x)
+        small = dt.as_strided(x, once, x.stride(), x.storage_offset())
+        return w.add("Expand", [self._stored(small), w.sizes(x.shape)])
+
+    def _stored(self, x: dt.Tensor) -> str:
+        """A tensor of which each element is somewhere else."""
+        w = self.writer
         if not w.names:
             return w.tensor(x)
         here = _place_of(x)
@@ -332,5 +342,7 @@ def _saved(proto: Proto, path: Path) -> None:
     try:
         apart.write_bytes(raw)
         apart.replace(path)
+    except OSError as error:  # of the name that was given
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     finally:
         apart.unlink(missing_ok=True)

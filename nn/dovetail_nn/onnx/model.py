@@ -149,7 +149,8 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     given; what would take more is an error before there is memory for it.
     Raises: UnavailableError where the package onnx is not installed; NotYetError with all operators
     that are not known; ArgumentError, ShapeError, DTypeError, OutOfMemoryError for files that are
-    damaged, or made to do harm. Nothing in a file is run as code.
+    damaged, or made to do harm; OSError for one that cannot be opened. Nothing in a file is run as
+    code.
     Source: https://onnx.ai/onnx/repo-docs/IR.html
     See: docs/onnx.md.
 
@@ -189,12 +190,9 @@ def _parsed(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
     elif isinstance(model, (str, os.PathLike)):
         path = Path(model)
         named, folder = str(path), path.parent
-        try:
-            if path.stat().st_size >= LARGEST:
-                raise dt.ArgumentError(f"onnx.load: {named} has 2 GiB or more, which no model has")
-            raw = path.read_bytes()
-        except OSError as error:
-            raise dt.ArgumentError(f"onnx.load: {named}: {error.strerror}") from error
+        if path.stat().st_size >= LARGEST:
+            raise dt.ArgumentError(f"onnx.load: {named} has 2 GiB or more, which no model has")
+        raw = path.read_bytes()
     else:
         raise dt.ArgumentTypeError(
             f"onnx.load: a model is a path, bytes or a ModelProto, not {type(model).__name__}"
