@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dtypes import FLOATS, INTEGERS, DType, bool_
+from ..errors import ArgumentError
+
+LEAST_BUFFERS = 8  # of a kernel: what the ops with kernels of their own need
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,14 @@ class Capabilities:
     exact_division: bool = True  # whether float32 div and sqrt round correctly
     float64: bool = True
     concurrency: int = 1  # how many independent grid points keep the device busy
+    max_buffers: int = 0  # the most that a kernel may have; 0: no limit, else LEAST_BUFFERS or more
     # Bytes that a grid point may write and soon read again at little cost, its loops being as quick
     # as neighbouring points are: of a first cache. 0 where points share what is near.
     near: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_buffers and self.max_buffers < LEAST_BUFFERS:
+            raise ArgumentError(
+                f"Capabilities: max_buffers is {self.max_buffers}; it is 0 for no limit, "
+                f"else {LEAST_BUFFERS} or more, which kernels need"
+            )
