@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import gt
 from typing import Any, ClassVar
 
 import lying_backends as lies
-from dovetail.backend.interface import DeviceInfo
+from dovetail.backend.interface import DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceBackend
-from dovetail.device import Device
+from dovetail.device import Device, device
 from dovetail.loops.builder import Kernel
 from dovetail.loops.target import Capabilities
 from dovetail.memory import CachingAllocator
@@ -46,9 +47,11 @@ class Limited(lies.Honest):
 
     @classmethod
     def device(cls) -> Device:
-        """A device of its own, which no plugin brings."""
-        backend, made = cls(cls.described()), Device(cls.__name__.lower(), 0)
-        made.opened = Opened(backend, CachingAllocator(backend, made), made, {})
+        """The device, which no plugin brings here: the same one each time."""
+        made = device(cls.__name__.lower())
+        if made.opened is None:
+            backend = cls(cls.described())
+            made.opened = Opened(backend, CachingAllocator(backend, made), made, {})
         return made
 
     def compile(self, kernel: Kernel) -> Any:
@@ -57,6 +60,18 @@ class Limited(lies.Honest):
             raise RuntimeError(f"{len(kernel.buffers)} buffers, more than {most}:\n{kernel}")
         return super().compile(kernel)
 
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: lies.Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        can = self.capabilities
+        if any(offset % can.offset_alignment for offset in buffers[1::2]):
+            raise RuntimeError(f"offsets {buffers[1::2]}, not multiples of {can.offset_alignment}")
+        most = can.max_grid
+        if most and (len(grid) > len(most) or any(map(gt, grid[::-1], most[::-1]))):
+            raise RuntimeError(f"a grid of {tuple(grid)}, more than {most}")
+        super().launch(program, buffers, ints, scalars, grid, stream)
+
 
 class FewBuffers(Limited):
     """No more than eight buffers in a kernel, as WebGPU has it."""
@@ -64,4 +79,16 @@ class FewBuffers(Limited):
     capabilities = replace(OF_REFERENCE, max_buffers=8)
 
 
-LIMITED = (FewBuffers,)
+class Aligned(Limited):
+    """Binds buffers at multiples of 256 bytes, as WebGPU has it."""
+
+    capabilities = replace(OF_REFERENCE, offset_alignment=256)
+
+
+class SmallGrids(Limited):
+    """Launches grids of two axes and few points."""
+
+    capabilities = replace(OF_REFERENCE, max_grid=(7, 100))
+
+
+LIMITED = (FewBuffers, Aligned, SmallGrids)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import dovetail as dt
 import limited
 import numpy as np
 import pytest
+from dovetail.backend.limits import parts
+from dovetail.backend.reference import interpret
 from dovetail.device import Device
+from dovetail.dtypes import float32
 from dovetail.engine.events import counters
-from dovetail.errors import ArgumentError, DeviceError
+from dovetail.errors import ArgumentError, DeviceError, LayoutError
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import cast, load
+from dovetail.loops.legalize import legalize
 from dovetail.loops.target import LEAST_BUFFERS, Capabilities
 
 Program = Callable[[Device], list[dt.Tensor]]
@@ -153,10 +161,78 @@ def several_ops(device: Device) -> list[dt.Tensor]:
     ]  # fmt: skip
 
 
+def odd_offsets(device: Device) -> list[dt.Tensor]:
+    """Slices that begin anywhere, read and written in place."""
+    found = []
+    for dtype in ("f4", "i1", "i8", "f2", "c8", "c16", "?"):
+        x = dt.asarray((numbers(300) * 50).astype(dtype), device=device)
+        y = dt.asarray((numbers(300, seed=1) * 50).astype(dtype), device=device)
+        for k in (1, 3, 64, 77):
+            x[k : k + 100] = y[k + 5 : k + 105]
+            if dtype != "?":
+                x[k + 2 : 290 : 3] += y[k : k + len(range(k + 2, 290, 3))]
+            x[5] = y[k]
+        found += [x, x[13:].copy(), dt.concat([x[7:9], y[9:11]])]
+    return found
+
+
+def large_grids(device: Device) -> list[dt.Tensor]:
+    x = dt.asarray(numbers(321, 203), device=device)
+    y = dt.asarray(numbers(2, 3, 4, 5, 6, 7), device=device)
+    turned = y.permute((5, 3, 1, 0, 2, 4))
+    return [
+        x * 2, dt.sum(x, axis=0), dt.sum(x, axis=1), dt.argmax(x, axis=1), dt.sum(x),
+        turned + turned[::-1], dt.sum(turned, axis=(1, 3)), turned.copy(), x.T.copy() @ x,
+        dt.cumulative_sum(x, axis=0),
+    ]  # fmt: skip
+
+
+def counted(device: Device) -> list[dt.Tensor]:
+    """By atomics, and by rows that are added to others."""
+    x = dt.asarray(np.random.default_rng(3).integers(0, 30, 5000), device=device)
+    rows = dt.zeros((30, 4), dtype=dt.int32, device=device)
+    rows.index_add_(0, x, dt.ones((5000, 4), dtype=dt.int32, device=device))
+    at = dt.zeros(30, device=device)
+    at[x[:30]] = dt.asarray(numbers(30), device=device)
+    return [dt.bincount(x), rows, dt.unique(x), at]
+
+
+def captured(device: Device) -> list[dt.Tensor]:
+    """Replayed on other memory than it was recorded on."""
+
+    @dt.jit
+    def step(a: dt.Tensor, b: dt.Tensor) -> dt.Tensor:
+        b += a * 2
+        return dt.sum(a * b, axis=1) + a[:, 0]
+
+    x = dt.asarray(numbers(90, 30), device=device)
+    y = dt.asarray(numbers(90, 30, seed=1), device=device)
+    return [step(x[k : k + 20], y[2 * k : 2 * k + 20]) for k in range(7)] + [y]
+
+
+def own_kernels(device: Device) -> list[dt.Tensor]:
+    @dt.kernel
+    def blend(out: dt.Out, x: dt.In, scale: float) -> None:
+        for i, j in dt.grid(out.shape[0], out.shape[1]):
+            out[i, j] = scale * x[i, j] + sum(x[i, k] for k in range(x.shape[1]))
+
+    x = dt.asarray(numbers(40, 33), device=device)
+    out = dt.zeros((50, 150), device=device)
+    blend(out[3:43, 101:134], x, 0.5)
+    blend(out[3:43, 7:37], x[:, 3:], 2.0)
+    return [out]
+
+
+def drawn(device: Device) -> list[dt.Tensor]:
+    with device:
+        rng = dt.random.default_rng(3)
+        return [rng.normal((37, 40)), rng.uniform((37, 40))]
+
+
 PROGRAMS: tuple[Program, ...] = (
     sum_of_many, sum_as_a_tree, many_results, many_reductions, reduction_of_many, chunks_of_many,
     joined, joined_while_pending, shifted_slices, in_place, indexed, gradients, examples, sparse,
-    several_ops,
+    several_ops, odd_offsets, large_grids, counted, captured, own_kernels, drawn,
 )  # fmt: skip
 
 
@@ -196,3 +272,95 @@ def test_a_kernel_of_ones_own_with_too_many_buffers_is_refused() -> None:
 def test_less_than_what_kernels_need_is_refused() -> None:
     with pytest.raises(ArgumentError, match="max_buffers is 7; it is 0 for no limit, else 8"):
         Capabilities(max_buffers=LEAST_BUFFERS - 1)
+
+
+# --- offsets and grids
+
+
+def test_a_kernel_is_told_where_its_buffers_begin() -> None:
+    b = KernelBuilder("twice")
+    x, at0 = b.buffer("x", float32, "r"), b.buffer("at0", float32, "rw")
+    i = b.axis(b.int("n"))
+    b.store(at0, i, load(x, i) + load(at0, i))
+    legal = legalize(b.build(), Capabilities(offset_alignment=16))
+    assert legal.ints == ("n", "at0_", "at1")
+    assert "add i0, at1" in str(legal) and "add i0, at0_" in str(legal)
+    assert legalize(legal, Capabilities()) is legal
+
+
+def test_a_kernel_does_a_part_of_its_grid() -> None:
+    b = KernelBuilder("rows")
+    out = b.buffer("out", float32, "w")
+    i, j, k = (b.axis(b.int(n)) for n in "nml")
+    b.store(out, (i * 7 + j) * 5 + k, cast(i * 100 + j * 10 + k, float32))
+    legal = legalize(b.build(), Capabilities(max_grid=(4, 3)))
+    assert legal.ints == ("n", "m", "l", "first0", "first1", "points0", "points1")
+    assert [n.name for n in legal.grid] == ["points0", "points1"]
+    out_ = np.zeros(3 * 7 * 5, np.float32)
+    seen = []
+    for firsts, points in parts((3, 7, 5), (4, 3)):
+        interpret(legal, [out_], [3, 7, 5, *firsts, *points], [], points)
+        seen.append(points)
+    expected = [i * 100 + j * 10 + k for i in range(3) for j in range(7) for k in range(5)]
+    assert out_.tolist() == expected
+    assert len(seen) == 6 * 2 and seen[0] == (4, 3) and seen[-1] == (1, 2)
+
+
+def test_launches_are_kept_for_places_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    aligned = limited.Aligned.device()
+    x = dt.asarray(numbers(500), device=aligned)
+    bound: list[object] = []
+    assert aligned.opened is not None
+    plain = aligned.opened.backend.bind
+
+    def counted(*given: Any) -> object:
+        bound.append(given)
+        return plain(*given)
+
+    monkeypatch.setattr(aligned.opened.backend, "bind", counted)
+    for k in (0, 3, 64, 67, 131, 195):  # of 4 bytes each: at 0 and 12 of 256, in turn
+        dt.evaluate(x[k : k + 90] * 3)
+    assert len(bound) == 2
+
+
+def test_saved_functions_are_loaded_where_offsets_are_aligned(tmp_path: Path) -> None:
+    for of in (limited.Aligned, limited.SmallGrids):
+        device = of.device()
+        x = dt.asarray(numbers(40, 30), device=device)
+        f = dt.jit(lambda a: dt.sum(a[1:] * a[:-1], axis=1))
+        expected = f(x[3:20]).numpy()
+        dt.save_function(f, tmp_path / "f")
+        assert np.array_equal(dt.load_function(tmp_path / "f")(x[3:20]).numpy(), expected)
+
+
+def test_raw_kernels_refuse_memory_at_other_places() -> None:
+    given: list[object] = []
+
+    class Raw(limited.Aligned):
+        raw_language = "a list"
+
+        def compile_raw(self, *text: object) -> object:
+            return lambda at, numbers, grid, stream: given.append(at)
+
+    device = Raw.device()
+    fill = dt.raw_kernel("text", "raw", "fill(x: w float32)")
+    x = dt.zeros(200, device=device)
+    fill(x, grid=200)
+    fill(x[64:], grid=9)
+    assert len(given) == 2
+    with pytest.raises(LayoutError, match=r"x begins 12 bytes .* takes multiples of 256"):
+        fill(x[3:], grid=9)
+    assert len(given) == 2
+
+
+@pytest.mark.parametrize(
+    "limit, says",
+    [
+        ({"offset_alignment": 12}, "offset_alignment is 12; it is a power of two"),
+        ({"offset_alignment": 0}, "offset_alignment is 0; it is a power of two"),
+        ({"max_grid": (4, 0)}, r"max_grid is \(4, 0\); it has the most points along each axis"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(limit: dict[str, Any], says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        Capabilities(**limit)

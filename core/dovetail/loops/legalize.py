@@ -36,6 +36,7 @@ from .language import (
     sqrt,
     where,
 )
+from .limits import grids_in_parts, offsets_as_indices
 from .pairs import complex_as_pairs
 from .rewrite import rewrite
 from .target import Capabilities
@@ -319,5 +320,6 @@ def _integer_sqrt(x: Value) -> Value:
 
 
 PASSES: tuple[Pass, ...] = (
-    complex_as_pairs, casts_by_float32, halves_as_integers, round_division,
+    complex_as_pairs, casts_by_float32, halves_as_integers, round_division, offsets_as_indices,
+    grids_in_parts,
 )  # fmt: skip
