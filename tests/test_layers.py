@@ -99,7 +99,7 @@ MAY_IMPORT = {
         "loops graph ops backend fusion memory plugins engine capture insight tensor functions "
         "autograd"
     ),
-    "commands": "loops memory plugins engine tensor",
+    "commands": "loops backend memory plugins engine tensor",
     "testing": (
         "loops graph ops backend fusion memory plugins engine tensor functions autograd own"
     ),

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ..backend.faults import WIDTH, Asked, Prompt, out_of_range
 from ..backend.interface import Backend, QueuedLaunch, Replay, Scalar
+from ..backend.limits import sequence
 from ..engine import events
 from ..engine.evaluate import lock
 from ..engine.events import counters
@@ -93,7 +94,7 @@ class Replayer:
         """What does these launches, if there are any."""
         if not launches:
             return []
-        return [self.opened.backend.sequence(launches) or OneByOne(launches)]
+        return [sequence(self.opened.backend, launches) or OneByOne(launches)]
 
 
 class OneByOne:

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, TypeAlias
 
+from ..backend import limits
 from ..backend.faults import WIDTH, Asked
 from ..backend.streams import current_handle
 from ..device import Device
@@ -295,7 +296,7 @@ class Reader:
             k, tuple((i, 0) for i in range(len(places))), (), sizes, (), extents, (),
             within(nbytes, 1 << 62), tuple(checks),
         )  # fmt: skip
-        run = self.opened.backend.bind(programs.program(self.opened, k), sizes, extents)
+        run = limits.bind(self.opened.backend, programs.program(self.opened, k), sizes, extents)
         bound = BoundStep(step, 0, run)
         found = tuple(self.number(n) for n in numbers)
         return Launch(bound, tuple(places), found, (None,) * len(checks))

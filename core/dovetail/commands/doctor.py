@@ -30,12 +30,15 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
+from ..backend import limits
+from ..backend.interface import Backend
 from ..command_line import Parser, seconds
 from ..compiled import config
 from ..dtypes import float32
 from ..errors import PluginError
 from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import load
+from ..loops.legalize import legalize
 from ..plugins import answers
 from ..plugins.dtype_registry import registry as dtypes
 from ..plugins.entry import offers
@@ -131,7 +134,8 @@ def run_kernel(name: str) -> str:
     Raises: RuntimeError if the numbers are wrong, or whatever the backend raises.
     """
     started = time.perf_counter()
-    program = open_device(name).backend.compile(_kernel())
+    backend = open_device(name).backend
+    program = backend.compile(_kernel(backend))
     compiled = time.perf_counter()
     _run_program(name, program)
     done = time.perf_counter()
@@ -146,7 +150,8 @@ def _run_program(name: str, program: Program) -> None:
     numbers = [float(i) for i in range(_COUNT)]
     x, y = opened.allocator.allocate(nbytes), opened.allocator.allocate(nbytes)
     backend.copy_in(x.handle, x.offset, memoryview(struct.pack(f"{_COUNT}f", *numbers)))
-    backend.launch(program, (x.handle, x.offset, y.handle, y.offset), (_COUNT,), (), (_COUNT,))
+    places = (x.handle, x.offset, y.handle, y.offset)
+    limits.launch(backend, program, places, (_COUNT,), (_COUNT,))
     got = bytearray(nbytes)
     backend.copy_out(memoryview(got), y.handle, y.offset)
     if list(struct.unpack(f"{_COUNT}f", got)) != [v * 2 + 1 for v in numbers]:
@@ -159,23 +164,23 @@ def unloadable(name: str) -> list[str]:
     The core goes on without: every process would compile every kernel anew, and nobody be told.
     """
     backend = open_device(name).backend
-    binary = backend.compile(_kernel()).binary
+    binary = backend.compile(_kernel(backend)).binary
     if binary is None:
         return []
     try:
-        _run_program(name, backend.load(_kernel(), binary))
+        _run_program(name, backend.load(_kernel(backend), binary))
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         return [f"load refuses the binary that compile has made, so nothing is cached: {what}"]
     return []
 
 
-def _kernel() -> Kernel:
+def _kernel(backend: Backend) -> Kernel:
     b = KernelBuilder("doctor")
     x, y = b.buffer("x", float32, "r"), b.buffer("y", float32, "w")
     i = b.axis(b.int("n"))
     b.store(y, i, load(x, i) * 2.0 + 1.0)
-    return b.build()
+    return legalize(b.build(), backend.info.capabilities)
 
 
 def _finding(record: Record) -> Finding:

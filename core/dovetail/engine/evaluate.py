@@ -371,8 +371,9 @@ class Evaluation(Walk):
         calls = frozenset(opened.library_calls)
         can = opened.backend.info.capabilities
         graph = Graph(
-            self.nodes, self.index, leaf_slot, roots, held, can.concurrency, calls, target, can.near
-        )
+            self.nodes, self.index, leaf_slot, roots, held, can.concurrency, calls, target,
+            can.near, can.max_buffers,
+        )  # fmt: skip
         plan = fusion.plan(graph)
         events.note("plan", begun, steps=len(plan.steps))
         return plan

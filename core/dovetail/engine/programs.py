@@ -10,7 +10,7 @@ import time
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
-from ..backend import diskcache
+from ..backend import diskcache, limits
 from ..backend.faults import PROMPT, Asked
 from ..backend.interface import Launch, LibraryCall, Program
 from ..dtypes import DType
@@ -150,7 +150,7 @@ def launch_of(opened: Opened, step: Step) -> Launch:
         return _nothing
     made = program(opened, step.kernel)
     try:
-        return opened.backend.bind(made, step.ints, step.grid)
+        return limits.bind(opened.backend, made, step.ints, step.grid)
     except Exception as error:
         blame(opened.device, f"bind of {step.kernel.name}", step.kernel, error)
         raise

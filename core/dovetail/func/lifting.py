@@ -14,10 +14,11 @@ from typing import Any, NoReturn, TypeAlias
 
 from ..autograd.engine import detach
 from ..autograd.tape import Leaf, OpNode
+from ..device import opened as open_device
 from ..errors import TransformError
 from ..functions.manipulation import as_strided
 from ..graph.expr import Expr, ask, node, spec, storage_of
-from ..layout import Move, Shape, StridedView, contiguous
+from ..layout import LIMIT, Move, Shape, StridedView, contiguous
 from ..layout import move as moved_layout
 from ..memory.storage import Storage
 from ..ops import table as ops
@@ -320,7 +321,15 @@ def each(to: Lifting, e: Expr, args: list[Any]) -> Expr:
         if e.asked_at is not None and made.op is not None:
             ask(made, e.asked_at)
         parts.append(pending_view(made, ("reshape", (1, *e.spec.shape))))
-    return to.made(ops.CONCAT, parts, (to.size, *e.spec.shape), e, 0)
+    most = (open_device(e.spec.device).backend.info.capabilities.max_buffers or LIMIT) - 1
+    while len(parts) > most:  # in stages, where kernels have few buffers
+        parts = [_joined(to, parts[k : k + most], e) for k in range(0, len(parts), most)]
+    return _joined(to, parts, e)
+
+
+def _joined(to: Lifting, parts: list[Expr], e: Expr) -> Expr:
+    rows = sum(p.spec.shape[0] for p in parts)
+    return to.made(ops.CONCAT, parts, (rows, *e.spec.shape), e, 0)
 
 
 def _one(found: Expr, k: int) -> Expr:

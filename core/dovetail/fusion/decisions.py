@@ -48,8 +48,9 @@ class Graph:
         library_calls: frozenset[tuple[str, DType]],
         target: Target | None = None,
         near: int = 0,
+        max_buffers: int = 0,
     ) -> None:
-        self.near = near  # see `Capabilities`
+        self.near, self.max_buffers = near, max_buffers  # see `Capabilities`
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.roots, self.held, self.target = roots, held, target
         self.concurrency, self.library_calls = concurrency, library_calls

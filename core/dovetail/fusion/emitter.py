@@ -14,7 +14,7 @@ from ..loops.language import Buffer, Store, Value, cast, const, load, quo, reduc
 from ..ops.arithmetic import convert
 from .decisions import Decisions
 from .groups import Access, Output, Part, Term
-from .joins import folds, same_memory
+from .joins import same_memory
 from .plan import Step
 from .reasons import Reason
 
@@ -85,7 +85,7 @@ class Emitter:
             for a, ss in zip(accesses, strides, strict=True)
         }
         self._offsets = {
-            id(a): self.integer("o", a.offset) for a in accesses if a.offset and not folds(a)
+            id(a): self.integer("o", a.offset) for a in accesses if a.offset and not a.begins
         }
 
     def index(self, access: Access, where_: Sequence[Value]) -> Value:
@@ -113,8 +113,7 @@ class Emitter:
         for part in term.parts:
             inside = self._inside(part, point)
             there = inside if there is None else there & inside
-        offset = a.offset if folds(a) else 0  # else it comes with the index
-        return load(self.buffer(a.slot, a.dtype, offset, "r"), self.index(a, point), there)
+        return load(self.buffer(a.slot, a.dtype, a.start, "r"), self.index(a, point), there)
 
     def _inside(self, part: Part, point: Point) -> Value:
         if part.stop is None:  # the places end there
@@ -230,7 +229,7 @@ class Emitter:
                 self.check(node, k, inside, given, asked[k])
                 fine = inside if fine is None else fine & inside
             total = total + i * (1 if stride == 1 else self.integer("s", stride))
-        return load(self.buffer(a.slot, a.dtype, a.offset, "r"), total, fine)
+        return load(self.buffer(a.slot, a.dtype, a.start, "r"), total, fine)
 
     _RULES: ClassVar[dict[str, Callable[[Emitter, Term, Point], Value]]] = {
         "load": _load,

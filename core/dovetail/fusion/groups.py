@@ -16,10 +16,11 @@ class Access:
     """One way in which a kernel touches a buffer: element strides over the domain's axes.
 
     Slot -1 is no memory: a linear index. `computed`: whether it also depends on indices that are
-    data. `most`: how many elements there are to touch, of what is joined.
+    data. `most`: how many elements there are to touch, of what is joined. `begins`: whether the
+    buffer begins at the offset; else that is added to each index.
     """
 
-    __slots__ = ("computed", "dtype", "most", "offset", "slot", "strides")
+    __slots__ = ("begins", "computed", "dtype", "most", "offset", "slot", "strides")
 
     def __init__(
         self, slot: int, dtype: DType, strides: Shape, offset: int, computed: bool = False,
@@ -27,6 +28,13 @@ class Access:
     ) -> None:  # fmt: skip
         self.slot, self.dtype, self.strides, self.most = slot, dtype, strides, most
         self.offset, self.computed = offset, computed
+        # What is joined may be seen from a place beyond its memory, in front of it or behind.
+        self.begins = slot >= 0 and offset >= 0 and most == LIMIT
+
+    @property
+    def start(self) -> int:
+        """The element at which the buffer begins."""
+        return self.offset if self.begins else 0
 
 
 class Gathered(NamedTuple):

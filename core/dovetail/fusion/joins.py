@@ -5,19 +5,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ..dtypes import DType
-from ..layout import LIMIT, Shape
-from .groups import Access, Part, Term
+from ..layout import Shape
+from .groups import Part, Term
 
 Memory: TypeAlias = tuple[int, int, DType]  # slot, offset in elements
 Key: TypeAlias = tuple[Shape, int, int, int | None]
-
-
-def folds(a: Access) -> bool:
-    """Whether a buffer may begin at the access's offset.
-
-    What is joined may be seen from a place beyond its memory, in front of it or behind.
-    """
-    return a.slot >= 0 and a.offset >= 0 and a.most == LIMIT
 
 
 def same_memory(term: Term, known: frozenset[Key] = frozenset()) -> Memory | None:
@@ -29,7 +21,7 @@ def same_memory(term: Term, known: frozenset[Key] = frozenset()) -> Memory | Non
         a = term.access
         assert a is not None
         everywhere = all(_key(p) in known for p in term.parts)
-        return (a.slot, a.offset if folds(a) else 0, a.dtype) if everywhere else None
+        return (a.slot, a.start, a.dtype) if everywhere else None
     if term.what != "join":
         return None
     last, found = len(term.args) - 1, set[Memory | None]()

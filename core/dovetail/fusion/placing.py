@@ -16,11 +16,13 @@ from typing import NamedTuple
 from ..errors import InternalError
 from ..layout import StridedView
 from . import cost
+from .buffers import has_too_many, needed
 from .decisions import Decisions, has_own_kernels
 from .domain import Domain, Path, ordered
 from .groups import Access, Group, Kernel, Output, SplitRows, Term
 from .kernels_of_ops import own_kernels
 from .reasons import Kind, Reason
+from .split_rows import partial_results
 from .terms import REDUCED, Draft, Needs, No, Refusal, seen_through, term
 from .views import permits, reshaping_views
 
@@ -152,6 +154,9 @@ class _Placing:
         found = _output(self.d, draft)
         if not isinstance(found, Output):
             return found
+        needs = needed(self.d, draft, partial_results(found.term))
+        if needs is not None:
+            return needs
         if not draft.group.row_is_coalescible():
             self.alone.add(domain)
             needs = self._require_row_major(draft.group)
@@ -179,6 +184,9 @@ class _Placing:
         found = _output(self.d, draft)
         if not isinstance(found, Output):
             return found
+        needs = needed(self.d, draft, 1)
+        if needs is not None:
+            return needs
         group.accesses.append(found.access)
         if not group.row_is_coalescible():
             self.alone.add(domain)
@@ -212,7 +220,7 @@ class _Placing:
         found: Output | Refusal = _output(self.d, draft)
         if isinstance(found, Output):
             group.accesses.append(found.access)
-            if group.size + draft.size > cost.NODE_LIMIT:
+            if group.size + draft.size > cost.NODE_LIMIT or has_too_many(self.d, group):
                 found = No.ROOM
             elif not group.by_division and not group.row_is_coalescible():
                 found = No.HERE

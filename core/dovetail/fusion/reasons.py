@@ -20,6 +20,7 @@ class Kind(Enum):
     READER_IN_CHUNKS = "it reduces rows that its reader walks in chunks"
     CHECKED = "its indices are checked before a reduction reads it"
     TOO_LARGE = "the kernel would grow too large"
+    TOO_MANY_BUFFERS = "the kernel would have more buffers than the device takes"
     COSTLY_TWICE = "it is costly, and two kernels need it"
     COSTLY_PART = "it is costly, and only a part of what is joined"
     GATHERED_PART = "it is read at computed places, and only a part of what is joined"

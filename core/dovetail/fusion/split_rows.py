@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 
 from .. import layout as lay
-from ..dtypes import bool_
-from ..loops.language import CHUNK, Value, load, reduce_loop, where
+from ..dtypes import bool_, int64
+from ..loops.language import CHUNK, Value, const, load, reduce_loop, where
 from .cost import ABREAST, ROWS_BUSY, SMALL_ROWS
 from .decisions import Decisions
 from .domain import Domain
@@ -31,6 +31,12 @@ def _is_worth_it(rows: Domain, concurrency: int) -> bool:
     if count and rows.full and len(rows.full) - 1 not in rows.axes:  # columns
         count = -(-count // min(ABREAST, rows.full[-1]))
     return n > CHUNK and count < concurrency * ROWS_BUSY and n * count > SMALL_ROWS
+
+
+def partial_results(term: Term) -> int:
+    """How many values a chunk of a reduction gives."""
+    assert term.op is not None
+    return len(term.op.before(const(0, term.casts[0].compute), const(0, int64)))
 
 
 def launches_in_chunks(d: Decisions, kernel: SplitRows) -> list[Step | Call]:

@@ -146,6 +146,7 @@ def _load(d: Decisions, i: int, slot: int, seen: StridedView, path: Path, group:
     spec = d.graph.nodes[i].spec
     parts, most = _padded(spec.shape, path, group)
     access = Access(slot, spec.dtype, seen.strides, seen.offset, most=most)
+    access.begins = access.begins and not d.graph.max_buffers
     group.accesses.append(access)
     return Term("load", spec.dtype, access=access, parts=parts)
 
@@ -305,6 +306,7 @@ def _gather(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Re
     if not isinstance(terms, list):
         return terms
     access = Access(source.slot, source.dtype, seen.strides, seen.offset, computed=True)
+    access.begins = access.begins and not d.graph.max_buffers
     draft.group.accesses.append(access)
     axes = tuple((base.strides[a], base.shape[a]) for a in index_axes)
     gathered = Gathered(i, axes, asked or ())

@@ -21,7 +21,7 @@ from ..dtypes import (
     uint32,
     uint64,
 )
-from ..errors import DTypeError
+from ..errors import DeviceError, DTypeError
 from .analysis import values
 from .builder import Kernel
 from .language import (
@@ -36,6 +36,7 @@ from .language import (
     sqrt,
     where,
 )
+from .limits import grids_in_parts, offsets_as_indices
 from .pairs import complex_as_pairs
 from .rewrite import rewrite
 from .target import Capabilities
@@ -46,9 +47,11 @@ Pass = Callable[[Kernel, Capabilities], Kernel]
 def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """An equivalent kernel that a device of these capabilities can run; the same if it already can.
 
-    Raises: DTypeError when the kernel needs a dtype that the device does not have.
+    Raises: DTypeError when the kernel needs a dtype that the device does not have, DeviceError when
+    it has more buffers than the device takes.
     """
     refuse_dtypes(kernel, capabilities)
+    refuse_buffers(kernel, capabilities)
     for change in PASSES:
         kernel = change(kernel, capabilities)
     return kernel
@@ -73,6 +76,19 @@ def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
         raise DTypeError(
             f"kernel {kernel.name} computes in float64, which this device lacks; "
             "use float32 (astype(dovetail.float32)) or another device"
+        )
+
+
+def refuse_buffers(kernel: Kernel, capabilities: Capabilities) -> None:
+    """Nothing, if the kernel has no more buffers than the device takes.
+
+    Raises: DeviceError. No plan comes to this: it is of kernels of users' own.
+    """
+    count, most = len(kernel.buffers), capabilities.max_buffers
+    if most and count > most:
+        raise DeviceError(
+            f"kernel {kernel.name} has {count} buffers, and this device takes no more than {most} "
+            "in one kernel; do the work in several kernels, or on another device"
         )
 
 
@@ -304,5 +320,6 @@ def _integer_sqrt(x: Value) -> Value:
 
 
 PASSES: tuple[Pass, ...] = (
-    complex_as_pairs, casts_by_float32, halves_as_integers, round_division,
+    complex_as_pairs, casts_by_float32, halves_as_integers, round_division, offsets_as_indices,
+    grids_in_parts,
 )  # fmt: skip

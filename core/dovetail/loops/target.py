@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dtypes import FLOATS, INTEGERS, DType, bool_
+from ..errors import ArgumentError
+
+LEAST_BUFFERS = 8  # of a kernel: what the ops with kernels of their own need
 
 
 @dataclass(frozen=True)
@@ -23,3 +26,23 @@ class Capabilities:
     # Bytes that a grid point may write and soon read again at little cost, its loops being as quick
     # as neighbouring points are: of a first cache. 0 where points share what is near.
     near: int = 0
+    max_buffers: int = 0  # the most that a kernel may have; 0: no limit, else LEAST_BUFFERS or more
+    offset_alignment: int = 1  # bytes: what the offsets of a launch's buffers are multiples of
+    # Most points of a launch along each axis, the last one last: no more axes either. (): no limit
+    max_grid: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        alignment, most = self.offset_alignment, self.max_grid
+        if alignment < 1 or alignment & (alignment - 1):
+            raise ArgumentError(
+                f"Capabilities: offset_alignment is {alignment}; it is a power of two, in bytes"
+            )
+        if any(n < 1 for n in most):
+            raise ArgumentError(
+                f"Capabilities: max_grid is {most}; it has the most points along each axis"
+            )
+        if self.max_buffers and self.max_buffers < LEAST_BUFFERS:
+            raise ArgumentError(
+                f"Capabilities: max_buffers is {self.max_buffers}; it is 0 for no limit, "
+                f"else {LEAST_BUFFERS} or more, which kernels need"
+            )

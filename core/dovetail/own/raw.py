@@ -145,8 +145,26 @@ class RawKernel:
                     raise CompileError(
                         f"raw_kernel {self.__name__}: {error}{self._lines(error)}"
                     ) from None
+                alignment = backend.info.capabilities.offset_alignment
+                if alignment > 1:
+                    found = self._at_aligned(found, alignment)
                 self._compiled[device] = found
             return found
+
+    def _at_aligned(self, launch: RawLaunch, alignment: int) -> RawLaunch:
+        """A launch that refuses memory at offsets that the device cannot take."""
+        memory = [self.arguments[k].name for k in self._tensors]
+
+        def checked(at: list[Any], *rest: Any) -> None:
+            for name, offset in zip(memory, at[1::2], strict=True):
+                if offset % alignment:
+                    raise LayoutError(
+                        f"{self.__name__}: {name} begins {offset} bytes into its memory, and "
+                        f"{self.device_type} takes multiples of {alignment}; give {name}.copy()"
+                    )
+            launch(at, *rest)
+
+        return checked
 
     def _lines(self, error: DovetailError) -> str:
         """The lines of the text that a compiler's log names."""

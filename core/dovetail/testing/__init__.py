@@ -6,7 +6,8 @@ reference, bit by bit.
 
 Levels, from the ground up. Kernels, without tensors: `test_lifecycle`, `test_allocator`,
 `test_scalar_ops`, `test_layouts`, `test_reductions`, `test_streams`. Tensors: `test_table`,
-`test_counting`, `test_runs`, `test_fusion`, `test_gradients`, `test_sparse`, `test_complex`.
+`test_counting`, `test_runs`, `test_fusion`, `test_gradients`, `test_sparse`, `test_complex`,
+`test_limits`.
 
 A backend says what it cannot do in the hook `dovetail_conformance`: {pattern of case names, as in
 "scalar_ops.*.fma-*": reason}. Such a case must fail; if it passes, or no case has such a name, the

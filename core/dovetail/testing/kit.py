@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.interface import Program
+from ..backend import limits
+from ..backend.interface import Launch, Program
 from ..backend.reference import interpret
 from ..device import Device, device, opened_devices
 from ..dtypes import BUILT_IN, DType, float64
@@ -117,11 +118,13 @@ class Kit:
                 for x in (p.handle, p.offset + BEFORE * a.itemsize)
             )
             with self.on_device(kernel.name):
-                self.backend.bind(self.program(kernel), tuple(ints), tuple(grid))(
-                    handles, tuple(scalars), None
-                )
+                self.bind(kernel, ints, grid)(handles, tuple(scalars), None)
                 self.backend.synchronize()
         return [self._get(p, a, str(kernel)) for p, a in zip(placed, arrays, strict=True)]
+
+    def bind(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """A launch of a kernel, ready."""
+        return limits.bind(self.backend, self.program(kernel), tuple(ints), tuple(grid))
 
     def program(self, kernel: Kernel) -> Program:
         """The kernel, legalised and compiled."""

@@ -314,7 +314,7 @@ def test_what_is_read_may_be_what_is_written(
     """`x += 1` is a launch with one address in two buffers, element by element."""
     size = (n - 1) * s + (m - 1) * t + 1
     values = finite(d, size, 5)
-    launch = kit.backend.bind(kit.program(fed_back(d)), (n, m, s, t), (n, m))
+    launch = kit.bind(fed_back(d), (n, m, s, t), (n, m))
     expected = values.copy()
     interpret(fed_back(d), [values, expected], [n, m, s, t], [], [n, m])
     ptr = kit.opened.allocator.allocate(3 * values.nbytes)

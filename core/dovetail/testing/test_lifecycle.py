@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ..backend import limits
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Program
 from ..dtypes import ALL, int32
 from ..errors import DovetailError
@@ -197,12 +198,17 @@ def test_methods_take_what_the_core_gives(kit: Kit) -> None:
     kit.comparisons += 1
 
 
+def legal(kit: Kit, kernel: Kernel) -> Kernel:
+    """A kernel as the device is given it."""
+    return legalize(kernel, kit.backend.info.capabilities)
+
+
 def launch(backend: Backend, program: Program) -> list[int]:
     """What a program makes of 0..99, by way of raw memory and `launch`."""
     x, nbytes = np.arange(100, dtype=np.int32), 400
     source, target = backend.allocate(nbytes), backend.allocate(nbytes)
     backend.copy_in(source, 0, raw(x))
-    backend.launch(program, (source, 0, target, 0), (100,), (), (100,))
+    limits.launch(backend, program, (source, 0, target, 0), (100,), (100,))
     found = np.zeros(100, np.int32)
     backend.copy_out(raw(found), target, 0)
     backend.free(source, nbytes)
@@ -215,14 +221,14 @@ def test_a_second_backend_can_be_opened_and_closed(kit: Kit) -> None:
     config = registry.config(kit.device.type)
     other = registry.call(record(kit), "dovetail_open", info=kit.backend.info, config=config)
     assert isinstance(other, Backend)
-    assert launch(other, other.compile(increment())) == list(range(1, 101))
+    assert launch(other, other.compile(legal(kit, increment()))) == list(range(1, 101))
     other.synchronize()
     other.close()
     kit.check(increment(), [np.arange(9, dtype=np.int32), np.zeros(9, np.int32)], [9], [], [9])
 
 
 def test_programs_show_their_kernel_and_source(kit: Kit) -> None:
-    kernel = legalize(increment(), kit.backend.info.capabilities)
+    kernel = legal(kit, increment())
     program = kit.backend.compile(kernel)
     assert isinstance(program, Program) and isinstance(program.source, str)
     assert program.kernel is kernel and isinstance(program.binary, bytes | None)
@@ -231,9 +237,10 @@ def test_programs_show_their_kernel_and_source(kit: Kit) -> None:
 
 
 def test_a_binary_can_be_loaded_again(kit: Kit) -> None:
-    program = kit.backend.compile(increment())
+    kernel = legal(kit, increment())
+    program = kit.backend.compile(kernel)
     if program.binary is not None:
-        program = kit.backend.load(increment(), program.binary)
+        program = kit.backend.load(kernel, program.binary)
     assert launch(kit.backend, program) == list(range(1, 101))
     kit.comparisons += 1
 
@@ -246,7 +253,7 @@ def test_programs_of_one_name_are_told_apart(kit: Kit) -> None:
         x, out = b.buffer("x", int32, "r"), b.buffer("out", int32, "w")
         i = b.axis(b.int("n"))
         b.store(out, i, load(x, i) + n)
-        return b.build()
+        return legal(kit, b.build())
 
     programs = {n: kit.backend.compile(adding(n)) for n in (1, 2, 3)}
     loaded = {
@@ -266,7 +273,7 @@ def test_programs_of_one_name_are_told_apart(kit: Kit) -> None:
 def test_a_bad_binary_is_refused_or_ignored(kit: Kit, binary: bytes) -> None:
     kit.comparisons += 1
     try:
-        program = kit.backend.load(increment(), binary)
+        program = kit.backend.load(legal(kit, increment()), binary)
     except Exception:
         return  # any exception: the core then compiles
     assert launch(kit.backend, program) == list(range(1, 101))

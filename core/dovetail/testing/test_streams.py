@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ..backend import limits
 from ..backend.host import array_at
 from ..backend.interface import QueuedLaunch, Replay
 from ..backend.streams import Stream, default_stream
@@ -62,7 +63,7 @@ class Queue:
     def __init__(self, kit: Kit) -> None:
         self.kit, self.backend = kit, kit.backend
         self.ptr = kit.opened.allocator.allocate(4 * N)
-        self.launch = self.backend.bind(kit.program(doubled()), (N,), (N,))
+        self.launch = kit.bind(doubled(), (N,), (N,))
         self.expected = np.zeros(N, np.float32)
 
     def fill(self, value: float, stream: StreamHandle, how: str = "copy_in") -> Array:
@@ -100,7 +101,7 @@ class Busy:
 
     def __init__(self, kit: Kit) -> None:
         self.kit, self.ptr = kit, kit.opened.allocator.allocate(4 * FEW)
-        self.launch = kit.backend.bind(kit.program(settling()), (FEW, ROUNDS), (FEW,))
+        self.launch = kit.bind(settling(), (FEW, ROUNDS), (FEW,))
 
     def work(self, stream: StreamHandle) -> None:
         """Has its memory filled, and eight launches work on it."""
@@ -124,7 +125,7 @@ def test_copies_in_wait_for_work_before_them(kit: Kit, copy: str) -> None:
         busy, a, b = Busy(kit), Queue(kit), Queue(kit)
         for q in (a, b):
             q.fill(1.5, stream)
-        read = kit.backend.bind(kit.program(scaled()), (N,), (N,))
+        read = kit.bind(scaled(), (N,), (N,))
         busy.work(stream)
         read((a.ptr.handle, a.ptr.offset, b.ptr.handle, b.ptr.offset), (3.0,), stream)
         b.expected = a.expected * np.float32(3) + np.float32(1)
@@ -201,12 +202,12 @@ def one_by_one(launches: Sequence[QueuedLaunch]) -> Replay:
 def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
     """Each reads what the one before wrote; slots and variables are other ones at each call."""
     n, launches = N // 2, []
-    bound = kit.backend.bind(kit.program(scaled()), (n,), (n,))
+    bound = kit.bind(scaled(), (n,), (n,))
     for k in range(6):
         places = ((k % 2, 4 * n * (k // 2 % 2)), ((k + 1) % 2, 4 * n * ((k + 1) // 2 % 2)))
         scalar = (float(k), None if k % 3 else k // 3)
         launches.append(QueuedLaunch(bound, places, (scalar,)))
-    run = kit.backend.sequence(launches) or one_by_one(launches)
+    run = limits.sequence(kit.backend, launches) or one_by_one(launches)
     for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
         a, b = Queue(kit), Queue(kit)
         for q in (a, b):

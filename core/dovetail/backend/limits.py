@@ -1,0 +1,120 @@
+"""Launches on devices that bind buffers, or launch grids, within limits.
+
+Their kernels have integers more than they were built with (`loops.limits`). Other devices get
+their launches as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from ..recent import Recent
+from .interface import (
+    Backend,
+    Compiled,
+    Handles,
+    Launch,
+    QueuedLaunch,
+    Replay,
+    Scalar,
+    StreamHandle,
+)
+
+KNOWN = 64  # launches that are kept ready, of one that is bound: for other places of its buffers
+
+
+def _limits(backend: Backend) -> bool:
+    can = backend.info.capabilities
+    return can.offset_alignment > 1 or can.max_grid != ()
+
+
+def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+    """`Backend.bind` of a program whose kernel is legalised, with what that was given before."""
+    if _limits(backend):
+        return _Launch(backend, program, ints, grid)
+    return backend.bind(program, ints, grid)
+
+
+def launch(
+    backend: Backend, program: Compiled, buffers: Handles, ints: Sequence[int], grid: Sequence[int]
+) -> None:
+    """The same of `Backend.launch`, on the default stream and without scalars."""
+    if _limits(backend):
+        _Launch(backend, program, ints, grid)(buffers, (), None)
+    else:
+        backend.launch(program, buffers, ints, (), grid)
+
+
+def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | None:
+    """`Backend.sequence` of what `bind` gave."""
+    if any(isinstance(q.launch, _Launch) for q in launches):
+        return None  # these have more to do than the backend's own
+    return backend.sequence(launches)
+
+
+class _Launch:
+    """A launch by the backend's own, at aligned offsets, each for a part of the grid."""
+
+    __slots__ = (
+        "_alignment",
+        "_backend",
+        "_grid",
+        "_ints",
+        "_most",
+        "_program",
+        "_ready",
+        "_sizes",
+    )
+
+    def __init__(
+        self, backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
+    ) -> None:
+        can = backend.info.capabilities
+        self._alignment, self._most = can.offset_alignment, can.max_grid
+        self._backend, self._program = backend, program
+        self._ints, self._grid = tuple(ints), tuple(grid)
+        self._sizes = [b.dtype.itemsize for b in program.kernel.buffers]
+        # the elements that each buffer begins after its offset -> the launches
+        self._ready: Recent[tuple[int, ...], list[Launch]] = Recent(KNOWN)
+
+    def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+        starts: tuple[int, ...] = ()
+        if self._alignment > 1:
+            args, rests = list(buffers), [offset % self._alignment for offset in buffers[1::2]]
+            for k, rest in enumerate(rests):
+                args[2 * k + 1] -= rest
+            buffers = tuple(args)
+            starts = tuple([rest // n for rest, n in zip(rests, self._sizes, strict=True)])
+        found = self._ready.find(starts)
+        if found is None:
+            found = self._ready[starts] = [*self._bound((*self._ints, *starts))]
+        for launch in found:
+            launch(buffers, scalars, stream)
+
+    def _bound(self, ints: tuple[int, ...]) -> Iterator[Launch]:
+        if not self._most or not self._grid:
+            yield self._backend.bind(self._program, ints, self._grid)
+            return
+        for firsts, points in parts(self._grid, self._most):
+            yield self._backend.bind(self._program, (*ints, *firsts, *points), points)
+
+
+def parts(
+    grid: Sequence[int], most: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The parts of a grid with no more axes and points along each than `most`.
+
+    Each is the first point and how many there are, along each axis. The first axes are one where
+    there are too many.
+    """
+    folded = max(1, len(grid) - len(most) + 1)
+    extents = (math.prod(grid[:folded]), *grid[folded:])
+    bounds = most[len(most) - len(extents) :]
+    steps = [range(0, n, m) for n, m in zip(extents, bounds, strict=True)]
+    for firsts in product(*steps):
+        yield (
+            firsts,
+            tuple(min(m, n - f) for f, n, m in zip(firsts, extents, bounds, strict=True)),
+        )

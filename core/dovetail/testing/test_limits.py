@@ -1,0 +1,103 @@
+"""Level 12: what a device says that it takes no more of, the core gives it no more of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from operator import le
+
+import numpy as np
+import pytest
+
+from ..backend.interface import Compiled, Handles, Launch, Scalar, StreamHandle
+from ..device import Device
+from ..dtypes import float32, int8, int64
+from ..engine.evaluate import planned
+from ..functions.copies import concat
+from ..functions.statistics import sum as sum_
+from ..fusion.plan import Step
+from ..loops.builder import Kernel, KernelBuilder
+from ..loops.language import const, load
+from ..tensor.tensor import Tensor
+from .cases import dense
+from .kit import Kit
+
+MANY = 40  # tensors, where nothing limits the buffers of a kernel
+LONG = 1 << 22  # points along an axis, at most
+
+
+def _sum(xs: list[Tensor]) -> Tensor:
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    return total
+
+
+def _sum_of_rows(xs: list[Tensor]) -> Tensor:
+    return sum_(_sum(xs), axis=1)
+
+
+def _joined(xs: list[Tensor]) -> Tensor:
+    return concat([_sum(xs[k::4]) for k in range(4)], axis=1) + 1
+
+
+@pytest.mark.parametrize("program", (_sum, _sum_of_rows, _joined), ids=lambda p: p.__name__[1:])
+def test_buffers(kit: Kit, program: Callable[[list[Tensor]], Tensor]) -> None:
+    """More tensors than a kernel may have buffers."""
+    most = kit.backend.info.capabilities.max_buffers
+
+    def make(on: Device) -> Tensor:
+        count = 3 * most + 4 if most else MANY
+        rng = np.random.default_rng(1)
+        xs = [rng.standard_normal((6, 17)).astype("f4") for _ in range(count)]
+        return program([dense(x, float32, on) for x in xs])
+
+    kit.agree(make, f"{program.__name__[1:]} of more tensors than a kernel takes")
+    kernels = [s.kernel for _, p in planned([make(kit.device)._expr]) for s in p.steps
+               if isinstance(s, Step)]  # fmt: skip
+    for kernel in kernels:
+        assert not most or len(kernel.buffers) <= most, kit.failure(
+            f"{len(kernel.buffers)} buffers of {most}", str(kernel)
+        )
+
+
+def scaled(rank: int) -> Kernel:
+    """y = x * 2 + 1 over a grid of so many axes."""
+    b = KernelBuilder("scaled")
+    x, y = b.buffer("x", int8, "r"), b.buffer("y", int8, "w")
+    at = const(0, int64)
+    for axis in range(rank):
+        n = b.int(f"n{axis}")
+        at = at * n + b.axis(n)
+    b.store(y, at, load(x, at) * 2 + 1)
+    return b.build()
+
+
+@pytest.mark.parametrize("more", (-1, 0, 1, 2))
+def test_launches(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
+    """Buffers at odd places, and more points and axes than a launch may have."""
+    can, bind = kit.backend.info.capabilities, kit.backend.bind
+    most = can.max_grid or (1,)
+    seen: list[tuple[int, ...]] = []
+
+    def watched(program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        launch = bind(program, ints, grid)
+        within = len(grid) <= len(most) and all(map(le, grid[::-1], most[::-1]))
+        assert within or not can.max_grid, kit.failure(f"a grid of {grid} of {most}", "")
+        assert len(ints) == len(program.kernel.ints), kit.failure(f"{len(ints)} integers", "")
+
+        def noted(buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+            seen.append(buffers[1::2])
+            launch(buffers, scalars, stream)
+
+        return noted
+
+    monkeypatch.setattr(kit.backend, "bind", watched)
+    last = min(most[-1] + 5, LONG)
+    grid = (*(2 + k for k in range(max(0, len(most) + more - 1))), last)
+    x = np.arange(math.prod(grid), dtype=np.int64).astype("i1")
+    kit.check(scaled(len(grid)), [x, np.zeros_like(x)], grid, [], grid)
+    wrong = [k for offsets in seen for k in offsets if k % can.offset_alignment]
+    assert seen and not wrong, kit.failure(
+        f"offsets {wrong}, not multiples of {can.offset_alignment}", ""
+    )

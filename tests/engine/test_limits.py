@@ -1,0 +1,366 @@
+"""Devices with limits get no more than these allow, and give the reference's bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import limited
+import numpy as np
+import pytest
+from dovetail.backend.limits import parts
+from dovetail.backend.reference import interpret
+from dovetail.device import Device
+from dovetail.dtypes import float32
+from dovetail.engine.events import counters
+from dovetail.errors import ArgumentError, DeviceError, LayoutError
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import cast, load
+from dovetail.loops.legalize import legalize
+from dovetail.loops.target import LEAST_BUFFERS, Capabilities
+
+Program = Callable[[Device], list[dt.Tensor]]
+
+
+@pytest.fixture(params=limited.LIMITED, ids=lambda c: c.__name__)
+def small(request: pytest.FixtureRequest) -> Device:
+    """A device with limits."""
+    return request.param.device()  # type: ignore[no-any-return]
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def agree(program: Program, device: Device) -> None:
+    """Fails unless a program gives the same bits on the device as on the reference."""
+    found = [x.numpy() for x in program(device)]
+    expected = [x.numpy() for x in program(dt.device("reference"))]
+    assert len(found) == len(expected) > 0
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def many(device: Device, count: int = 40) -> list[dt.Tensor]:
+    return [dt.asarray(numbers(5, 7, seed=k), device=device) for k in range(count)]
+
+
+def sum_of_many(device: Device) -> list[dt.Tensor]:
+    total, *rest = many(device)
+    for x in rest:
+        total = total + x
+    return [total]
+
+
+def sum_as_a_tree(device: Device) -> list[dt.Tensor]:
+    xs = many(device)
+    while len(xs) > 1:
+        xs = [a * b + a for a, b in zip(xs[::2], xs[1::2], strict=False)] + xs[len(xs) & ~1 :]
+    return xs
+
+
+def many_results(device: Device) -> list[dt.Tensor]:
+    found = [x * 2 + k for k, x in enumerate(many(device))]
+    dt.evaluate(*found)
+    return found
+
+
+def many_reductions(device: Device) -> list[dt.Tensor]:
+    found = [dt.sum(x * y, axis=1) for x, y in zip(many(device), many(device)[1:], strict=False)]
+    dt.evaluate(*found)
+    return found
+
+
+def reduction_of_many(device: Device) -> list[dt.Tensor]:
+    return [dt.sum(sum_of_many(device)[0], axis=0), dt.argmax(sum_of_many(device)[0])]
+
+
+def chunks_of_many(device: Device) -> list[dt.Tensor]:
+    """Few, long rows, which are cut into chunks."""
+    xs = [dt.asarray(numbers(70_000, seed=k), device=device) for k in range(12)]
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    return [dt.sum(total), dt.argmax(total)]
+
+
+def joined(device: Device) -> list[dt.Tensor]:
+    xs = many(device)
+    return [dt.concat(xs), dt.stack(xs, axis=1), dt.concat(xs[:4]) * 2, dt.stack(xs[:4]) + 1]
+
+
+def joined_while_pending(device: Device) -> list[dt.Tensor]:
+    xs = many(device)
+    parts = [xs[k] + xs[k + 1] * xs[k + 2] for k in range(0, 36, 3)]
+    return [dt.concat(parts[:4]) + 1, dt.concat(parts), dt.concat([p * 2 for p in parts[:3]])]
+
+
+def shifted_slices(device: Device) -> list[dt.Tensor]:
+    """Forty places of one memory: of a leaf, and of what is computed first."""
+    x = dt.asarray(numbers(100), device=device)
+    y = dt.exp(x)
+    held = y + 0
+    total = x[0:60] + held[0:60]
+    for k in range(1, 40):
+        total = total + x[k : k + 60] * held[k : k + 60]
+    return [total, held]
+
+
+def in_place(device: Device) -> list[dt.Tensor]:
+    xs = many(device)
+    x = xs[0]
+    x += sum(xs[1:], start=xs[1])
+    x[1:3] += sum(xs[4:], start=xs[5])[:2]
+    x[::2] = xs[3][::2] * sum(xs[4:], start=xs[5])[::2]
+    return [x]
+
+
+def indexed(device: Device) -> list[dt.Tensor]:
+    x = dt.asarray(numbers(6, 5, 4), device=device)
+    i, j, k = (dt.asarray(np.arange(9) % n, device=device) for n in (6, 5, 4))
+    return [x[i, j], x[i, j, k], x[i, j] + x[j, k], x[i] * x[j] * x[k] + x[i, j, k][:, None, None]]
+
+
+def gradients(device: Device) -> list[dt.Tensor]:
+    xs = [x.requires_grad_() for x in many(device, 12)]
+    total = xs[0]
+    for x in xs[1:]:
+        total = dt.tanh(total * x + x)
+    dt.sum(total * dt.sum(total, axis=0)).backward()
+    found = [x.grad for x in xs]
+    return [g for g in found if g is not None]
+
+
+def examples(device: Device) -> list[dt.Tensor]:
+    """One example after the other, joined."""
+    x = dt.asarray(numbers(20, 3, 3), device=device)
+    count = dt.vmap(lambda a: dt.histogram(a, bins=4, range=(-2, 2))[0])
+    return [dt.vmap(dt.sort)(x), count(x)]
+
+
+def sparse(device: Device) -> list[dt.Tensor]:
+    a = numbers(9, 8)
+    a[np.abs(a) < 0.8] = 0
+    x, y = dt.asarray(a, device=device), dt.asarray(numbers(8, 3), device=device)
+    csr = x.to_sparse_csr()
+    return [
+        csr @ y,
+        (x.to_sparse() + x.T.contiguous().T.to_sparse()).to_dense(),
+        (csr * 2).values(),
+    ]
+
+
+def several_ops(device: Device) -> list[dt.Tensor]:
+    x, y = (dt.asarray(numbers(40, 30, seed=k), device=device) for k in (1, 2))
+    return [
+        dt.sort(x), dt.argsort(x, axis=0), x @ y.T, dt.cumulative_sum(x, axis=1),
+        dt.softmax(x, axis=1), dt.var(x, axis=0), dt.median(x), dt.fft.fft(x),
+        dt.linalg.inv(x[:30] @ y[:30].T), dt.topk(x, 3)[0], dt.unique(dt.round(x)),
+    ]  # fmt: skip
+
+
+def odd_offsets(device: Device) -> list[dt.Tensor]:
+    """Slices that begin anywhere, read and written in place."""
+    found = []
+    for dtype in ("f4", "i1", "i8", "f2", "c8", "c16", "?"):
+        x = dt.asarray((numbers(300) * 50).astype(dtype), device=device)
+        y = dt.asarray((numbers(300, seed=1) * 50).astype(dtype), device=device)
+        for k in (1, 3, 64, 77):
+            x[k : k + 100] = y[k + 5 : k + 105]
+            if dtype != "?":
+                x[k + 2 : 290 : 3] += y[k : k + len(range(k + 2, 290, 3))]
+            x[5] = y[k]
+        found += [x, x[13:].copy(), dt.concat([x[7:9], y[9:11]])]
+    return found
+
+
+def large_grids(device: Device) -> list[dt.Tensor]:
+    x = dt.asarray(numbers(321, 203), device=device)
+    y = dt.asarray(numbers(2, 3, 4, 5, 6, 7), device=device)
+    turned = y.permute((5, 3, 1, 0, 2, 4))
+    return [
+        x * 2, dt.sum(x, axis=0), dt.sum(x, axis=1), dt.argmax(x, axis=1), dt.sum(x),
+        turned + turned[::-1], dt.sum(turned, axis=(1, 3)), turned.copy(), x.T.copy() @ x,
+        dt.cumulative_sum(x, axis=0),
+    ]  # fmt: skip
+
+
+def counted(device: Device) -> list[dt.Tensor]:
+    """By atomics, and by rows that are added to others."""
+    x = dt.asarray(np.random.default_rng(3).integers(0, 30, 5000), device=device)
+    rows = dt.zeros((30, 4), dtype=dt.int32, device=device)
+    rows.index_add_(0, x, dt.ones((5000, 4), dtype=dt.int32, device=device))
+    at = dt.zeros(30, device=device)
+    at[x[:30]] = dt.asarray(numbers(30), device=device)
+    return [dt.bincount(x), rows, dt.unique(x), at]
+
+
+def captured(device: Device) -> list[dt.Tensor]:
+    """Replayed on other memory than it was recorded on."""
+
+    @dt.jit
+    def step(a: dt.Tensor, b: dt.Tensor) -> dt.Tensor:
+        b += a * 2
+        return dt.sum(a * b, axis=1) + a[:, 0]
+
+    x = dt.asarray(numbers(90, 30), device=device)
+    y = dt.asarray(numbers(90, 30, seed=1), device=device)
+    return [step(x[k : k + 20], y[2 * k : 2 * k + 20]) for k in range(7)] + [y]
+
+
+def own_kernels(device: Device) -> list[dt.Tensor]:
+    @dt.kernel
+    def blend(out: dt.Out, x: dt.In, scale: float) -> None:
+        for i, j in dt.grid(out.shape[0], out.shape[1]):
+            out[i, j] = scale * x[i, j] + sum(x[i, k] for k in range(x.shape[1]))
+
+    x = dt.asarray(numbers(40, 33), device=device)
+    out = dt.zeros((50, 150), device=device)
+    blend(out[3:43, 101:134], x, 0.5)
+    blend(out[3:43, 7:37], x[:, 3:], 2.0)
+    return [out]
+
+
+def drawn(device: Device) -> list[dt.Tensor]:
+    with device:
+        rng = dt.random.default_rng(3)
+        return [rng.normal((37, 40)), rng.uniform((37, 40))]
+
+
+PROGRAMS: tuple[Program, ...] = (
+    sum_of_many, sum_as_a_tree, many_results, many_reductions, reduction_of_many, chunks_of_many,
+    joined, joined_while_pending, shifted_slices, in_place, indexed, gradients, examples, sparse,
+    several_ops, odd_offsets, large_grids, counted, captured, own_kernels, drawn,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_a_limited_device_gives_the_same_bits(small: Device, program: Program) -> None:
+    agree(program, small)
+
+
+# --- buffers
+
+
+def test_a_long_sum_is_cut_into_as_few_kernels_as_can_be() -> None:
+    """Seven tensors in the first, and six more in each that follows."""
+    few = limited.FewBuffers.device()
+    xs = many(few)
+    before = counters.launches
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    dt.evaluate(total)
+    assert counters.launches - before == 1 + -(-33 // 6)
+
+
+def test_a_kernel_of_ones_own_with_too_many_buffers_is_refused() -> None:
+    @dt.kernel
+    def add(out: dt.Out, a: dt.In, b: dt.In, c: dt.In, d: dt.In, e: dt.In, f: dt.In, g: dt.In,
+            h: dt.In):  # fmt: skip
+        for i in dt.grid(out.shape[0]):
+            out[i] = a[i] + b[i] + c[i] + d[i] + e[i] + f[i] + g[i] + h[i]
+
+    few = limited.FewBuffers.device()
+    xs = [dt.ones(3, device=few) for _ in range(9)]
+    with pytest.raises(DeviceError, match="has 18 buffers, and this device takes no more than 8"):
+        add(*xs)
+
+
+def test_less_than_what_kernels_need_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="max_buffers is 7; it is 0 for no limit, else 8"):
+        Capabilities(max_buffers=LEAST_BUFFERS - 1)
+
+
+# --- offsets and grids
+
+
+def test_a_kernel_is_told_where_its_buffers_begin() -> None:
+    b = KernelBuilder("twice")
+    x, at0 = b.buffer("x", float32, "r"), b.buffer("at0", float32, "rw")
+    i = b.axis(b.int("n"))
+    b.store(at0, i, load(x, i) + load(at0, i))
+    legal = legalize(b.build(), Capabilities(offset_alignment=16))
+    assert legal.ints == ("n", "at0_", "at1")
+    assert "add i0, at1" in str(legal) and "add i0, at0_" in str(legal)
+    assert legalize(legal, Capabilities()) is legal
+
+
+def test_a_kernel_does_a_part_of_its_grid() -> None:
+    b = KernelBuilder("rows")
+    out = b.buffer("out", float32, "w")
+    i, j, k = (b.axis(b.int(n)) for n in "nml")
+    b.store(out, (i * 7 + j) * 5 + k, cast(i * 100 + j * 10 + k, float32))
+    legal = legalize(b.build(), Capabilities(max_grid=(4, 3)))
+    assert legal.ints == ("n", "m", "l", "first0", "first1", "points0", "points1")
+    assert [n.name for n in legal.grid] == ["points0", "points1"]
+    out_ = np.zeros(3 * 7 * 5, np.float32)
+    seen = []
+    for firsts, points in parts((3, 7, 5), (4, 3)):
+        interpret(legal, [out_], [3, 7, 5, *firsts, *points], [], points)
+        seen.append(points)
+    expected = [i * 100 + j * 10 + k for i in range(3) for j in range(7) for k in range(5)]
+    assert out_.tolist() == expected
+    assert len(seen) == 6 * 2 and seen[0] == (4, 3) and seen[-1] == (1, 2)
+
+
+def test_launches_are_kept_for_places_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    aligned = limited.Aligned.device()
+    x = dt.asarray(numbers(500), device=aligned)
+    bound: list[object] = []
+    assert aligned.opened is not None
+    plain = aligned.opened.backend.bind
+
+    def counted(*given: Any) -> object:
+        bound.append(given)
+        return plain(*given)
+
+    monkeypatch.setattr(aligned.opened.backend, "bind", counted)
+    for k in (0, 3, 64, 67, 131, 195):  # of 4 bytes each: at 0 and 12 of 256, in turn
+        dt.evaluate(x[k : k + 90] * 3)
+    assert len(bound) == 2
+
+
+def test_saved_functions_are_loaded_where_offsets_are_aligned(tmp_path: Path) -> None:
+    for of in (limited.Aligned, limited.SmallGrids):
+        device = of.device()
+        x = dt.asarray(numbers(40, 30), device=device)
+        f = dt.jit(lambda a: dt.sum(a[1:] * a[:-1], axis=1))
+        expected = f(x[3:20]).numpy()
+        dt.save_function(f, tmp_path / "f")
+        assert np.array_equal(dt.load_function(tmp_path / "f")(x[3:20]).numpy(), expected)
+
+
+def test_raw_kernels_refuse_memory_at_other_places() -> None:
+    given: list[object] = []
+
+    class Raw(limited.Aligned):
+        raw_language = "a list"
+
+        def compile_raw(self, *text: object) -> object:
+            return lambda at, numbers, grid, stream: given.append(at)
+
+    device = Raw.device()
+    fill = dt.raw_kernel("text", "raw", "fill(x: w float32)")
+    x = dt.zeros(200, device=device)
+    fill(x, grid=200)
+    fill(x[64:], grid=9)
+    assert len(given) == 2
+    with pytest.raises(LayoutError, match=r"x begins 12 bytes .* takes multiples of 256"):
+        fill(x[3:], grid=9)
+    assert len(given) == 2
+
+
+@pytest.mark.parametrize(
+    "limit, says",
+    [
+        ({"offset_alignment": 12}, "offset_alignment is 12; it is a power of two"),
+        ({"offset_alignment": 0}, "offset_alignment is 0; it is a power of two"),
+        ({"max_grid": (4, 0)}, r"max_grid is \(4, 0\); it has the most points along each axis"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(limit: dict[str, Any], says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        Capabilities(**limit)

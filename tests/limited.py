@@ -1,0 +1,94 @@
+"""Devices with limits: the reference, refusing what is beyond what its capabilities say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import gt
+from typing import Any, ClassVar
+
+import lying_backends as lies
+from dovetail.backend.interface import DeviceInfo, Handles
+from dovetail.backend.reference import ReferenceBackend
+from dovetail.device import Device, device
+from dovetail.loops.builder import Kernel
+from dovetail.loops.target import Capabilities
+from dovetail.memory import CachingAllocator
+from dovetail.plugins.hooks import hookimpl
+from dovetail.plugins.opened import Opened
+
+OF_REFERENCE = ReferenceBackend.info.capabilities
+
+
+class Plugin(lies.Plugin):
+    """A plugin whose one device has the limits of its backend's class."""
+
+    backend: type[Limited]
+
+    @hookimpl
+    def dovetail_probe(self, config: Mapping[str, str]) -> Sequence[DeviceInfo]:
+        return [self.backend.described()]
+
+
+class Limited(lies.Honest):
+    """Raises RuntimeError for kernels and launches beyond its capabilities."""
+
+    capabilities: ClassVar[Capabilities] = OF_REFERENCE
+
+    def __init_subclass__(cls) -> None:
+        cls.plugin = Plugin(cls)
+
+    @classmethod
+    def described(cls) -> DeviceInfo:
+        name = cls.__name__.lower()
+        return replace(
+            ReferenceBackend.info, type=name, fingerprint=name, capabilities=cls.capabilities
+        )
+
+    @classmethod
+    def device(cls) -> Device:
+        """The device, which no plugin brings here: the same one each time."""
+        made = device(cls.__name__.lower())
+        if made.opened is None:
+            backend = cls(cls.described())
+            made.opened = Opened(backend, CachingAllocator(backend, made), made, {})
+        return made
+
+    def compile(self, kernel: Kernel) -> Any:
+        most = self.capabilities.max_buffers
+        if most and len(kernel.buffers) > most:
+            raise RuntimeError(f"{len(kernel.buffers)} buffers, more than {most}:\n{kernel}")
+        return super().compile(kernel)
+
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: lies.Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        can = self.capabilities
+        if any(offset % can.offset_alignment for offset in buffers[1::2]):
+            raise RuntimeError(f"offsets {buffers[1::2]}, not multiples of {can.offset_alignment}")
+        most = can.max_grid
+        if most and (len(grid) > len(most) or any(map(gt, grid[::-1], most[::-1]))):
+            raise RuntimeError(f"a grid of {tuple(grid)}, more than {most}")
+        super().launch(program, buffers, ints, scalars, grid, stream)
+
+
+class FewBuffers(Limited):
+    """No more than eight buffers in a kernel, as WebGPU has it."""
+
+    capabilities = replace(OF_REFERENCE, max_buffers=8)
+
+
+class Aligned(Limited):
+    """Binds buffers at multiples of 256 bytes, as WebGPU has it."""
+
+    capabilities = replace(OF_REFERENCE, offset_alignment=256)
+
+
+class SmallGrids(Limited):
+    """Launches grids of two axes and few points."""
+
+    capabilities = replace(OF_REFERENCE, max_grid=(7, 100))
+
+
+LIMITED = (FewBuffers, Aligned, SmallGrids)
