@@ -212,6 +212,19 @@ def does(opened: Opened, kernel: Kernel) -> Opened | None:
     return opened if backend.accepts(legal) else backend.companion
 
 
+def copied(opened: Opened, step: Step) -> int:
+    """Bytes that are copied to the companion and back for a step that it does."""
+    backend = opened.backend
+    if 0 in step.grid or not isinstance(backend, companion.Accompanied) or backend.shares:
+        return 0
+    sizes = dict(step.fresh)  # of other memory it is not known how far it reaches
+    touched = companion.Touched(
+        legalize(step.kernel, backend.info.capabilities), step.ints, step.grid
+    )
+    extents = [(0, sizes[slot]) if slot in sizes else None for slot, _ in step.buffers]
+    return sum(p.nbytes for _, p in touched.pieces(step.buffers, extents))
+
+
 def whereabouts(opened: Opened, kernel: Kernel) -> str:
     """Where a kernel's program would come from: "in memory", "on disk" or "to be compiled".
 

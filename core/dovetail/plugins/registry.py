@@ -294,7 +294,7 @@ class Registry:
         return opened
 
     def _companion(self, dev: Device, name: object) -> Opened:
-        said = f'{dev} names {shown(name)} as its companion (DeviceInfo.companion)'
+        said = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"
         if not isinstance(name, str):
             raise DeviceError(f'{said}: that is to be the name of a device, such as "reference"')
         try:
@@ -302,7 +302,7 @@ class Registry:
             if companion in self._opening:
                 first = self._opening.index(companion)
                 way = " -> ".join(map(str, [*self._opening[first:], companion]))
-                raise DeviceError(f"none of them can run what the others do not: {way}")
+                raise DeviceError(f"by way of companions it would be its own: {way}")
             return self.open(companion)
         except (DeviceError, PluginError) as error:
             raise DeviceError(f"{said}, which cannot be had: {error}") from error
