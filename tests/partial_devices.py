@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from dovetail.backend.interface import Backend, DeviceInfo, Handles, Launch, Program
+from dovetail.backend.interface import DeviceInfo, Handles, Program
 from dovetail.device import Device, device
 from dovetail.dtypes import float32
 from dovetail.errors import CompileError
@@ -89,6 +89,8 @@ class NewbornApart(Partial, Late):
 class Alone(Accelerator):
     """Names no companion."""
 
+    shown_by = "test_lifecycle and accepted"
+    sign = "there is no DeviceInfo.companion"
     companion = None
 
 
@@ -98,7 +100,101 @@ class Chained(Accelerator):
     companion = "newbornapart"
 
 
+class Networked(Late):
+    """Behind a network: each call that launches is a message, however much there is in it."""
+
+    messages = 0
+    largest = 0  # launches in one message
+
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        self.messages += 1
+        super().launch(program, buffers, ints, scalars, grid, stream)
+
+    def launch_all(self, launches: Sequence[Any], stream: Any = None) -> None:
+        after = self.messages + 1
+        super().launch_all(launches, stream)
+        self.messages, self.largest = after, max(self.largest, len(launches))
+
+
+class PartlyNetworked(Accelerator, Networked):
+    """Behind a network, too, and its companion does what is no simple kernel."""
+
+
 # --- what is wrong about it
+
+
+class ShufflesLaunches(Networked):
+    """Does launches that come together in another order."""
+
+    shown_by = "test_streams and together"
+    sign = "launches given together"
+
+    def launch_all(self, launches: Sequence[Any], stream: Any = None) -> None:
+        super().launch_all([*launches[::2], *launches[1::2]], stream)
+
+
+class KeepsTheFirst(Networked):
+    """Takes the numbers of the first launch for those of all."""
+
+    shown_by = "test_streams and together"
+    sign = "launches given together"
+
+    def launch_all(self, launches: Sequence[Any], stream: Any = None) -> None:
+        numbers = launches[0][2]
+        super().launch_all([(run, at, numbers) for run, at, _ in launches], stream)
+
+
+class LaunchesApart(Networked):
+    """Launches that come together overtake what is queued on their stream."""
+
+    shown_by = "test_streams and together"
+    sign = "launches given together"
+
+    def launch_all(self, launches: Sequence[Any], stream: Any = None) -> None:
+        for run, at, numbers in launches:
+            run(at, numbers, "apart")
+        self.run("apart")
+
+
+class AcceptsTooMuch(Accelerator):
+    """Accepts what it cannot compile."""
+
+    shown_by = "test_lifecycle and accepted"
+    sign = "no way to run it"
+
+    def accepts(self, kernel: Kernel) -> bool:
+        return True
+
+
+class ChangesItsMind(Accelerator):
+    """Accepts every other time."""
+
+    shown_by = "test_lifecycle and accepted"
+    sign = "accepts(increment) is"
+    asked = 0
+
+    def accepts(self, kernel: Kernel) -> bool:
+        self.asked += 1
+        return self.asked % 2 == 0
+
+
+class AcceptsAndGuesses(Accelerator):
+    """Accepts reductions, and computes them without their last element."""
+
+    shown_by = "test_reductions"
+    sign = "differ"
+
+    def can(self, kernel: Kernel) -> bool:
+        return True
+
+    def said(
+        self, buffers: Handles, ints: Sequence[int], scalars: Numbers, grid: Sequence[int]
+    ) -> tuple[Handles, Sequence[int], Numbers, Sequence[int]]:
+        lengths = [n for n in ints if n not in grid]
+        return buffers, [n - 1 if lengths and n == lengths[0] else n for n in ints], scalars, grid
 
 
 class Narcissus(Partial):
@@ -134,8 +230,18 @@ class Mumbling(Partial):
 class Evasive(Partial):
     """Answers neither yes nor no."""
 
+    shown_by = "test_lifecycle and accepted"
+    sign = "accepts(increment) is None"
+
     def accepts(self, kernel: Kernel) -> Any:
         return None
+
+
+LIES = (
+    ShufflesLaunches, KeepsTheFirst, LaunchesApart, AcceptsTooMuch, ChangesItsMind,
+    AcceptsAndGuesses, Evasive, Alone,
+)  # fmt: skip
+HONEST = (Accelerator, Newborn, NewbornApart, Chained, Networked, PartlyNetworked)
 
 
 @contextmanager
@@ -160,6 +266,3 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
 def backend_of(dev: Device) -> Any:
     """What the core sees of a device."""
     return open_device(dev).backend
-
-
-__all__ = ["Backend", "Handles", "Launch", "Numbers"]
