@@ -9,9 +9,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from dovetail.backend.interface import DeviceInfo, Handles, Program
+import numpy as np
+from dovetail.backend.interface import (
+    HOST_MEMORY,
+    DeviceInfo,
+    Handles,
+    LibraryCall,
+    Program,
+    QueuedLaunch,
+    RawArgument,
+    RawLaunch,
+    Replay,
+    StridedOperand,
+)
+from dovetail.backend.reference import ReferenceProgram
 from dovetail.device import Device, device
-from dovetail.dtypes import float32
+from dovetail.dtypes import DType, float32
+from dovetail.engine.programs import holders
 from dovetail.errors import CompileError
 from dovetail.loops.analysis import loads, reductions
 from dovetail.loops.builder import Kernel
@@ -66,14 +80,70 @@ def is_simple(kernel: Kernel) -> bool:
 
 
 class Accelerator(Partial, Late):
-    """Memory of its own, queues that work late; matrix products and elementwise float32 alone."""
+    """Memory of its own, queues that work late; matrix products and elementwise float32 alone.
+
+    Its own language is NumPy."""
+
+    raw_language = "NumPy"
 
     def can(self, kernel: Kernel) -> bool:
         return is_simple(kernel)
 
+    def compile_raw(
+        self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
+    ) -> RawLaunch:
+        found: dict[str, Any] = {}
+        exec(source, found)
+        kinds = [a.dtype.__numpy_dtype__ for a in arguments if a.access]
+
+        def launch(buffers: list[Any], scalars: Numbers, grid: Any, stream: Any) -> None:
+            memory = zip(buffers[::2], buffers[1::2], kinds, strict=True)
+            args = [handle[offset:].view(kind) for handle, offset, kind in memory]
+            self.queue(stream, lambda: found[name](*args, *scalars))
+
+        return launch
+
+
+class WithVendor(Accelerator):
+    """Has a routine for matrix products, and no kernel at all."""
+
+    called = 0
+
+    def can(self, kernel: Kernel) -> bool:
+        return False
+
+    def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
+        return {("matmul", float32): product}
+
+
+def product(
+    backend: WithVendor, inputs: Sequence[StridedOperand], output: StridedOperand, stream: Any
+) -> None:
+    """A vendor's routine, which needs the backend itself."""
+    assert type(backend) is WithVendor
+    backend.called += 1
+
+    def view(operand: StridedOperand) -> Any:
+        handle, offset, shape, strides, _ = operand
+        steps = [4 * s for s in strides]
+        return np.lib.stride_tricks.as_strided(handle[offset:].view("f4"), shape, steps)
+
+    def work() -> None:
+        view(output)[...] = view(inputs[0]) @ view(inputs[1])
+
+    backend.queue(stream, work)
+
 
 class Newborn(Partial):
     """A host that runs nothing yet: its companion works on its memory."""
+
+
+class LateHost(Accelerator):
+    """Its memory is the host's, and its queues work late."""
+
+    dlpack_type = HOST_MEMORY
+    host_address = Honest.host_address
+    adopt = Honest.adopt
 
 
 class NewbornOnCpu(Newborn):
@@ -120,7 +190,25 @@ class Networked(Late):
 
 
 class PartlyNetworked(Accelerator, Networked):
-    """Behind a network, too, and its companion does what is no simple kernel."""
+    """Behind a network, too, and its companion does what is no simple kernel.
+
+    It replays launches of its own, and knows no others."""
+
+    def bind(self, program: Any, ints: Sequence[int], grid: Sequence[int]) -> Any:
+        assert isinstance(program, ReferenceProgram)
+        launch = super().bind(program, ints, grid)
+        launch.bound_by = self  # type: ignore[attr-defined]  # a function
+        return launch
+
+    def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
+        assert all(q.launch.bound_by is self for q in launches)  # type: ignore[attr-defined]
+
+        def replay(at: list[Any], variables: list[Any], stream: Any) -> None:
+            for launch, buffers, scalars in launches:
+                handles = [x for k, byte in buffers for x in (at[2 * k], at[2 * k + 1] + byte)]
+                launch(tuple(handles), [x if k is None else variables[k] for x, k in scalars], stream)
+
+        return replay
 
 
 # --- what is wrong about it
@@ -241,7 +329,7 @@ LIES = (
     ShufflesLaunches, KeepsTheFirst, LaunchesApart, AcceptsTooMuch, ChangesItsMind,
     AcceptsAndGuesses, Evasive, Alone,
 )  # fmt: skip
-HONEST = (Accelerator, Newborn, NewbornApart, Chained, Networked, PartlyNetworked)
+HONEST = (Accelerator, LateHost, WithVendor, Newborn, NewbornApart, Chained, Networked, PartlyNetworked)
 
 
 @contextmanager
@@ -260,6 +348,8 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
     finally:
         for dev in devices:
             dev.opened = None
+            for cache in 2 * holders:  # plans hold launches of the backend that was
+                cache.turn()
             registry._drop(registry.records().pop(dev.type))
 
 
