@@ -27,9 +27,9 @@ from dovetail.device import Device, device
 from dovetail.dtypes import DType, float32
 from dovetail.engine.programs import holders
 from dovetail.errors import CompileError
-from dovetail.loops.analysis import loads, reductions
+from dovetail.loops.analysis import loads
 from dovetail.loops.builder import Kernel
-from dovetail.loops.language import Atomic, Loop, walk
+from dovetail.loops.language import Atomic, Loop, Value, walk
 from dovetail.plugins.entry import Entry
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device, registry
@@ -70,13 +70,19 @@ def is_simple(kernel: Kernel) -> bool:
     """Whether it is plain elementwise work on float32, or a sum of products."""
     statements = [*walk(kernel.body)]
     loops = [s for s in statements if isinstance(s, Loop)]
-    found = reductions(kernel)
-    products = len(found) == len(loops) == 1 and len(loads(found[0].body)) == 2
     return (
         all(b.dtype is float32 for b in kernel.buffers)
-        and (not loops or products)
+        and all(map(adds_products, loops))
+        and len(loops) <= 1
         and not any(isinstance(s, Atomic) for s in statements)
     )
+
+
+def adds_products(loop: Loop) -> bool:
+    """Whether a loop is that of a matrix product."""
+    last = loop.body[-1] if loop.body else None
+    fused = isinstance(last, Value) and last.op == "fma"
+    return loop.kind == "fold" and fused and len(loads(loop.body)) == 2
 
 
 class Accelerator(Partial, Late):
