@@ -212,7 +212,9 @@ class PartlyNetworked(Accelerator, Networked):
         def replay(at: list[Any], variables: list[Any], stream: Any) -> None:
             for launch, buffers, scalars in launches:
                 handles = [x for k, byte in buffers for x in (at[2 * k], at[2 * k + 1] + byte)]
-                launch(tuple(handles), [x if k is None else variables[k] for x, k in scalars], stream)
+                launch(
+                    tuple(handles), [x if k is None else variables[k] for x, k in scalars], stream
+                )
 
         return replay
 
@@ -335,7 +337,16 @@ LIES = (
     ShufflesLaunches, KeepsTheFirst, LaunchesApart, AcceptsTooMuch, ChangesItsMind,
     AcceptsAndGuesses, Evasive, Alone,
 )  # fmt: skip
-HONEST = (Accelerator, LateHost, WithVendor, Newborn, NewbornApart, Chained, Networked, PartlyNetworked)
+HONEST = (
+    Accelerator,
+    LateHost,
+    WithVendor,
+    Newborn,
+    NewbornApart,
+    Chained,
+    Networked,
+    PartlyNetworked,
+)
 
 
 @contextmanager

@@ -155,7 +155,7 @@ def test_an_error_names_all_of_them(networked: dt.Device) -> None:
         raise OSError("the line is dead")
 
     open_device(networked).backend.launch_all = launch_all  # type: ignore[method-assign]
-    with pytest.raises(PluginError, match="launch_all of matmul, matmul.*the line is dead") as e:
+    with pytest.raises(PluginError, match=r"launch_all of matmul, matmul.*the line is dead") as e:
         dt.evaluate(five(dt.asarray(X, device=networked)))
     assert str(e.value).count("kernel matmul") >= 5
 

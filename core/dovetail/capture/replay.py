@@ -117,9 +117,7 @@ class AllAtOnce:
         self.backend, self.launches = backend, launches
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
-        given = [
-            (q.launch, handles(q.buffers, at), numbers(q.scalars, env)) for q in self.launches
-        ]
+        given = [(q.launch, handles(q.buffers, at), numbers(q.scalars, env)) for q in self.launches]
         self.backend.launch_all(given, stream)
 
 

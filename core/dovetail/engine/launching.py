@@ -131,9 +131,7 @@ class Batch:
 
     __slots__ = ("dropped", "keep", "opened", "steps", "stream", "waiting")
 
-    def __init__(
-        self, opened: Opened, keep: list[DataPtr | None], stream: StreamHandle
-    ) -> None:
+    def __init__(self, opened: Opened, keep: list[DataPtr | None], stream: StreamHandle) -> None:
         self.opened, self.keep, self.stream = opened, keep, stream
         self.waiting: list[tuple[Launch, tuple[Any, ...], Sequence[Number]]] = []
         self.steps: list[BoundStep] = []
@@ -162,10 +160,8 @@ class Batch:
                 self.opened.backend.launch_all(self.waiting, self.stream)
             except Exception as error:
                 kernels = [step.step.kernel for step in self.steps]
-                names = ", ".join(k.name for k in kernels)
-                blame(
-                    self.opened.device, f"launch_all of {names}", "\n".join(map(str, kernels)), error
-                )
+                doing = f"launch_all of {', '.join(k.name for k in kernels)}"
+                blame(self.opened.device, doing, "\n".join(map(str, kernels)), error)
                 raise
             counters.launches += len(self.waiting)
         for slot in self.dropped:

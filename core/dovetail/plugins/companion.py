@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from ..arguments import shown
 from ..backend.interface import (
@@ -30,9 +30,10 @@ from ..dtypes import DType
 from ..errors import CompileError, PluginError
 from ..loops.bounds import reach_of_each
 from ..loops.builder import Kernel
+from ..memory import make_allocator
 from ..memory.pointer import DataPtr
 from ..recent import Recent
-from .opened import Opened
+from .opened import LibraryCalls, Opened
 
 Span: TypeAlias = tuple[int, int]  # first byte and end
 ALIGNED = 64  # places keep their remainder by this, on which alignment depends
@@ -224,6 +225,18 @@ class _Routine:
         stream: StreamHandle,
     ) -> None:  # fmt: skip
         self.routine(self.own, inputs, output, stream)
+
+
+def accompanied(
+    dev: Device, backend: Backend, companion: Opened | None, calls: LibraryCalls
+) -> Opened:
+    """A device that is opened: with `Accompanied` before it, if it may refuse kernels."""
+    if type(backend).accepts is Backend.accepts:
+        return Opened(backend, make_allocator(dev, backend), dev, calls)
+    partly = Accompanied(backend, dev, companion)
+    seen = cast(Backend, partly)  # which it is registered as
+    partly.opened = Opened(seen, make_allocator(dev, seen), dev, partly.routines(calls))
+    return partly.opened
 
 
 def own(backend: Backend) -> Backend:

@@ -237,7 +237,8 @@ def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
             y, to = (b, a)[k % 2], n * ((k + 1) // 2 % 2)
             places = (x.ptr.handle, x.ptr.offset + 4 * low, y.ptr.handle, y.ptr.offset + 4 * to)
             launches.append((bound, places, (k + 0.5,)))
-            y.expected[to : to + n] = x.expected[low : low + n] * np.float32(k + 0.5) + np.float32(1)
+            source = x.expected[low : low + n]
+            y.expected[to : to + n] = source * np.float32(k + 0.5) + np.float32(1)
         busy.work(stream)
         kit.backend.launch_all(launches, stream)
         kept = [q.expected.copy() for q in (a, b)]
