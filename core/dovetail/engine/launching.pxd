@@ -26,6 +26,7 @@ cpdef launch(
 cdef in_turn(
     Opened opened, BoundPlan plan, list at, list keep, list nodes, list numbers, object stream
 )
+@cython.locals(slot=Py_ssize_t, ptr=DataPtr)
 cpdef together(
     Opened opened, BoundPlan plan, list at, list keep, list nodes, list numbers, object stream
 )

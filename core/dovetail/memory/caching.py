@@ -171,7 +171,7 @@ class CachingAllocator(Growing):
         return self._inside(self._snapshot)
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """See `Allocator.extent`: a block. It is in use, so nobody changes it meanwhile."""
+        """See `Allocator.extent`: that of a block, which nobody changes while it is in use."""
         return self._segments.extent(handle, offset)
 
     def is_freed(self, address: int) -> bool:
