@@ -364,6 +364,8 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
         yield devices
     finally:
         for dev in devices:
+            if dev.opened is not None:
+                dev.opened.faults.settle_all()  # or all devices would wait for it
             dev.opened = None
             for cache in 2 * holders:  # plans hold launches of the backend that was
                 cache.turn()

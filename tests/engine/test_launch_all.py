@@ -109,6 +109,20 @@ def test_checks_are_looked_at_between(networked: dt.Device) -> None:
         bad.numpy()
 
 
+def test_an_index_that_nobody_has_looked_at_does_not_part_them(networked: dt.Device) -> None:
+    """What comes of it carries the check all the same."""
+    for last in (5, 6):
+        x = dt.asarray(X, device=networked)[dt.asarray([0, 1, 2, 3, 4, last], device=networked)]
+        dt.evaluate(x)
+        y = five(x)
+        assert sent(networked, lambda y=y: dt.evaluate(y)) == (1, 5)
+        if last == 5:
+            assert y.numpy().tobytes() == five(dt.asarray(X, device="reference")).numpy().tobytes()
+        else:
+            with pytest.raises(dt.IndexOutOfRange, match="6 is out of range"):
+                y.numpy()
+
+
 def test_a_profile_sees_each_launch(networked: dt.Device) -> None:
     y = five(dt.asarray(X, device=networked))
     with dt.profile() as p:
