@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import lying_backends as lies
+import partial_devices as partial
 import pytest
 from dovetail.plugins.entry import GROUP
 from dovetail.testing import cli
@@ -27,6 +28,8 @@ BACKENDS = (
     lies.BoastsOfAGap,
     lies.MisspellsItsGap,
     lies.ListsItsGaps,
+    *partial.LIES,
+    *partial.HONEST,
 )
 
 
@@ -39,7 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         info = folder / f"{name}-1.0.dist-info"
         info.mkdir()
         info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        entry = f"[{GROUP}]\n{name} = lying_backends:{backend.__name__}.plugin\n"
+        entry = f"[{GROUP}]\n{name} = {backend.__module__}:{backend.__name__}.plugin\n"
         info.joinpath("entry_points.txt").write_text(entry)
     return folder
 
@@ -92,7 +95,9 @@ def environment(site: Path) -> dict[str, str]:
 EXHAUSTIVE = [pytest.param(lie, marks=pytest.mark.exhaustive) for lie in lies.MORE_LIES]
 
 
-@pytest.mark.parametrize("lie", [*lies.LIES, *EXHAUSTIVE], ids=lambda c: c.__name__)
+@pytest.mark.parametrize(
+    "lie", [*lies.LIES, *partial.LIES, *EXHAUSTIVE], ids=lambda c: getattr(c, "__name__", None)
+)
 def test_a_lie_is_caught(site: Path, lie: type[lies.Honest]) -> None:
     level, _, case = lie.shown_by.partition(" and ")
     status, output, certificate = run_level(
@@ -119,6 +124,27 @@ def test_the_line_of_a_failure_reproduces_it(site: Path) -> None:
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == status and says in done.stdout, done.stdout + done.stderr
+
+
+FIRST, *OTHERS = partial.HONEST
+
+
+@pytest.mark.parametrize(
+    "device",
+    [FIRST, *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS)],
+    ids=lambda c: getattr(c, "__name__", None),
+)
+def test_devices_that_do_a_part_are_honest(site: Path, device: type[lies.Honest]) -> None:
+    """A sample of each; the certificate says what was done by the companion."""
+    name, companion = device.plugin.type, getattr(device, "companion", None)
+    status, output, certificate = run_kit(site, name, "--sample", "9999", "-n", "2")
+    assert status == 0 and certificate["conforms"] and certificate["cases"] > 60, output
+    if companion is None:
+        assert "companion" not in certificate
+        return
+    found = certificate["companion"]
+    assert found["device"] == companion and found["launches"] > 100
+    assert f"{found['launches']} launches were done by its companion, {companion}" in output
 
 
 @pytest.mark.exhaustive
@@ -213,7 +239,7 @@ def test_the_kit_is_a_plugin_of_pytest(site: Path, tmp_path: Path) -> None:
         )  # fmt: skip
 
     found = done("--dovetail-device=honest")
-    assert found.returncode == 0 and "13 passed" in found.stdout, found.stdout + found.stderr
+    assert found.returncode == 0 and "14 passed" in found.stdout, found.stdout + found.stderr
     without = done()
     assert without.returncode == 4 and "give --dovetail-device=NAME" in without.stderr
 

@@ -32,6 +32,7 @@ class DeviceInfo:
     capabilities: Capabilities = field(default_factory=Capabilities)
     total_memory: int = 0  # bytes; 0 where unknown
     details: Mapping[str, str] = field(default_factory=dict)  # for `dovetail devices`, the doctor
+    companion: str | None = None  # the device that runs what `Backend.accepts` refuses
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,13 @@ class Backend(ABC):
         return None
 
     # --- work
+    def accepts(self, kernel: Kernel) -> bool:
+        """Whether `compile` takes this (legalised) kernel; asked once, before it.
+
+        What it does not take runs on `DeviceInfo.companion`, between copies there and back.
+        """
+        return True
+
     @abstractmethod
     def compile(self, kernel: Kernel) -> Program:
         """The program for a (legalised) kernel.
@@ -229,6 +237,19 @@ class Backend(ABC):
             self.launch(program, buffers, frozen_ints, scalars, frozen_grid, stream)
 
         return launch
+
+    def launch_all(
+        self,
+        launches: Sequence[tuple[Launch, Handles, Sequence[Scalar]]],
+        stream: StreamHandle = None,
+    ) -> None:
+        """Runs (or queues) several launches in order: what `bind` gave, handles, scalars of each.
+
+        Called only where it is overridden: plans of several launches then come in one piece.
+        What one writes is seen by those after it.
+        """
+        for launch, buffers, scalars in launches:
+            launch(buffers, scalars, stream)
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
         """One function that does these launches in order; None where one by one is as good.

@@ -25,6 +25,11 @@ cdef class OneByOne:
     cdef public list launches
 
 
+cdef class AllAtOnce:
+    cdef public object backend
+    cdef public list launches
+
+
 cdef class Checked:
     cdef public object queued
     cdef public list cells

@@ -94,7 +94,10 @@ class Replayer:
         """What does these launches, if there are any."""
         if not launches:
             return []
-        return [sequence(self.opened.backend, launches) or OneByOne(launches)]
+        made = sequence(self.opened.backend, launches)
+        if made is None and self.opened.batches and len(launches) > 1:
+            made = AllAtOnce(self.opened.backend, launches)
+        return [made or OneByOne(launches)]
 
 
 class OneByOne:
@@ -108,6 +111,19 @@ class OneByOne:
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
         for queued in self.launches:
             queued.launch(handles(queued.buffers, at), numbers(queued.scalars, env), stream)
+
+
+class AllAtOnce:
+    """Launches in order, for backends that take them together, with their arguments."""
+
+    __slots__ = ("backend", "launches")
+
+    def __init__(self, backend: Backend, launches: list[QueuedLaunch]) -> None:
+        self.backend, self.launches = backend, launches
+
+    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        given = [(q.launch, handles(q.buffers, at), numbers(q.scalars, env)) for q in self.launches]
+        self.backend.launch_all(given, stream)
 
 
 class Checked:

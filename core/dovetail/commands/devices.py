@@ -13,7 +13,7 @@ from rich.table import Table
 from ..command_line import Parser
 from ..memory.units import bytes_text
 from ..plugins.dtype_registry import registry as dtypes
-from ..plugins.record import Record, State
+from ..plugins.record import Record, State, described
 from ..plugins.registry import records
 
 
@@ -50,7 +50,7 @@ def table(found: Sequence[Record]) -> Table:
         for d in record.devices:
             name = d.type if d.index == 0 else f"{d.type}:{d.index}"
             memory = bytes_text(d.total_memory) if d.total_memory else ""
-            details = ", ".join(f"{k} {v}" for k, v in d.details.items())
+            details = ", ".join(f"{k} {v}" for k, v in described(d).items())
             plugin = f"{record.distribution} {record.version}".rstrip()
             columns.add_row(*map(escape, (name, d.name, memory, plugin, details)))
     return columns

@@ -40,6 +40,7 @@ from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import load
 from ..loops.legalize import legalize
 from ..plugins import answers
+from ..plugins.companion import Elsewhere, companion_of, own
 from ..plugins.dtype_registry import registry as dtypes
 from ..plugins.entry import offers
 from ..plugins.origin import obtain, reinstall
@@ -101,8 +102,8 @@ def inspect(type: str) -> Finding:
         name = f"{type}:{record.devices[0].index}"
         try:
             opened = open_device(name)
-            complaints += answers.misfits(opened.backend)
-            remarks += answers.misspelt(opened.backend)
+            complaints += answers.misfits(own(opened.backend))
+            remarks += answers.misspelt(own(opened.backend))
             kernel = run_kernel(name)
             complaints += unloadable(name)
         except Exception as error:
@@ -139,8 +140,11 @@ def run_kernel(name: str) -> str:
     compiled = time.perf_counter()
     _run_program(name, program)
     done = time.perf_counter()
+    companion = companion_of(open_device(name).backend)
+    elsewhere = f" on {companion.device}" if companion and isinstance(program, Elsewhere) else ""
     return (
-        f"compiled in {(compiled - started) * 1e3:.1f} ms, ran in {(done - compiled) * 1e3:.2f} ms"
+        f"compiled in {(compiled - started) * 1e3:.1f} ms, "
+        f"ran in {(done - compiled) * 1e3:.2f} ms{elsewhere}"
     )
 
 
@@ -194,7 +198,10 @@ def _finding(record: Record) -> Finding:
         hint=record.hint,
         traceback=record.traceback,
         milliseconds=round(record.milliseconds, 1),
-        devices=[f"{d.type}:{d.index} {d.name}" for d in record.devices],
+        devices=[
+            f"{d.type}:{d.index} {d.name}" + (f", companion {d.companion}" if d.companion else "")
+            for d in record.devices
+        ],
     )
 
 

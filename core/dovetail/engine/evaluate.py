@@ -45,7 +45,7 @@ from . import events, guards, lines, programs, recording
 from .events import counters as counters  # where those who count find them
 from .guards import match, match_all, match_into, match_update
 from .known import APART, DONE
-from .launching import Slots, addresses, call, launch
+from .launching import Slots, addresses, call, launch, together
 from .programs import BoundCall, BoundPlan, BoundStep
 from .walk import Walk
 
@@ -392,8 +392,11 @@ class Evaluation(Walk):
         if opened.streams:
             opened.share(stream, (e.storage for e in (*self.leaves, *([] if t is None else [t]))))
         keep = plan.none.copy()
-        allocate, scalars = opened.allocate, self.scalars
-        for step in plan.steps:
+        allocate, scalars, steps = opened.allocate, self.scalars, plan.steps
+        if opened.batches and not plan.checks and not events.profiles:
+            together(opened, plan, at, keep, self.nodes, scalars, stream)
+            steps = []
+        for step in steps:
             for slot, nbytes in step.fresh:
                 keep[slot] = ptr = allocate(nbytes, stream)
                 at[2 * slot] = ptr.handle

@@ -64,6 +64,7 @@ cdef class Known:
     cdef bint _is_held_alike(self, PyObject** found)
     cdef bint _is_held_alike_lazily(self, PyObject** found)
     cdef _launch(self, PyObject** found, PyObject** numbers, Expr target)
+    cdef _launch_listed(self, PyObject** found, PyObject** numbers, Expr target)
     cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream)
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream)
     cdef _run_special(

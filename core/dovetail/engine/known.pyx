@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from dovetail.backend.streams cimport current_handle
 from dovetail.engine.events cimport Counters
-from dovetail.engine.launching cimport call, run_checked, shifted
+from dovetail.engine.launching cimport call, launch, run_checked, shifted
 from dovetail.engine.programs cimport Bound, BoundCall, BoundPlan, BoundStep
 from dovetail.graph.expr cimport Expr, is_apart, settle, storage_of
 from dovetail.graph.ownership cimport is_held_beyond
@@ -297,6 +297,9 @@ cdef class Known:
         cdef Py_ssize_t k, slot
         cdef Act* act
         cdef object stream = None
+        if opened.batches and self._act_count > 1:
+            self._launch_listed(found, numbers, target)
+            return
         cdef PyObject* at[2 * _SLOTS]  # handle and offset of each slot, held
         cdef PyObject* keep[_SLOTS]
         memset(at, 0, 2 * self._slots * sizeof(PyObject*))
@@ -331,6 +334,14 @@ cdef class Known:
                 Py_XDECREF(at[k])
             for k in range(self._slots):
                 Py_XDECREF(keep[k])
+
+    cdef _launch_listed(self, PyObject** found, PyObject** numbers, Expr target):
+        """The same, by `launching.launch` itself, for backends that take launches together."""
+        cdef Py_ssize_t k
+        leaves = [<Expr>found[self._leaves[k]] for k in range(self._leaf_count)]
+        stream = current_handle(self._opened.device) if self._opened.streams else None
+        nodes, values = _listed(found, self._count), _listed(numbers, self._numbers)
+        launch(self._opened, self._plan, nodes, leaves, values, target, stream)
 
     cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream):
         """Memory for what a step makes."""

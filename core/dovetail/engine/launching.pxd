@@ -17,11 +17,21 @@ cpdef list addresses(BoundPlan plan, list leaves, Expr target)
 @cython.locals(ptr=DataPtr)
 cpdef place(list at, Py_ssize_t k, Expr e)
 @cython.locals(
-    at=list, keep=list, slot=Py_ssize_t, i=Py_ssize_t, ptr=DataPtr, kept=DataPtr, step=Bound
+    at=list, keep=list, i=Py_ssize_t, kept=DataPtr
 )
 cpdef launch(
     Opened opened, BoundPlan plan, list nodes, list leaves, list numbers, Expr target, object stream
 )
+@cython.locals(slot=Py_ssize_t, ptr=DataPtr, step=Bound)
+cdef in_turn(
+    Opened opened, BoundPlan plan, list at, list keep, list nodes, list numbers, object stream
+)
+@cython.locals(slot=Py_ssize_t, ptr=DataPtr)
+cpdef together(
+    Opened opened, BoundPlan plan, list at, list keep, list nodes, list numbers, object stream
+)
+cdef tuple arguments(BoundStep step, list at)
+cdef scalars(BoundStep step, object numbers)
 @cython.locals(found=list, k=Py_ssize_t, j=Py_ssize_t)
 cdef tuple picked(list at, tuple which)
 @cython.locals(args=tuple)

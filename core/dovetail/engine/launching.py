@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ..backend.faults import WIDTH, out_of_range
-from ..backend.interface import StridedOperand
+from ..backend.interface import Launch, StridedOperand
+from ..errors import OutOfMemoryError
 from ..graph.expr import Expr, settle
-from ..memory.pointer import StreamHandle
+from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import storage_over
 from ..plugins.blame import blame
 from ..plugins.opened import Opened
@@ -55,6 +56,26 @@ def launch(
         opened.share(stream, [e.storage for e in (*leaves, *([] if target is None else [target]))])
     at = addresses(plan, leaves, target)
     keep = plan.none[:]
+    if opened.batches and len(plan.steps) > 1:
+        together(opened, plan, at, keep, nodes, numbers, stream)
+    else:
+        in_turn(opened, plan, at, keep, nodes, numbers, stream)
+    for i, slot in plan.kept:
+        kept = keep[slot]
+        if kept is not None:  # None: it went into the target
+            settle(nodes[i], storage_over(kept, opened.device))
+
+
+def in_turn(
+    opened: Opened,
+    plan: BoundPlan,
+    at: Slots,
+    keep: list[DataPtr | None],
+    nodes: Sequence[Expr],
+    numbers: Sequence[Number],
+    stream: StreamHandle,
+) -> None:
+    """The steps of a plan, one after the other."""
     allocate = opened.allocate
     for step in plan.steps:
         for slot, nbytes in step.fresh:
@@ -71,10 +92,81 @@ def launch(
             call(opened, step, at, stream)
         for slot in step.drops:
             keep[slot] = None
-    for i, slot in plan.kept:
-        kept = keep[slot]
-        if kept is not None:  # None: it went into the target
-            settle(nodes[i], storage_over(kept, opened.device))
+
+
+def together(
+    opened: Opened,
+    plan: BoundPlan,
+    at: Slots,
+    keep: list[DataPtr | None],
+    nodes: Sequence[Expr],
+    numbers: Sequence[Number],
+    stream: StreamHandle,
+) -> None:
+    """The steps of a plan, launches that follow each other in one piece.
+
+    What they need no more is kept until they are queued: whoever got it could write there before.
+    """
+    batch = Batch(opened, keep, stream)
+    for step in plan.steps:
+        for slot, nbytes in step.fresh:
+            ptr = batch.allocate(nbytes)
+            keep[slot] = ptr
+            at[2 * slot] = ptr.address()
+            at[2 * slot + 1] = ptr.offset
+        if isinstance(step, BoundStep) and not step.checks:
+            batch.add(step, at, numbers)
+        else:
+            batch.flush()
+            if isinstance(step, BoundStep):
+                run_checked(opened, step, at, nodes, numbers, stream)
+            elif isinstance(step, BoundCall):
+                call(opened, step, at, stream)
+        batch.dropped += step.drops
+    batch.flush()
+
+
+class Batch:
+    """Launches that wait to be given to `Backend.launch_all`, and slots that go with them."""
+
+    __slots__ = ("dropped", "keep", "opened", "steps", "stream", "waiting")
+
+    def __init__(self, opened: Opened, keep: list[DataPtr | None], stream: StreamHandle) -> None:
+        self.opened, self.keep, self.stream = opened, keep, stream
+        self.waiting: list[tuple[Launch, tuple[Any, ...], Sequence[Number]]] = []
+        self.steps: list[BoundStep] = []
+        self.dropped: list[int] = []
+
+    def allocate(self, nbytes: int) -> DataPtr:
+        """Memory; where there is no more, after launching what waits, which then gives some up."""
+        try:
+            return self.opened.allocate(nbytes, self.stream)
+        except OutOfMemoryError:
+            if not self.dropped:
+                raise
+        self.flush()
+        return self.opened.allocate(nbytes, self.stream)
+
+    def add(self, step: BoundStep, at: Slots, numbers: Sequence[Number]) -> None:
+        """Puts a launch behind the others."""
+        if not step.empty:
+            self.waiting.append((step.run, arguments(step, at), scalars(step, numbers)))
+            self.steps.append(step)
+
+    def flush(self) -> None:
+        """Launches what waits. Raises: PluginError for what the backend did not mean to raise."""
+        if self.waiting:
+            try:
+                self.opened.backend.launch_all(self.waiting, self.stream)
+            except Exception as error:
+                kernels = [step.step.kernel for step in self.steps]
+                doing = f"launch_all of {', '.join(k.name for k in kernels)}"
+                blame(self.opened.device, doing, "\n".join(map(str, kernels)), error)
+                raise
+            counters.launches += len(self.waiting)
+        for slot in self.dropped:
+            self.keep[slot] = None
+        self.waiting, self.steps, self.dropped = [], [], []
 
 
 def run(
@@ -83,11 +175,7 @@ def run(
     """One launch. Raises: PluginError for what the backend did not mean to raise."""
     if step.empty:
         return
-    args = picked(at, step.picked)
-    if step.offsets:
-        args = shifted(args, step.offsets)
-    if not step.all_scalars:
-        numbers = [numbers[i] for i in step.scalars]
+    args, numbers = arguments(step, at), scalars(step, numbers)
     try:
         step.run(args, numbers, stream)
     except Exception as error:
@@ -95,6 +183,17 @@ def run(
         blame(opened.device, f"the launch of {kernel.name}", kernel, error)
         raise
     counters.launches += 1
+
+
+def arguments(step: BoundStep, at: Slots) -> tuple[Any, ...]:
+    """The handles and offsets of a launch."""
+    args = picked(at, step.picked)
+    return shifted(args, step.offsets) if step.offsets else args
+
+
+def scalars(step: BoundStep, numbers: Sequence[Number]) -> Sequence[Number]:
+    """The numbers of a launch."""
+    return numbers if step.all_scalars else [numbers[i] for i in step.scalars]
 
 
 def picked(at: Slots, which: tuple[int, ...]) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from ..loops.builder import Kernel
 from ..loops.legalize import legalize
 from ..memo import Memo
 from ..memory.pointer import DataPtr
+from ..plugins import companion
 from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from ..recent import Recent
@@ -199,8 +200,41 @@ def _keep(opened: Opened, text: str, program: Program) -> None:
     opened.programs[text] = program
 
 
+companion.compiled, companion.note = program, events.note
+
+
+def does(opened: Opened, kernel: Kernel) -> Opened | None:
+    """The device that runs a kernel: this one or its companion; None where nobody would."""
+    backend = opened.backend
+    if not isinstance(backend, companion.Accompanied):
+        return opened
+    legal = legalize(kernel, backend.info.capabilities)
+    return opened if backend.accepts(legal) else backend.companion
+
+
+def copied(opened: Opened, step: Step) -> int:
+    """Bytes that are copied to the companion and back for a step that it does."""
+    backend = opened.backend
+    if 0 in step.grid or not isinstance(backend, companion.Accompanied) or backend.shares:
+        return 0
+    sizes = dict(step.fresh)  # of other memory it is not known how far it reaches
+    touched = companion.Touched(
+        legalize(step.kernel, backend.info.capabilities), step.ints, step.grid
+    )
+    extents = [(0, sizes[slot]) if slot in sizes else None for slot, _ in step.buffers]
+    return sum(p.nbytes for _, p in touched.pieces(step.buffers, extents))
+
+
 def whereabouts(opened: Opened, kernel: Kernel) -> str:
-    """Where a kernel's program would come from: "in memory", "on disk" or "to be compiled"."""
+    """Where a kernel's program would come from: "in memory", "on disk" or "to be compiled".
+
+    Or "accepted by no device".
+    """
+    doer = does(opened, kernel)
+    if doer is None:
+        return "accepted by no device"
+    if doer is not opened:
+        return whereabouts(doer, legalize(kernel, opened.backend.info.capabilities))
     if opened.programs.find(str(kernel)) is not None:
         return "in memory"
     info = opened.backend.info

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..device import Device, default_device
 from ..memory.units import bytes_text
-from ..plugins.record import Record
+from ..plugins.record import Record, described
 from ..plugins.registry import records
 from . import drawing
 
@@ -31,7 +31,7 @@ def _row(d: Device, known: Sequence[Record]) -> tuple[str, ...]:
             if (info.type, info.index) == (d.type, d.index):
                 memory = bytes_text(info.total_memory) if info.total_memory else ""
                 used = bytes_text(d.opened.allocator.stats().live_bytes) if d.opened else "not open"
-                details = ", ".join(f"{k} {v}" for k, v in info.details.items())
+                details = ", ".join(f"{k} {v}" for k, v in described(info).items())
                 plugin = f"{record.distribution} {record.version}".strip()
                 units = str(info.capabilities.concurrency)
                 return mark, info.name, plugin, drawing.short(details), memory, used, units

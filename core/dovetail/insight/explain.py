@@ -139,8 +139,15 @@ def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
         tuple(m for m, how in access if how != "w"), tuple(m for m, how in access if how != "r")
     )  # fmt: skip
     origin = programs.whereabouts(where, step.kernel)
+    doer = programs.does(where, step.kernel)
+    elsewhere, copied = "", 0
+    if doer is not None and doer is not where:
+        elsewhere, copied = str(doer.device), programs.copied(where, step)
     made = programs.program(where, step.kernel).source if source else ""
     text, grid = str(step.kernel), step.grid
     name = step.kernel.name
     sizes = tuple(dict(step.fresh).get(slot, 0) for slot, _ in memory[1])
-    return Launch(name, device, why, text, made, origin, grid, step.nbytes, fresh, *memory, sizes)
+    return Launch(
+        name, device, why, text, made, origin, grid, step.nbytes, fresh, *memory, sizes,
+        elsewhere, copied,
+    )  # fmt: skip

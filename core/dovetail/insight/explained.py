@@ -24,7 +24,8 @@ LISTED = 50  # launches of a page that have a row, and whose kernels it has
 class Launch(NamedTuple):
     """One kernel, or one call of a vendor's routine, and why it exists. Sizes are in bytes.
 
-    `sizes`: of what `writes` names, where they are known; else 0.
+    `sizes`: of what `writes` names, where they are known; else 0. `companion`: the device that runs
+    it for `device`, which does not accept it, and `copied` the bytes that go there and back; "", 0.
     """
 
     name: str
@@ -41,13 +42,17 @@ class Launch(NamedTuple):
     reads: tuple[Memory, ...] = ()
     writes: tuple[Memory, ...] = ()
     sizes: tuple[int, ...] = ()
+    companion: str = ""
+    copied: int = 0
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name} on {self.device} ({self.origin})",
+            f"{self.name} on {self._where} ({self.origin})",
             f"  since: {self.why}",
             f"  moves {bytes_text(self.nbytes)}, allocates {bytes_text(self.fresh)}, {self._grid}",
         ]
+        if self.companion:
+            lines.insert(2, f"  {self.device} does not accept it: {self._copies}")
         lines += ["  " + line for line in self.text.splitlines()]
         if self.source:
             lines += ["  compiled from:", *("  | " + line for line in self.source.splitlines())]
@@ -58,11 +63,13 @@ class Launch(NamedTuple):
         facts = [f"moves {bytes_text(self.nbytes)}"]
         if self.fresh:
             facts.append(f"allocates {bytes_text(self.fresh)}")
+        if self.companion:
+            facts.append(self._copies)
         if self.seconds is not None:
             facts.append(f"took {drawing.seconds_text(self.seconds)}")
         why = f"; {drawing.short(self.why, 72)}" if self.why else ""
         return (
-            f"{self.name} on {self.device} ({self.origin}): {', '.join(facts)}, {self._grid}{why}"
+            f"{self.name} on {self._where} ({self.origin}): {', '.join(facts)}, {self._grid}{why}"
         )
 
     @property
@@ -70,6 +77,16 @@ class Launch(NamedTuple):
         """What it took when a profile saw its like last; None if none did."""
         name = self.name.rpartition(": ")[2]  # without the loop that it is inside of
         return seconds_of(self.device, name, self.grid, self.nbytes)
+
+    @property
+    def _where(self) -> str:
+        return f"{self.companion} for {self.device}" if self.companion else self.device
+
+    @property
+    def _copies(self) -> str:
+        if not self.copied:
+            return f"{self.companion} works on its memory"
+        return f"{bytes_text(self.copied)} copied to {self.companion} and back"
 
     @property
     def _grid(self) -> str:
@@ -104,6 +121,11 @@ class Explanation:
     def nbytes(self) -> int:
         """Bytes that all launches read and write."""
         return sum(step.nbytes for step in self.launches)
+
+    @property
+    def copied(self) -> int:
+        """Bytes that go to the companion of a device and back, for what that does not accept."""
+        return sum(step.copied for step in self.launches)
 
     @property
     def fresh(self) -> int:
@@ -143,7 +165,7 @@ class Explanation:
         took = "" if known is None else f", {drawing.seconds_text(known)} when last profiled"
         return (
             f"{count} launch{'es' if count > 1 else ''}, {bytes_text(self.nbytes)} moved, "
-            f"{bytes_text(self.fresh)} allocated{took}. Nothing has run."
+            f"{bytes_text(self.fresh)} allocated{_elsewhere(self.launches)}{took}. Nothing has run."
         )
 
     def svg(self) -> str:
@@ -212,7 +234,7 @@ class Replay:
         return (
             f"Of ({self.arguments}): {count} launch{'' if count == 1 else 'es'}, "
             f"{bytes_text(self.nbytes)} moved, an arena of {bytes_text(self.arena)}, "
-            f"{bytes_text(self.results)} of results{took}."
+            f"{bytes_text(self.results)} of results{_elsewhere(self.launches)}{took}."
         )
 
     def svg(self) -> str:
@@ -276,6 +298,12 @@ def _seconds(launches: Sequence[Launch]) -> float | None:
     return None if not known or None in known else sum(s for s in known if s is not None)
 
 
+def _elsewhere(launches: Sequence[Launch]) -> str:
+    """What companions do, in a head; nothing where that is nothing."""
+    count, copied = sum(bool(x.companion) for x in launches), sum(x.copied for x in launches)
+    return f", {count} by a companion, {bytes_text(copied)} copied for it" if count else ""
+
+
 def _biggest(launches: Sequence[Launch]) -> list[str]:
     """A line for each of the launches that move most, in order."""
     found = nlargest(BIGGEST, enumerate(launches, 1), key=lambda pair: pair[1].nbytes)
@@ -331,7 +359,8 @@ def _box(n: int, step: Launch, most: int) -> Box:
     known = step.seconds
     took = () if known is None else (_rate(known, step.nbytes),)
     kind = "much" if most and step.nbytes == most else "work"
-    return Box((f"{n}. {step.name}", facts, *took), kind, step.summary())
+    apart = (f"on {step.companion}",) if step.companion else ()
+    return Box((f"{n}. {step.name}", *apart, facts, *took), kind, step.summary())
 
 
 def _rate(seconds: float, nbytes: int) -> str:
@@ -345,7 +374,7 @@ def _listed(launches: Sequence[Launch]) -> str:
     for n, step in enumerate(launches[:LISTED], 1):
         took = "" if step.seconds is None else drawing.seconds_text(step.seconds)
         rows.append(
-            (str(n), step.name, step.device, step.origin, drawing.short(step.why, 60),
+            (str(n), step.name, step._where, step.origin, drawing.short(step.why, 60),
              bytes_text(step.nbytes), bytes_text(step.fresh), took)
         )  # fmt: skip
     more = len(launches) - LISTED

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..dtypes import DType
 from .builder import Kernel
-from .language import Atomic, Block, Loop, Store, Value
+from .language import Atomic, Block, Loop, Store, Value, walk
 
 Interval = tuple[int, int]  # the least and the largest value
 Known = Mapping[int, Interval]  # by id of a value, what a condition says of it
@@ -29,6 +29,16 @@ def reach(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> dict[str,
     if 0 in grid:
         return {}
     return _Reach(kernel, dict(zip(kernel.ints, ints, strict=True)), grid).run()
+
+
+def reach_of_each(
+    kernel: Kernel, ints: Sequence[int], grid: Sequence[int]
+) -> dict[str, Interval | None]:
+    """As `reach`, of each buffer apart: None where nothing can be said of one."""
+    if 0 in grid:
+        return {}
+    found = _ReachOfEach(kernel, dict(zip(kernel.ints, ints, strict=True)), grid)
+    return found.run() | dict.fromkeys(found.loose)
 
 
 def whole(d: DType) -> Interval:
@@ -142,6 +152,30 @@ class _Reach:
         if not found:  # neither can be, as far as is known
             raise Unbounded(self.kernel.name)
         return min(low for low, _ in found), max(high for _, high in found)
+
+
+class _ReachOfEach(_Reach):
+    """Goes on where nothing can be said of an index, and notes whose that is as `loose`."""
+
+    def __init__(self, kernel: Kernel, ints: Mapping[str, int], grid: Sequence[int]) -> None:
+        super().__init__(kernel, ints, grid)
+        self.loose: set[str] = set()
+
+    def block(self, block: Block) -> None:
+        try:
+            super().block(block)
+        except Unbounded:  # a loop's bounds: nothing is known in it, nor looked at behind it
+            self.loose |= {
+                s.buffer.name
+                for s in walk(block)
+                if isinstance(s, Store | Atomic) or (isinstance(s, Value) and s.op == "load")
+            }
+
+    def touch(self, name: str, index: Value, when: Value | None) -> None:
+        try:
+            super().touch(name, index, when)
+        except Unbounded:
+            self.loose.add(name)
 
 
 def _product(a: Interval, b: Interval) -> Interval:

@@ -9,7 +9,7 @@ from ..arguments import refused, shown
 from ..backend.streams import current_handle
 from ..device import Device, opened
 from ..errors import ArgumentError
-from .pointer import Context, DataPtr, Deleter, StreamHandle
+from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
 from .timeline import Timeline
 from .units import bytes_text
 
@@ -141,6 +141,13 @@ class Allocator(ABC):
     def set_limit(self, nbytes: int | None) -> None:
         """Bounds what is reserved on the device; None: no bound."""
         raise NotImplementedError(f"{type(self).__name__} has no limit")
+
+    def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
+        """First byte and end, in their handle, of the memory around an offset that has one owner.
+
+        None where an allocator does not know.
+        """
+        return None
 
     def is_freed(self, address: int) -> bool:
         """Whether an address that the host sees lies in memory that it has, and nobody uses."""

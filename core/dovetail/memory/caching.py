@@ -14,7 +14,7 @@ from ..device import Device
 from .allocator import SegmentInfo, Stats
 from .blocks import LIVE, SMALL, WAITING, Block, Pool
 from .growing import Growing
-from .pointer import DataPtr, Deleter, StreamHandle
+from .pointer import DataPtr, Deleter, Handle, StreamHandle
 from .segments import RawMemory
 from .timeline import Timeline
 from .tracing import Tracer
@@ -169,6 +169,10 @@ class CachingAllocator(Growing):
     def snapshot(self) -> list[SegmentInfo]:
         """See `Allocator.snapshot`."""
         return self._inside(self._snapshot)
+
+    def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
+        """See `Allocator.extent`: that of a block, which nobody changes while it is in use."""
+        return self._segments.extent(handle, offset)
 
     def is_freed(self, address: int) -> bool:
         """See `Allocator.is_freed`."""

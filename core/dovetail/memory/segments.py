@@ -55,6 +55,15 @@ class Segments:
             self.peak = self.nbytes
         return segment
 
+    def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
+        """First byte and end of the block that an offset lies in; None where it is in none."""
+        for segment in [*self.known.values()]:
+            if segment.handle is handle or (type(handle) is int and segment.handle == handle):
+                for block in segment.blocks():
+                    if block.offset <= offset < block.offset + block.size:
+                        return block.offset, block.offset + block.size
+        return None
+
     def unused(self) -> list[Segment]:
         """Those of one free block, the largest first."""
         found = [s for s in self.known.values() if s.first.state == FREE and s.first.next is None]

@@ -8,6 +8,7 @@ cdef class Opened:
     cdef public object allocate
     cdef public bint asynchronous
     cdef public object backend
+    cdef public bint batches
     cdef public object device
     cdef public Faults faults
     cdef public object host_address

@@ -26,8 +26,8 @@ class Opened:
     """
 
     __slots__ = (
-        "_allocator", "allocate", "asynchronous", "backend", "device", "faults", "host_address",
-        "library_calls", "programs", "streams",
+        "_allocator", "allocate", "asynchronous", "backend", "batches", "device", "faults",
+        "host_address", "library_calls", "programs", "streams",
     )  # fmt: skip
 
     allocate: Callable[[int, StreamHandle], DataPtr]  # the allocator's
@@ -42,6 +42,7 @@ class Opened:
         self.backend, self.allocator, self.device = backend, allocator, device
         self.library_calls = library_calls
         self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
+        self.batches = _takes_all(backend)  # whether launches are given to it together
         self.faults = Faults(backend)
         self.programs: Shared[str, Program] = Shared(backend.programs_kept)
         self.streams = False  # whether there are others than the default one
@@ -59,3 +60,9 @@ class Opened:
         """Says that work on `stream` uses this memory: it may belong to another one."""
         for storage in storages:
             self.allocator.record_stream(storage.ptr, stream)
+
+
+def _takes_all(backend: Backend) -> bool:
+    """Whether a backend has a `launch_all` of its own; where there is a companion, its `own`."""
+    own = getattr(backend, "own", backend)
+    return type(own).launch_all is not Backend.launch_all

@@ -68,6 +68,12 @@ class Record:
         return UnavailableError(text) if self.state is State.UNAVAILABLE else PluginError(text)
 
 
+def described(info: DeviceInfo) -> dict[str, str]:
+    """The details of a device, with its companion if it names one."""
+    named = {} if info.companion is None else {"companion": str(info.companion)}
+    return {**named, **info.details}
+
+
 def _text(error: BaseException) -> str:
     import traceback  # 1 ms, which `import dovetail` need not pay
 

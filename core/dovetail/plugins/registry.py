@@ -16,13 +16,14 @@ import numpy as np
 import pluggy
 
 from .. import environment
+from ..arguments import shown
 from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
 from ..device import DEFAULT, VARIABLE, Device, device, set_fallback, set_opener
 from ..errors import DeviceError, DovetailError, PluginError, SlowDeviceWarning
-from ..memory import make_allocator
 from ..memory.callers import pass_over
 from . import answers
+from .companion import accompanied
 from .entry import GROUP, GROUPS, Entry, installed, offers
 from .hooks import REQUIRED, Hooks
 from .opened import Opened
@@ -56,6 +57,7 @@ class Registry:
         self._find, self._environ, self._built_in = find, environ, tuple(built_in)
         self._lock = threading.RLock()
         self._records: dict[str, Record] | None = None
+        self.opening: list[Device] = []  # each waits for its companion, the next
         self._manager = pluggy.PluginManager("dovetail")
         self._manager.add_hookspecs(self.hooks)
 
@@ -267,7 +269,8 @@ class Registry:
             own = answers.routines("library_calls", backend.library_calls())
             extra = self.call(record, "dovetail_library_calls", device=dev)
             calls = {**own, **answers.routines("dovetail_library_calls", extra)}
-            opened = Opened(backend, make_allocator(dev, backend), dev, calls)
+            companion = _companion(self, dev, info.companion)
+            opened = accompanied(dev, backend, companion, calls)
         except Exception as error:
             record.fail(State.OPEN_FAILED, _line(error), "run `dovetail doctor`", error)
             raise record.error() from error
@@ -294,6 +297,27 @@ class Registry:
             f'{text} A device comes with a package that has an entry point in the group "{GROUP}"; '
             "`dovetail doctor` shows those that were found."
         )
+
+
+def _companion(plugins: Registry, dev: Device, name: object) -> Opened | None:
+    """The companion that a device names, opened. Raises: DeviceError."""
+    if name is None:
+        return None
+    said = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"
+    if not isinstance(name, str):
+        raise DeviceError(f'{said}: that is to be the name of a device, such as "reference"')
+    opening = plugins.opening
+    opening.append(dev)
+    try:
+        companion = device(name, "DeviceInfo.companion")
+        if companion in opening:
+            way = " -> ".join(map(str, [*opening[opening.index(companion) :], companion]))
+            raise DeviceError(f"by way of companions it would be its own: {way}")
+        return plugins.open(companion)
+    except (DeviceError, PluginError) as error:
+        raise DeviceError(f"{said}, which cannot be had: {error}") from error
+    finally:
+        opening.pop()
 
 
 def _import_early() -> None:

@@ -35,6 +35,7 @@ class Certificate:
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, tuple[str, str]] = field(default_factory=dict)  # how to see it, what it is
     comparisons: int = 0
+    elsewhere: int = 0  # launches that the companion has done
     offered: int = 0  # cases that the kit has
     absent: int = 0  # of these, those that need a dtype which the device says it lacks
     unknown_gaps: list[str] = field(default_factory=list)  # declared, and no case has such a name
@@ -108,6 +109,11 @@ class Certificate:
                 "fingerprint": self.device.fingerprint,
                 "details": dict(self.device.details),
             },
+            **(
+                {"companion": {"device": self.device.companion, "launches": self.elsewhere}}
+                if self.device.companion
+                else {}
+            ),
             **({"layout": self.layout} if self.layout else {}),
             **({"dtype": self.dtype} if self.dtype else {}),
             "versions": {

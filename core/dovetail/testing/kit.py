@@ -21,6 +21,7 @@ from ..loops.builder import Kernel
 from ..loops.legalize import BITS_OF, legalize
 from ..memory import DataPtr
 from ..ops import table as ops
+from ..plugins.companion import Accompanied, companion_of
 from ..plugins.opened import Opened
 from ..plugins.registry import open_device
 from ..settings import eager
@@ -57,6 +58,20 @@ class Kit:
         """Its backend."""
         return self.opened.backend
 
+    @property
+    def companions(self) -> list[Device]:
+        """The devices that do what it does not accept: its companion, that one's, ..."""
+        found, at = [], companion_of(self.backend)
+        while at is not None:
+            found.append(at.device)
+            at = companion_of(at.backend)
+        return found
+
+    @property
+    def elsewhere(self) -> int:
+        """How many launches its companion has done for it."""
+        return self.backend.launches if isinstance(self.backend, Accompanied) else 0
+
     def has(self, d: DType) -> bool:
         """Whether the device has a dtype."""
         return has_dtype(self.backend.info.capabilities, d)
@@ -84,7 +99,7 @@ class Kit:
         assert not others, self.failure(f"{what}: work was done on {', '.join(others)}", "")
 
     def _elsewhere(self) -> dict[str, int]:
-        others = [d for d in opened_devices() if d is not self.device]
+        others = [d for d in opened_devices() if d is not self.device and d not in self.companions]
         return {str(d): d.opened.allocator.stats().allocations for d in others if d.opened}
 
     # --- kernels

@@ -34,6 +34,7 @@ LEVELS = "dovetail.testing."
 BLOCKS = "dtype_blocks"  # the level of what is quantised in blocks
 REPRODUCE = "to reproduce"  # a section of pytest's reports
 CASE, COMPARISONS = "dovetail-case", "dovetail-comparisons"  # properties of pytest's reports
+ELSEWHERE = "dovetail-elsewhere"
 COUNTED = "dovetail-counted"  # what a worker of pytest-xdist tells of what it collected
 OPENED: pytest.StashKey[Opened] = pytest.StashKey()
 CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
@@ -196,8 +197,10 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
         found = DTypeKit(opened, line, brought=named)
     elif named is not None:
         found = BlockKit(opened, line, blocks=named)
+    before = found.elsewhere
     yield found
     request.node.user_properties.append((COMPARISONS, found.comparisons))
+    request.node.user_properties.append((ELSEWHERE, found.elsewhere - before))
     if not found.comparisons and not getattr(request.node, "failed_already", False):
         pytest.fail("this case compared nothing", pytrace=False)
 
@@ -246,6 +249,7 @@ class Outcomes:
             self.certificate.note(name, outcome, reproduce, _message(report))
         if report.when == "teardown":
             self.certificate.comparisons += int(str(properties.get(COMPARISONS, 0)))
+            self.certificate.elsewhere += int(str(properties.get(ELSEWHERE, 0)))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Notes a file that could not even be read."""
@@ -318,6 +322,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for level, counts in certificate.levels.items():
         found = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
         terminalreporter.write_line(f"  {level}: {found}")
+    if certificate.elsewhere:
+        companion = certificate.device.companion
+        terminalreporter.write_line(
+            f"  {certificate.elsewhere} launches were done by its companion, {companion}"
+        )
     if certificate.complaint:
         terminalreporter.write_line(f"not conforming: {certificate.complaint}")
 

@@ -14,12 +14,13 @@ import pytest
 
 from ..backend import limits
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Program
-from ..dtypes import ALL, int32
+from ..dtypes import ALL, float32, int32
 from ..errors import DovetailError
 from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import load
 from ..loops.legalize import legalize
 from ..plugins.answers import misfits
+from ..plugins.companion import companion_of, own
 from ..plugins.registry import open_device, registry
 from .kit import Kit
 from .values import raw
@@ -30,6 +31,14 @@ def increment() -> Kernel:
     x, out = b.buffer("x", int32, "r"), b.buffer("out", int32, "w")
     i = b.axis(b.int("n"))
     b.store(out, i, load(x, i) + 1)
+    return b.build()
+
+
+def halved() -> Kernel:
+    b = KernelBuilder("halved")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    i = b.axis(b.int("n"))
+    b.store(out, i, load(x, i) * 0.5)
     return b.build()
 
 
@@ -126,7 +135,7 @@ def test_another_process_loads_what_one_has_compiled(kit: Kit, tmp_path: Path) -
 SETTINGS = """
 import json
 from dovetail.backend.interface import Unavailable
-from dovetail.dtypes import int32
+from dovetail.dtypes import float32, int32
 from dovetail.loops.builder import KernelBuilder
 from dovetail.loops.language import load, reduce_loop
 from dovetail.loops.legalize import legalize
@@ -148,7 +157,11 @@ b = KernelBuilder("settings")
 x, out = b.buffer("x", int32, "r"), b.buffer("out", int32, "w")
 i, n = b.axis(b.int("n")), b.int("m")
 b.store(out, i, reduce_loop("add", 0, n, lambda k: load(x, i * n + k) * 3)[0] * 5 + load(x, i))
-kernel = b.build()
+plain = KernelBuilder("plain")
+p, q = plain.buffer("p", float32, "r"), plain.buffer("q", float32, "w")
+j = plain.axis(plain.int("n"))
+plain.store(q, j, load(p, j) * 3.0 + 5.0)
+kernels = b.build(), plain.build()
 record = registry.probe({0!r})
 
 def made(config):
@@ -157,8 +170,12 @@ def made(config):
         return None
     info = next(d for d in infos if d.index == {1})
     backend = registry.call(record, "dovetail_open", info=info, config=config)
-    program = backend.compile(legalize(kernel, info.capabilities))
+    legal = [legalize(k, info.capabilities) for k in kernels]
+    mine = [k for k in legal if backend.accepts(k)]
+    program = backend.compile(mine[0]) if mine else None
     backend.close()
+    if program is None:  # a companion does both
+        return info.fingerprint, None, ""
     return info.fingerprint, program.binary, program.source
 
 base = Noted(registry.config({0!r}))
@@ -193,7 +210,7 @@ def test_fingerprint_names_the_settings_that_binaries_depend_on(kit: Kit) -> Non
 
 
 def test_methods_take_what_the_core_gives(kit: Kit) -> None:
-    wrong = [*misfits(kit.backend)]
+    wrong = [*misfits(own(kit.backend))]
     assert not wrong, kit.failure("; ".join(wrong), "")
     kit.comparisons += 1
 
@@ -201,6 +218,24 @@ def test_methods_take_what_the_core_gives(kit: Kit) -> None:
 def legal(kit: Kit, kernel: Kernel) -> Kernel:
     """A kernel as the device is given it."""
     return legalize(kernel, kit.backend.info.capabilities)
+
+
+def test_a_kernel_is_accepted_or_not(kit: Kit) -> None:
+    """Each time the same; what is accepted compiles, and for the rest there is a companion."""
+    can, mine = kit.backend.info.capabilities, own(kit.backend)
+    for made in (increment, halved):
+        kernel = legalize(made(), can)
+        found = [mine.accepts(kernel) for _ in range(3)]
+        assert found in ([True] * 3, [False] * 3), kit.failure(
+            f"accepts({kernel.name}) is {', '.join(map(str, found))}", str(kernel)
+        )
+        if found[0]:
+            assert mine.compile(kernel).kernel is kernel
+        else:
+            assert companion_of(kit.backend) is not None, kit.failure(
+                f"{kernel.name} is not accepted, and there is no DeviceInfo.companion", str(kernel)
+            )
+    kit.check(halved(), [np.arange(9, dtype=np.float32), np.zeros(9, np.float32)], [9], [], [9])
 
 
 def launch(backend: Backend, program: Program) -> list[int]:
@@ -221,7 +256,9 @@ def test_a_second_backend_can_be_opened_and_closed(kit: Kit) -> None:
     config = registry.config(kit.device.type)
     other = registry.call(record(kit), "dovetail_open", info=kit.backend.info, config=config)
     assert isinstance(other, Backend)
-    assert launch(other, other.compile(legal(kit, increment()))) == list(range(1, 101))
+    kernel = legal(kit, increment())
+    if other.accepts(kernel):
+        assert launch(other, other.compile(kernel)) == list(range(1, 101))
     other.synchronize()
     other.close()
     kit.check(increment(), [np.arange(9, dtype=np.int32), np.zeros(9, np.int32)], [9], [], [9])

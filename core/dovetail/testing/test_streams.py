@@ -224,6 +224,31 @@ def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
             kit.same(q.read(stream), q.expected, float32, "a sequence", lambda: str(scaled()))
 
 
+def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
+    """The same by `launch_all`, behind work that takes long; copies are in order with it."""
+    n = N // 2
+    bound = kit.backend.bind(kit.program(scaled()), (n,), (n,))
+    for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
+        busy, a, b = Busy(kit), Queue(kit), Queue(kit)
+        for q in (a, b):
+            q.fill(value, stream)
+        launches = []
+        for k in range(6):
+            x, low = (a, b)[k % 2], n * (k // 2 % 2)
+            y, to = (b, a)[k % 2], n * ((k + 1) // 2 % 2)
+            places = (x.ptr.handle, x.ptr.offset + 4 * low, y.ptr.handle, y.ptr.offset + 4 * to)
+            launches.append((bound, places, (k + 0.5,)))
+            source = x.expected[low : low + n]
+            y.expected[to : to + n] = source * np.float32(k + 0.5) + np.float32(1)
+        busy.work(stream)
+        kit.backend.launch_all(launches, stream)
+        kept = [q.expected.copy() for q in (a, b)]
+        for q, expected in zip((a, b), kept, strict=True):
+            found = q.read(stream)
+            kit.same(found, expected, float32, "launches given together", lambda: str(scaled()))
+        busy.check(stream)
+
+
 def test_synchronize_waits(kit: Kit) -> None:
     stream = kit.backend.create_stream()
     q = Queue(kit)
