@@ -13,6 +13,9 @@ from importlib.util import find_spec
 
 from ..command_line import Parser, whole
 
+# What shows case after case anyway, or has the terminal for itself.
+DOTS = ("-v", "-vv", "-vvv", "--verbose", "-s", "--capture=no", "--pdb", "--collect-only", "--co")
+
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the kit; 0 if the device conforms."""
@@ -33,6 +36,8 @@ def run(command: Parser, options: Sequence[str], more: Sequence[str]) -> int:
                 "-n is an option of pytest-xdist: pip install pytest-xdist, or leave it away"
             )
         more = ["--dist=loadgroup", *more]
+    if sys.stdout.isatty() and not any(option in DOTS for option in more):
+        more = ["-p", "dovetail.testing.bar", "-o", "console_output_style=classic", *more]
     said = io.StringIO()
     with redirect_stderr(said):
         status = int(pytest.main([*options, *more]))
