@@ -63,8 +63,10 @@ class Device:
     def __repr__(self) -> str:
         return f'device("{self}")'
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise import_module(".familiar", __package__).absent(self, name)  # what others' have
+    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise import_module(".familiar", __package__).absent(self, name)
 
     def __hash__(self) -> int:
         return self._hash

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -67,8 +67,10 @@ class DType:
             f"x.astype(dt.{self.name})"
         )
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise import_module(".familiar", __package__).absent(self, name)  # what others' have
+    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise import_module(".familiar", __package__).absent(self, name)
 
     def __hash__(self) -> int:
         return self._hash

@@ -64,9 +64,10 @@ _GENERATOR = {
 _DTYPES = """
     bfloat16 bool byte char complex_double complex_float double float half int long short
 """
+_DEVICES = "cpu cuda hpu mps xpu"
 _STORAGE = {
     **dict.fromkeys(_DTYPES.split(), "x.astype(dtype).storage()"),
-    **{name: f'x.to("{name}").storage()' for name in ("cpu", "cuda", "hpu", "mps", "xpu")},
+    **{name: f'x.to("{name}").storage()' for name in _DEVICES.split()},
     "clone": "x.copy().storage()",
     "copy_": "s[:] = values",
     "fill_": "s[:] = value",

@@ -68,8 +68,10 @@ class Storage:
     export: ref[Export] | None
     readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise import_module("..familiar", __package__).absent(self, name)  # what PyTorch's have
+    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise import_module("..familiar", __package__).absent(self, name)
 
     def __init__(
         self,
