@@ -106,7 +106,8 @@ MAY_IMPORT = {
 }
 GROUND = {
     "arguments", "command_line", "compiled", "device", "dtypes", "environment", "errors",
-    "familiar", "foreign", "late", "layout", "memo", "recent", "respelled", "settings",
+    "familiar", "foreign", "foreign_attributes", "late", "layout", "memo", "recent", "respelled",
+    "settings",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend"}  # they import whatever they offer
 # `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
@@ -190,7 +191,7 @@ TAKES = {
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
-    "rich": "commands functions insight",
+    "rich": "commands functions insight testing",
     "scipy": "linalg",  # where it is installed
     "pytest": "testing",
     "dovetail_sparse": "__init__",  # for type checkers only

@@ -64,7 +64,7 @@ from .functions.copies import contiguous, repeat, roll, stack, tile
 from .functions.creation import arange, eye, linspace, meshgrid, tril, triu
 from .functions.cumulative import cumulative_logsumexp, cumulative_prod, cumulative_sum, diff
 from .functions.datatypes import (
-    astype, can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
+    can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
 )
 from .functions.einsum import einsum
 from .functions.elementwise import (
@@ -99,16 +99,17 @@ from .tensor.print_options import get_printoptions, printoptions, set_printoptio
 from .tensor.tensor import Tensor
 if typing.TYPE_CHECKING:  # without the names that others have for parameters
     from .functions.shown import (
-        all, any, argmax, argmin, asarray, broadcast_to, concat, copy, count_nonzero, diagonal,
-        empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min, moveaxis,
-        ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes, transpose,
-        unstack, where, zeros, zeros_like,
+        all, any, argmax, argmin, asarray, astype, broadcast_to, concat, copy, count_nonzero,
+        diagonal, empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min,
+        moveaxis, ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes,
+        transpose, unstack, where, zeros, zeros_like,
     )
 else:
     from .functions.copies import concat, copy
     from .functions.creation import (
         empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like,
     )
+    from .functions.datatypes import astype
     from .functions.elementwise import pow, where
     from .functions.from_values import asarray
     from .functions.linalg import matmul

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import environment, settings
-from .arguments import shown
+from .arguments import named, shown
 from .errors import DeviceError, InternalError
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ class Device:
 
     def __repr__(self) -> str:
         return f'device("{self}")'
+
+    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise import_module(".familiar", __package__).absent(self, name)
 
     def __hash__(self) -> int:
         return self._hash
@@ -154,6 +159,7 @@ def _chosen() -> str:
     return DEFAULT if _fallback is None else _fallback()
 
 
+@named
 def set_default_device(spec: Device | str) -> Device:
     """Makes `spec` the default device of this process, and returns it.
 

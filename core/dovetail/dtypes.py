@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -66,6 +67,11 @@ class DType:
             f"x.astype(dt.{self.name})"
         )
 
+    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise import_module(".familiar", __package__).absent(self, name)
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -93,6 +99,11 @@ class DType:
     def is_floating_point(self) -> bool:
         """The same: PyTorch's name of it."""
         return self.kind == "f"
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether there are negative values of it."""
+        return self.kind in "ifc"
 
     @property
     def is_complex(self) -> bool:

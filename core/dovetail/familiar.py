@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 from .foreign import FOREIGN
+from .foreign_attributes import ATTRIBUTES, TENSORS
 
 _PAIRS = {  # ours: theirs
     "abs": "absolute fabs",
@@ -295,6 +296,7 @@ METHODS = {  # of tensors, what to write for them
     "row": "x.indices()[0]",
     "col": "x.indices()[1]",
     "getnnz": "x.nnz",
+    **TENSORS,
 }
 ELSEWHERE = {  # what there is no function for, and what to write
     **FOREIGN,
@@ -497,6 +499,16 @@ def _ours(name: str, method: bool, tensor: type) -> str:
         known = hint(name[:-1], method, tensor).removeprefix("; here it is ")
         return f"x[...] = {known}" if known else ""
     return ""
+
+
+def absent(of: object, name: str) -> AttributeError:
+    """The error of who asks a dtype, a device, ... for a name that it does not have."""
+    kind = type(of).__name__
+    known = ATTRIBUTES[kind].get(name)
+    if known is None and kind == "Generator":
+        known = ELSEWHERE.get(f"random.{name}")
+    says = f"; here it is {known}" if known else ""
+    return AttributeError(f"{kind!r} object has no attribute {name!r}{says}")
 
 
 def of(package: str, name: str) -> str:

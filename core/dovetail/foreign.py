@@ -9,6 +9,57 @@ _NETWORKS = """
     pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss prelu rms_norm rrelu
     selu threshold triplet_margin_loss
 """
+_OF_KERNELS = """
+    alpha_dropout_ celu_ dropout_ feature_alpha_dropout_ feature_dropout feature_dropout_
+    max_pool1d_with_indices native_batch_norm native_channel_shuffle native_dropout
+    native_group_norm native_layer_norm rrelu_ selu_ threshold_ embedding_renorm_ convolution
+    conv_tbc grid_sampler_2d grid_sampler_3d
+"""
+_VIEWS = """
+    alias as_strided detach diagonal expand narrow permute select slice split split_with_sizes
+    squeeze t transpose unbind unfold unsqueeze values view view_as_complex view_as_real
+"""
+_CASTS = """
+    get_autocast_dtype is_autocast_enabled set_autocast_enabled set_autocast_dtype
+    is_autocast_cache_enabled set_autocast_cache_enabled clear_autocast_cache
+    is_autocast_cpu_enabled set_autocast_cpu_enabled get_autocast_cpu_dtype
+    set_autocast_cpu_dtype get_autocast_gpu_dtype set_autocast_gpu_dtype
+"""
+_QUANTISED = """
+    dequantize int_repr q_scale q_zero_point q_per_channel_axis q_per_channel_scales
+    q_per_channel_zero_points quantize_per_channel quantize_per_tensor_dynamic qscheme qint32
+    fake_quantize_per_tensor_affine fake_quantize_per_channel_affine per_tensor_affine
+    per_channel_affine per_tensor_symmetric per_channel_symmetric empty_quantized quint4x2 quint2x4
+    quantized_batch_norm quantized_gru quantized_lstm quantized_max_pool2d
+"""
+_SMALL = """
+    float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2
+    float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn float4_e2m1fn_x2 float6_e2m3fn float6_e3m2fn int1
+    int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 bits8 bits16
+"""
+_SYMBOLS = """
+    SymInt SymFloat SymBool sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
+"""
+_ACROSS = """
+    NamedSharding make_mesh shard_map smap set_mesh reshard process_count process_index host_count
+    host_id make_array_from_callback make_array_from_process_local_data
+    make_array_from_single_device_arrays all_gather all_to_all axis_index axis_size pmax pmean pmin
+    psum ppermute pshuffle psum_scatter pbroadcast with_sharding_constraint
+"""
+_GUARDS = """
+    transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host
+    transfer_guard_host_to_device
+"""
+_CONVOLUTIONS = """
+    conv conv_general_dilated conv_general_dilated_local conv_with_general_padding conv_transpose
+    conv_general_dilated_patches
+"""
+_DRAWS = {  # what nobody draws here: SciPy's name
+    "hypergeometric": "hypergeom", "logistic": "logistic", "logseries": "logser", "zipf": "zipf",
+    "noncentral_chisquare": "ncx2", "noncentral_f": "ncf", "power": "powerlaw", "wald": "invgauss",
+    "rayleigh": "rayleigh", "vonmises": "vonmises", "maxwell": "maxwell",
+    "generalized_normal": "gennorm", "multivariate_hypergeometric": "multivariate_hypergeom",
+}  # fmt: skip
 FOREIGN = {
     **{name: f"dt.nn.functional.{name}" for name in _NETWORKS.split()},
     "addr": "x + dt.outer(a, b)",
@@ -183,4 +234,142 @@ FOREIGN = {
     "memory.memory_allocated": "dt.memory.stats(device).live_bytes",
     "memory.max_memory_allocated": "dt.memory.stats(device).peak_live_bytes",
     "memory.memory_summary": "dt.memory.stats(device)",
+    # what is left of torch, jax and jax.lax
+    **dict.fromkeys(_OF_KERNELS.split(), "dt.nn.functional"),
+    **{f"{name}_copy": f"a copy of what dt.{name} is; dt.copy copies" for name in _VIEWS.split()},
+    **dict.fromkeys(_CASTS.split(), "x.astype(dt.bfloat16), and net.to(dt.bfloat16)"),
+    **dict.fromkeys(_QUANTISED.split(), "x.astype(name of blocks); see docs/adding-a-dtype.md"),
+    **dict.fromkeys(_SMALL.split(), "a dtype of a plugin; see docs/adding-a-dtype.md"),
+    **dict.fromkeys(_SYMBOLS.split(), "plain Python: shapes are ints"),
+    **dict.fromkeys(_ACROSS.split(), "Dask; see docs/numpy.md"),
+    **dict.fromkeys(_GUARDS.split(), "nothing: x.to(device) is the only move between devices"),
+    **dict.fromkeys(_CONVOLUTIONS.split(), "dt.nn.functional.conv1d, conv2d, conv3d"),
+    **{f"{name}_cell": f"dt.nn.{name.upper()}Cell" for name in ("gru", "lstm")},
+    **{f"random.{name}": f"scipy.stats.{ours}.rvs" for name, ours in _DRAWS.items()},
+    "rnn_tanh_cell": "dt.nn.RNNCell",
+    "rnn_relu_cell": "dt.nn.RNNCell",
+    "rnn_relu": "dt.nn.RNN",
+    "ctc_loss": "nothing: there is no such loss",
+    "binomial": "dt.random.binomial",
+    "fork": "concurrent.futures",
+    "wait": "concurrent.futures",
+    "futures": "concurrent.futures",
+    "from_file": "dt.load of a .safetensors file, which is mapped",
+    "empty_permuted": "dt.empty(shape).permute_dims(axes)",
+    "fill": "dt.full_like(x, value)",
+    "unsafe_chunk": "x.chunk(n)",
+    "unsafe_split": "dt.split(x, sizes)",
+    "unsafe_split_with_sizes": "dt.split(x, sizes)",
+    "nonzero_static": "dt.argwhere(x)",
+    "conj_physical": "dt.conj(x)",
+    "geqrf": "dt.linalg.qr",
+    "orgqr": "dt.linalg.qr",
+    "ormqr": "dt.linalg.qr, and @",
+    "frobenius_norm": "dt.linalg.matrix_norm(x)",
+    "nuclear_norm": 'dt.linalg.matrix_norm(x, ord="nuc")',
+    "igamma": "scipy.special.gammainc(x, y), of arrays",
+    "igammac": "scipy.special.gammaincc(x, y), of arrays",
+    "betainc": "scipy.special.betainc(a, b, x), of arrays",
+    "saddmm": "x + a @ b",
+    "sspaddmm": "x + a @ b",
+    "dsmm": "x @ y",
+    "hspmm": "x @ y",
+    "grid_sampler": "dt.nn.functional.grid_sample",
+    "constant_pad_nd": "dt.pad(x, widths, constant_values=value)",
+    "sparse_bsc_tensor": "dt.sparse_bsr_tensor of x.mT",
+    "sparse_compressed_tensor": "dt.sparse_csr_tensor, dt.sparse_bsr_tensor",
+    "set_warn_always": "warnings.simplefilter",
+    "types": "dt.DType",
+    "overrides": "dt.custom_op",
+    "mtia": "dt.devices(), dt.device(name)",
+    "linalg.householder_product": "dt.linalg.qr",
+    "linalg.ldl_solve": "dt.linalg.solve",
+    "linalg.ldl_factor_ex": "dt.linalg.lu",
+    "fft.hfft2": "dt.fft.irfft2(x.conj()), times the number of elements",
+    "fft.hfftn": "dt.fft.irfftn(x.conj()), times the number of elements",
+    "fft.ihfft2": "dt.fft.rfft2(x).conj(), divided by the number of elements",
+    "fft.ihfftn": "dt.fft.rfftn(x).conj(), divided by the number of elements",
+    "func.functionalize": "the function itself, whose writes in place are its own",
+    "func.stack_module_state": "dt.stack of the parameters, and dt.vmap",
+    "func.replace_all_batch_norm_modules_": "dt.nn.GroupNorm, which knows no running means",
+    "random.SeedSequence": "dt.random.default_rng(seed).spawn(n)",
+    "random.default_generator": "dt.random.get_state()",
+    "random.key_data": "g.state",
+    "random.clone": "copy.deepcopy(g)",
+    "random.bits": "dt.random.integers(0, 2**32, shape, dtype=dt.uint32)",
+    "random.f": "dt.distributions.FisherSnedecor(a, b).sample(shape)",
+    "random.t": "dt.distributions.StudentT(df).sample(shape)",
+    "random.standard_t": "dt.distributions.StudentT(df).sample(shape)",
+    "random.geometric": "dt.distributions.Geometric(p).sample(shape) + 1",
+    "random.negative_binomial": "dt.distributions.NegativeBinomial(n, 1 - p).sample(shape)",
+    "random.cauchy": "dt.distributions.Cauchy(0, 1).sample(shape)",
+    "random.standard_cauchy": "dt.distributions.Cauchy(0, 1).sample(shape)",
+    "random.pareto": "dt.distributions.Pareto(1, a).sample(shape), less 1 as NumPy's",
+    "random.weibull": "dt.distributions.Weibull(1, a).sample(shape)",
+    "random.weibull_min": "dt.distributions.Weibull(scale, a).sample(shape)",
+    "random.orthogonal": "dt.linalg.qr(dt.random.normal((n, n)))[0]",
+    "random.loggamma": "dt.log(dt.random.gamma(a))",
+    "enable_x64": "nothing: float64 is there; dt.set_default_dtype(dt.float64)",
+    "numpy_dtype_promotion": "nothing; see docs/numerics.md",
+    "numpy_rank_promotion": "nothing: shapes broadcast as NumPy's",
+    "default_matmul_precision": "nothing: products of float32 are computed in float32",
+    "check_tracer_leaks": "nothing: a tensor of a captured function says where it is from",
+    "checking_leaks": "nothing: a tensor of a captured function says where it is from",
+    "debug_infs": "dt.autograd.detect_anomaly(), a context",
+    "clear_caches": "nothing: what dt.jit keeps has a bound",
+    "ensure_compile_time_eval": "x.numpy(), outside of dt.jit",
+    "closure_convert": "the function itself: what it closes over is an input",
+    "linear_transpose": "dt.func.vjp",
+    "named_call": "dt.profile()",
+    "print_environment_info": "python -m dovetail doctor",
+    "new_ref": "the tensor itself, which is written in place",
+    "ref": "the tensor itself, which is written in place",
+    "Ref": "the tensor itself, which is written in place",
+    "freeze": "the tensor itself, which is written in place",
+    "typeof": "x.shape, x.dtype",
+    "float0": "nothing: of integers there are no gradients",
+    "ffi": "dt.custom_op, dt.kernel",
+    "stages": "dt.explain of a captured function",
+    "interpreters": "dt.explain of a captured function",
+    "dlpack": "dt.from_dlpack(x)",
+    "ds": "x[i : i + n]",
+    "P": "Dask; see docs/numpy.md",
+    "batch_matmul": "x @ y",
+    "dot_general": "dt.einsum, dt.tensordot",
+    "iota": "dt.arange(n)",
+    "broadcasted_iota": "dt.broadcast_to(dt.arange(n), shape)",
+    "broadcast_in_dim": "dt.broadcast_to(dt.expand_dims(x, axis=axes), shape)",
+    "collapse": "x.flatten(start, stop)",
+    "convert_element_type": "x.astype(dtype)",
+    "bitcast_convert_type": "x.view(dtype)",
+    "logistic": "dt.sigmoid",
+    "erf_inv": "dt.erfinv",
+    "rem": "dt.fmod",
+    "reduce": "dt.sum, dt.prod, dt.max, dt.min",
+    "reduce_and": "dt.bitwise_and.reduce, dt.all",
+    "reduce_or": "dt.any",
+    "reduce_window": "dt.unfold, and a sum or a maximum",
+    "reduce_precision": "x.astype(dtype).astype(x.dtype)",
+    "rev": "dt.flip",
+    "select_n": "dt.where, dt.choose",
+    "slice_in_dim": "x[a:b]",
+    "index_in_dim": "x[i]",
+    "dynamic_index_in_dim": "x[i]",
+    "dynamic_slice_in_dim": "x[i : i + n]",
+    "dynamic_update_slice_in_dim": "x[i : i + n] = y",
+    "dynamic_update_index_in_dim": "x[i] = y",
+    "shift_left": "dt.bitwise_left_shift",
+    "shift_right_logical": "dt.bitwise_right_shift of unsigned integers",
+    "shift_right_arithmetic": "dt.bitwise_right_shift",
+    "population_count": "dt.bitwise_count",
+    "integer_pow": "x**n",
+    "is_finite": "dt.isfinite",
+    "sort_key_val": "i = dt.argsort(keys), and values[i]",
+    "optimization_barrier": "dt.evaluate(x)",
+    "custom_linear_solve": "dt.linalg.solve, dt.sparse.linalg.cg",
+    "custom_root": "dt.while_loop, and dt.custom_op",
+    "approx_max_k": "dt.topk",
+    "approx_min_k": "dt.topk(-x, k)",
+    "cumlogsumexp": "dt.cumulative_logsumexp",
+    "Precision": "nothing: products of float32 are computed in float32",
 }

@@ -41,7 +41,11 @@ OURS = {  # theirs: ours, of which a function has one
     "col": "m", "loc": "mean", "scale": "std", "p": "ord", "split_size_or_sections": "sizes",
     "indices_or_sections": "sections", "chunks": "sections", "fweights": "weights", "stdev": "std",
     "in_dims": "in_axes", "out_dims": "out_axes",
-    "func": "function", "fun": "function", "fill": "fill_value", "minval": "low", "maxval": "high",
+    "argnum": "argnums", "device": "spec", "pyfunc": "function",
+    "body_fun": "body", "body_fn": "body", "cond_fun": "cond", "cond_fn": "cond",
+    "init_val": "init", "carried_inputs": "init", "true_fun": "true_fn", "false_fun": "false_fn",
+    "arg_nums": "argnums", "func": "function", "fun": "function",
+    "fill": "fill_value", "minval": "low", "maxval": "high",
 }  # fmt: skip
 _FIRST = """input self a x arr ary array arrays m v tensors tup seq xs element elements obj object A
 p tensor condition data"""
@@ -50,18 +54,23 @@ repeats target power"""
 FIRST, SECOND = frozenset(_FIRST.split()), frozenset(_SECOND.split())
 OF_ONE = {  # function, theirs: ours
     ("where", "x"): "x1", ("where", "y"): "x2", ("where", "input"): "x1", ("where", "self"): "x1",
-    ("where", "other"): "x2", ("swapaxes", "dim0"): "axis1",
+    ("where", "other"): "x2", ("finfo", "dtype"): "type",
+    ("iinfo", "int_type"): "type", ("iinfo", "dtype"): "type", ("from_dlpack", "ext_tensor"): "x",
+    ("swapaxes", "dim0"): "axis1",
     ("swapaxes", "dim1"): "axis2",
 }  # fmt: skip
 _ANY = object()
 NOTHING: dict[str, tuple[object, ...]] = {  # what these are where they change nothing
     "order": ("C", "K", "A", None), "precision": (None,), "preferred_element_type": (None,),
-    "subok": (_ANY,), "like": (None,), "casting": ("same_kind",),
+    "subok": (_ANY,), "like": (None,), "casting": ("same_kind", "unsafe"),
     "out": (None,), "dtype": (None,), "where": (True, None), "initial": (None,),
     "layout": (None,), "memory_format": (None,), "pin_memory": (False,), "non_blocking": (_ANY,),
     "generator": (None,), "kind": (_ANY,), "stable": (_ANY,), "sorted": (True,), "force": (_ANY,),
     "as_tuple": (True,), "alpha": (1,), "rounding_mode": (None,), "requires_grad": (False, None),
     "overwrite_input": (_ANY,), "check_finite": (_ANY,), "optimize": (_ANY,), "device": (None,),
+    "allow_int": (False,), "holomorphic": (False,), "has_aux": (False,), "reduce_axes": ((),),
+    "chunk_size": (None,), "unroll": (_ANY,), "cache": (_ANY,), "excluded": (None,),
+    "strict": (False,), "spmd_axis_name": (None,),
     "weights_only": (_ANY,), "fullgraph": (_ANY,), "dynamic": (_ANY,), "inline": (_ANY,),
 }  # fmt: skip
 INSTEAD = {
@@ -85,6 +94,11 @@ INSTEAD = {
     "static_argnums": "static_argnames= has names; ints, bools and strings are static anyway",
     "donate_argnums": "write in place: u += ...",
     "donate_argnames": "write in place: u += ...",
+    "allow_int": "of integers there are no gradients; cast them with x.astype(dt.float32)",
+    "holomorphic": "the function gives a real number, such as dt.real(f(x))",
+    "has_aux": "of a pair dt.func.grad and dt.func.value_and_grad have it",
+    "argnames": "argnums= has the places of arguments",
+    "chunk_size": "dt.vmap has it",
     "axis_name": "what is common to all examples is computed outside",
     "axis_size": "some argument has the axis of examples",
     "in_shardings": "there is one device for it",
@@ -95,6 +109,10 @@ INSTEAD_OF_ONE = {  # the same, of one function
     ("jit", "mode"): "there is one way of compiling",
     ("take", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
     ("choose", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
+    ("can_cast", "casting"): "what is asked is whether promotion could do it",
+    ("vectorize", "otypes"): "dtype= is that of the result",
+    ("vectorize", "excluded"): "functools.partial(f, ...) fixes arguments",
+    ("vectorize", "signature"): "it is called for numbers; of rows there is dt.vmap",
     ("load", "weights_only"): "there are numbers in files; see pickle.load for objects",
     ("load", "map_location"): "device= says where the tensors go",
     ("load", "mmap_mode"): "what lies in a .safetensors file is mapped anyway",

@@ -85,6 +85,15 @@ INSTEAD: dict[str, dict[str, str]] = {
         "softmax_cross_entropy": "dt.nn.functional.cross_entropy",
         "log_sigmoid": "dt.nn.functional.logsigmoid",
         "attention": "dt.nn.functional.scaled_dot_product_attention",
+        "dot_product_attention": "dt.nn.functional.scaled_dot_product_attention",
+        "hard_silu": "dt.nn.functional.hardswish",
+        "log1mexp": "dt.log(-dt.expm1(-x))",
+        "logmeanexp": "dt.logsumexp(x, axis) - math.log(n)",
+        "squareplus": "(x + dt.sqrt(x * x + 4)) / 2",
+        "sparse_plus": "dt.where(x < 1, (dt.clip(x, -1, 1) + 1) ** 2 / 4, x)",
+        "sparse_sigmoid": "dt.clip((x + 1) / 2, 0, 1)",
+        "standardize": "dt.nn.functional.layer_norm(x, x.shape[-1:])",
+        "initializers": "dt.nn.init",
     },
     "nn.init": {
         **{name: f"dt.nn.init.{name}_, in place" for name in _INITIALISERS},
@@ -237,6 +246,10 @@ OPTIMIZER = {  # what others' optimisers have
     "get_config": "optimizer.defaults",
     "iterations": "optimizer.state_dict()",
     "clip_grad_norm": "dt.nn.utils.clip_grad_norm_(net.parameters(), limit)",
+    "register_state_dict_pre_hook": "a function that calls optimizer.state_dict()",
+    "register_state_dict_post_hook": "a function that calls optimizer.state_dict()",
+    "register_load_state_dict_pre_hook": "a function that calls optimizer.load_state_dict(state)",
+    "register_load_state_dict_post_hook": "a function that calls optimizer.load_state_dict(state)",
 }
 DISTRIBUTION = {  # what others' distributions have
     "pdf": "d.log_prob(x).exp()",

@@ -39,6 +39,7 @@ BAD = [
     *((f"demo {part} -o a.xyz", "its name ends in one of") for part in PARTS if part != "scale"),
     ("demo scale --folder GONE", "there is no folder"),
     ("demo scale --memory 0", "a whole number from 1, not '0'"),
+    ("demo scale --memory 3", "it needs 4 MiB"),
     ("demo train --epochs 0", "a whole number from 1"),
     ("demo language --steps two", "a whole number from 1, not 'two'"),
     ("devices now", "unrecognized arguments: now"),
@@ -61,7 +62,10 @@ BAD = [
     ("new-backend UP", "names no device type"),
     ("new-backend reference", "exists"),
     ("new-backend odd_card --into FOLDER", "File exists"),
-    ("new-backend odd_card --into FILE", "Not a directory"),
+    ("new-backend odd_card --into FILE", "there is no folder 'FILE'"),
+    ("new-backend odd_card -o GONE", "there is no folder 'GONE'"),
+    ("new-backend numpy", "name the device"),
+    ("new-backend queue", "name the device"),
     ("completion", "SHELL"),
     ("completion cmd", "invalid choice: 'cmd'"),
     *((f"test-{kit}", "required") for kit in (*KITS, "op")),
@@ -71,6 +75,8 @@ BAD = [
     ("test-op gelu", "an op is named as module:name"),
     ("test-op no.such:op", "no.such cannot be imported"),
     ("test-op json:nothing", "nothing"),
+    ("test-op math:sin", "dovetail test-op: math:sin has no examples"),
+    ("test-op math:pi", "dovetail test-op: math:pi is a float"),
 ]  # fmt: skip
 
 
@@ -128,8 +134,14 @@ def test_every_command_and_part_is_tried_with_bad_input() -> None:
     ("line", "words"),
     [
         ("test-backend nope", 'no device type "nope"'),
+        ("test-backend NOPE", "'NOPE' names no device"),
         ("test-dtype nope", "nope"),
+        ("test-dtype nope --device NOPE", "'NOPE' names no device"),
         ("test-layout nope", "no layout 'nope'"),
+        ("test-backend cpu --frob", "unrecognized arguments: --frob; see dovetail test-backend"),
+        ("test-layout sparse_coo -k", "argument -k: expected one argument"),
+        ("test-backend reference -k and(", "Wrong expression passed to '-k'"),
+        ("test-backend reference -n 2x", "invalid parse_numprocesses value"),
     ],
 )
 def test_kits_of_what_is_not_there(line: str, words: str, tmp_path: Path) -> None:
@@ -140,6 +152,7 @@ def test_kits_of_what_is_not_there(line: str, words: str, tmp_path: Path) -> Non
     assert done.returncode == 2
     assert words in done.stderr and "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert done.stderr.startswith(f"dovetail {line.split()[0]}: "), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -154,6 +167,7 @@ def test_missing_packages_are_one_line(
     )
     assert status(line, {}) == 2
     out, errors = capsys.readouterr()
+    assert errors.startswith(f"dovetail {line}: it needs "), errors
     assert 'pip install "dovetail[' in errors and errors.count("\n") == 1 and out == ""
 
 
@@ -194,6 +208,19 @@ def test_what_only_we_can_mend_keeps_its_traceback(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cli, "_find", lambda module: fails)
     with pytest.raises(InternalError):
         cli.main(["devices"])
+
+
+def test_an_error_names_the_part_of_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(arguments: object) -> int:
+        raise PermissionError(13, "Permission denied", "/there")
+
+    monkeypatch.setattr(cli, "_find", lambda module: fails)
+    assert cli.main(["demo", "scale", "--folder", "/there"]) == 2
+    assert capsys.readouterr().err == "dovetail demo scale: /there: Permission denied\n"
+    assert cli.main(["demo", "--quick"]) == 2
+    assert capsys.readouterr().err == "dovetail demo: /there: Permission denied\n"
 
 
 def test_an_interrupt_is_one_line(

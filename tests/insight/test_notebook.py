@@ -113,7 +113,8 @@ def test_a_matrix_of_image_size_is_an_image() -> None:
     assert found is not None
     np.testing.assert_array_equal(found, np.round((ramp.astype(np.float64) + 2) / 5 * 255))
     assert image((dt.asarray(ramp) > 0)._repr_html_()).max() == 255  # type: ignore[union-attr]
-    assert image(dt.zeros((15, 99))._repr_html_()) is None
+    assert image(dt.zeros((7, 99))._repr_html_()) is None
+    assert image(dt.zeros((8, 9))._repr_html_()) is not None  # a digit of scikit-learn's is 8 x 8
     assert image(dt.zeros((20, 20), dtype=dt.complex64)._repr_html_()) is None
     assert (image(dt.full((16, 16), 7.0)._repr_html_()) == 0).all()
 
@@ -126,6 +127,28 @@ def test_colours() -> None:
     assert found is not None and (found == [0, 128, 255]).all()
     assert image(dt.zeros((16, 16, 3), dtype=dt.int32)._repr_html_()) is None
     assert image(dt.zeros((16, 16, 4))._repr_html_()) is None
+
+
+def test_images_with_channels_first() -> None:
+    rng = np.random.default_rng(4)
+    bytes_ = rng.integers(0, 256, (3, 17, 19)).astype(np.uint8)
+    html = dt.asarray(bytes_)._repr_html_()
+    np.testing.assert_array_equal(image(html), bytes_.transpose(1, 2, 0))
+    assert "colours, channels first" in html
+    parts = rng.random((3, 600, 20), dtype=np.float32)
+    html = dt.asarray(parts)._repr_html_()
+    wanted = np.round(parts.astype(np.float64).transpose(1, 2, 0)[::2, ::2] * 255)
+    np.testing.assert_array_equal(image(html), wanted)
+    assert "colours from 0 to 1, channels first; one row and column of 2" in html
+    grey = rng.integers(0, 256, (1, 9, 20)).astype(np.uint8)
+    np.testing.assert_array_equal(image(dt.asarray(grey)._repr_html_()), grey[0])
+    assert image(dt.asarray(parts * 2 - 1)._repr_html_()) is None  # numbers, and no colours
+    assert image(dt.asarray(np.full((3, 20, 20), np.nan))._repr_html_()) is None
+    assert image(dt.asarray(bytes_.astype(np.int32))._repr_html_()) is None
+    assert image(dt.zeros((2, 20, 20))._repr_html_()) is None
+    assert image(dt.zeros((3, 20, 7))._repr_html_()) is None
+    last = image(dt.zeros((3, 20, 3))._repr_html_())
+    assert last is None  # 3 x 20 pixels are too few
 
 
 def test_what_is_no_number_is_red_and_the_range_may_be_all_of_it() -> None:

@@ -25,14 +25,15 @@ from .interface import (
 KNOWN = 64  # launches that are kept ready, of one that is bound: for other places of its buffers
 
 
-def _limits(backend: Backend) -> bool:
+def has_limits(backend: Backend) -> bool:
+    """Whether a device binds buffers, or launches grids, within limits."""
     can = backend.info.capabilities
     return can.offset_alignment > 1 or can.max_grid != ()
 
 
 def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
     """`Backend.bind` of a program whose kernel is legalised, with what that was given before."""
-    if _limits(backend):
+    if has_limits(backend):
         return _Launch(backend, program, ints, grid)
     return backend.bind(program, ints, grid)
 
@@ -41,7 +42,7 @@ def launch(
     backend: Backend, program: Compiled, buffers: Handles, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
     """The same of `Backend.launch`, on the default stream and without scalars."""
-    if _limits(backend):
+    if has_limits(backend):
         _Launch(backend, program, ints, grid)(buffers, (), None)
     else:
         backend.launch(program, buffers, ints, (), grid)

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if run is None:
         print(f"dovetail {asked.command} comes with a later version of dovetail.", file=sys.stderr)
         return WRONG
-    return _run(asked.command, run, asked.rest)
+    return _run(_named(asked.command, asked.rest, module), run, asked.rest)
 
 
 def _run(name: str, run: Any, rest: Sequence[str]) -> int:
@@ -72,6 +72,12 @@ def _run(name: str, run: Any, rest: Sequence[str]) -> int:
             raise
         print(f"dovetail {name}: {one_line(error)}", file=sys.stderr)
         return WRONG
+
+
+def _named(command: str, rest: Sequence[str], module: str) -> str:
+    """A command as its errors name it, with the part that was asked for."""
+    parts = getattr(sys.modules.get(module), "PARTS", ())
+    return " ".join([command, *(part for part in rest[:1] if part in parts)])
 
 
 def _near(name: str) -> str:

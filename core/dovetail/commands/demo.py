@@ -229,17 +229,16 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and not arguments[0].startswith("-"):
         options.error(f"it has no part {arguments[0]!r}: they are {', '.join(PARTS)}")
     asked = options.parse_args(arguments)
-    if lacks(("sklearn", "matplotlib")):
+    if lacks(options, ("sklearn", "matplotlib")):
         return 2
     return run_demo(asked.device or available(), asked.out, QUICK if asked.quick else FULL, console)
 
 
-def lacks(modules: Sequence[str], extra: str = "demo") -> bool:
+def lacks(options: Parser, modules: Sequence[str], extra: str = "demo") -> bool:
     """Whether some of these are not installed; then it says so."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
-        what = f'The demo needs {" and ".join(missing)}: pip install "dovetail[{extra}]"'
-        print(what, file=sys.stderr)
+        options.refusal(f'it needs {" and ".join(missing)}: pip install "dovetail[{extra}]"')
     return bool(missing)
 
 

@@ -183,8 +183,9 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """0 if all devices agree to the last bit, 1 if not, 2 if the demo cannot run."""
     console = Console(soft_wrap=True)
-    asked = parser().parse_args(arguments)
-    if lacks(("matplotlib",)):
+    options = parser()
+    asked = options.parse_args(arguments)
+    if lacks(options, ("matplotlib",)):
         return 2
     return run(asked.device or available(), asked.out, asked.quick, console)
 

@@ -220,8 +220,9 @@ def written(model: Writer, device: str) -> str:
 def main(arguments: Sequence[str]) -> int:
     """0 if it learnt, and all devices arrived at the same bits; 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
-    asked = parser().parse_args(arguments)
-    if lacks(("matplotlib",)):
+    options = parser()
+    asked = options.parse_args(arguments)
+    if lacks(options, ("matplotlib",)):
         return 2
     return write(asked.device or available()[:1], asked.out, asked.steps, console)
 

@@ -37,6 +37,7 @@ LARGER = 4  # times the memory allowed: the data
 SHARE = 8  # of a worker's memory: a chunk is one in so many parts of it
 ROW = 4 * FEATURES  # bytes
 MIB = 1 << 20
+LEAST = 4  # MiB: two workers hold a block each, and what they make of it
 
 Work = Callable[..., Tensor]  # of blocks of rows, (blocks, BLOCK, FEATURES), and tensors
 
@@ -164,8 +165,11 @@ def write_data(path: Path, rows: int, device: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """0 if all runs have the same bits, 1 if not, 2 if the demo cannot run."""
-    asked, console = parser().parse_args(arguments), Console(soft_wrap=True)
-    if lacks(("dask", "distributed"), "scale"):
+    options, console = parser(), Console(soft_wrap=True)
+    asked = options.parse_args(arguments)
+    if asked.memory < LEAST:
+        return options.refusal(f"--memory {asked.memory} is too little; it needs {LEAST} MiB")
+    if lacks(options, ("dask", "distributed"), "scale"):
         return 2
     memory = asked.memory * MIB
     rows = LARGER * memory // ROW // BLOCK * BLOCK

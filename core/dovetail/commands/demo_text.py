@@ -244,7 +244,7 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
-    if lacks(("scipy", "matplotlib")):
+    if lacks(options, ("scipy", "matplotlib")):
         return 2
     try:
         return run(asked.words or QUERY.split(), asked.device or available(), asked.out, console)

@@ -178,8 +178,9 @@ def _kept(run: Run) -> dict[str, Any]:
 def main(arguments: Sequence[str]) -> int:
     """0 if every device learnt and all agree to the last bit, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
-    asked = parser().parse_args(arguments)
-    if lacks(("sklearn", "matplotlib", "safetensors")):
+    options = parser()
+    asked = options.parse_args(arguments)
+    if lacks(options, ("sklearn", "matplotlib", "safetensors")):
         return 2
     return train(asked.device or available(), asked.out, asked.epochs, console)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..command_line import Parser, one_line
+from ..command_line import folder as folder_there
 from ..errors import ArgumentError
 from ..plugins.entry import offers
 from ..plugins.origin import obtain
@@ -25,6 +27,12 @@ KINDS = {  # a folder of the template each
 }
 NAME = "NAME"  # what stands for the device type in the template
 SUFFIXES = (".md", ".py", ".toml")
+# What `dovetail-numpy` and `device="numpy"` would be taken for, beside modules of Python's library.
+LIBRARIES = (
+    "array_api_compat", "cupy", "dask", "dovetail", "jax", "mlx", "numba", "numpy", "onnx",
+    "onnxruntime", "pandas", "pytest", "scipy", "sklearn", "sparse", "tensorflow", "torch",
+    "triton",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -49,8 +57,8 @@ def parser() -> Parser:
     made = Parser(prog="dovetail new-backend", description=__doc__.partition("\n")[0])
     made.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
     made.add_argument(
-        "-o", "--out", "--into", metavar="DIR", dest="into", type=Path, default=Path(),
-        help="where to write",
+        "-o", "--out", "--into", metavar="DIR", dest="into", type=folder_there,
+        default=Path(), help="the folder, which is there, to write into",
     )  # fmt: skip
     kinds = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
     made.add_argument("--kind", choices=[*KINDS], default=HOST, help=f"{kinds} (default: {HOST})")
@@ -86,6 +94,11 @@ def check_name(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ArgumentError(
             f"{name!r} names no device type: use lower-case letters, digits and _, a letter first"
+        )
+    if name in LIBRARIES or name in sys.stdlib_module_names:
+        raise ArgumentError(
+            f"{name} is the name of a library of Python's, and dovetail-{name} would be taken for "
+            "a bridge to it; name the device, as in fpga"
         )
     known = registry.records()
     if name in known:

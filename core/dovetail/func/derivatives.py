@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeAlias
 
-from ..arguments import flag, integer, integers, shown
+from ..arguments import flag, integer, integers, named, shown
 from ..arguments import function as callable_
 from ..autograd.engine import detach
 from ..autograd.transforms import inputs_of, is_deep, jvp, linearize, recorded, vjp
@@ -29,6 +29,7 @@ Value: TypeAlias = Any  # what a function gives, and gradients: containers like 
 # --- gradients ------------------------------------------------------------------------------------
 
 
+@named
 def grad(
     function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
 ) -> Callable[P, Value]:
@@ -57,6 +58,7 @@ def grad(
     return gradient
 
 
+@named
 def value_and_grad(
     function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
 ) -> Callable[P, Value]:
@@ -148,6 +150,7 @@ def _detached(value: Any) -> Any:
 # --- the same as functions ------------------------------------------------------------------------
 
 
+@named
 def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the Jacobian of `function`, by going back from each of its elements.
 
@@ -165,6 +168,7 @@ def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     return _as_function("jacrev", function, argnums, by_rows)
 
 
+@named
 def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the Jacobian of `function`, along each element of the argument.
 
@@ -182,6 +186,7 @@ def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     return _as_function("jacfwd", function, argnums, by_columns)
 
 
+@named
 def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the second derivatives of `function`, which gives one element.
 

@@ -9,7 +9,7 @@ import numpy as np
 from .. import layout as lay
 from ..arguments import choice as one_of
 from ..arguments import function as a_function
-from ..arguments import sequence
+from ..arguments import named, sequence
 from ..dtypes import int64
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ..ops import table as ops
@@ -244,6 +244,7 @@ def put_along_axis(
 # --- Python functions -----------------------------------------------------------------------------
 
 
+@named
 def vectorize(
     function: Callable[..., object], /, *, dtype: DTypeLike = None
 ) -> Callable[..., Tensor]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import numpy as np
 
-from ..arguments import flag, integer, shown
+from ..arguments import flag, integer, named, shown
 from ..arguments import function as callable_
 from ..capture.forms import Branch, Carried, Part, Repeat, Scanned, While
 from ..capture.program import Place, Program
@@ -61,6 +61,7 @@ of_numbers: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=No
 # --- the four -------------------------------------------------------------------------------------
 
 
+@named
 def fori_loop(
     lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, C], C], init: C
 ) -> C:
@@ -103,6 +104,7 @@ def fori_loop(
     return rounds(name, body, carried, range(known[0], known[1]))
 
 
+@named
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
     """What is carried after `body(carried)` as long as `cond(carried)` is true; `init` before that.
 
@@ -136,6 +138,7 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
         return loop.repeated_while(cond, part)
 
 
+@named
 def cond(
     pred: object, true_fn: Callable[[*Ts], R], false_fn: Callable[[*Ts], R], *operands: *Ts
 ) -> R:
@@ -177,6 +180,7 @@ def cond(
     return made
 
 
+@named
 def scan(
     f: Callable[[C, X], tuple[C, Y]], init: C, xs: X | None = None,
     length: int | None = None, reverse: bool = False,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from importlib import import_module
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
 from .. import dtypes as D
-from ..arguments import BEYOND_FLOAT, flag, shown
+from ..arguments import BEYOND_FLOAT, flag, named, shown
 from ..device import Device
 from ..device import device as device_named
 from ..dtypes import DType, dtype
@@ -19,6 +20,7 @@ from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
 from ..plugins.dtype_registry import registry as dtype_plugins
+from ..respelled import retold
 from ..tensor.host import from_host, values_of
 from ..tensor.operands import PYTHON_NUMBERS, Scalar
 from ..tensor.tensor import Tensor, required
@@ -145,8 +147,9 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
 
 
 def astype(
-    x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
-) -> Tensor:
+    x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
     """The elements of `x` as another dtype.
 
     `copy`: False gives `x` itself where nothing changes.
@@ -162,6 +165,8 @@ def astype(
     >>> dt.astype(dt.asarray([1.7, -300.0], device="reference"), dt.uint8).tolist()
     [1, 0]
     """
+    if theirs:
+        return retold(astype, locals())
     required("astype", x)
     if isinstance(dtype, str) and dtype not in D.BY_NAME:
         blocks = dtype_plugins.blocks(dtype)
@@ -212,6 +217,7 @@ def to(
     return apply(COPY, (x,)) if flag("to", copy, "copy") and found is x else found
 
 
+@named
 def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
     """Whether promotion could turn one dtype into another, so that no kind of number is lost.
 
@@ -276,6 +282,24 @@ class Finfo(NamedTuple):
         """The smallest power of ten that is no less than `eps`: how many decimals are right."""
         return float(f"1e{math.ceil(math.log10(self.eps))}")
 
+    @property
+    def precision(self) -> int:
+        """How many decimal digits are right."""
+        return -math.ceil(math.log10(self.eps))
+
+    @property
+    def epsneg(self) -> float:
+        """The distance of 1 from the next smaller number: half of `eps`."""
+        return self.eps / 2
+
+    @property
+    def smallest_subnormal(self) -> float:
+        """The smallest number above 0, in IEEE 754's formats."""
+        return self.smallest_normal * self.eps
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise import_module("..familiar", __package__).absent(self, name)
+
 
 class Iinfo(NamedTuple):
     """The limits of an integer dtype."""
@@ -285,7 +309,11 @@ class Iinfo(NamedTuple):
     min: int
     dtype: DType
 
+    def __getattr__(self, name: str) -> NoReturn:
+        raise import_module("..familiar", __package__).absent(self, name)
 
+
+@named
 def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     """The limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype.
 
@@ -306,6 +334,7 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     return Finfo(d.bits, 2.0 ** (1 - f.digits), f.max, -f.max, f.smallest_normal, d)
 
 
+@named
 def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
     """The limits of an integer dtype: bits, max, min, dtype.
 

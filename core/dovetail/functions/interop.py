@@ -260,6 +260,7 @@ class _Owner:
             self.__del__ = partial(_Deleter(managed.deleter), ctypes.addressof(managed))
 
 
+@named
 def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of `x`, which has `__dlpack__`: of NumPy, PyTorch, JAX and others.
 

@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec
-from dovetail.tensor.host cimport evaluated, item
+from dovetail.tensor.host cimport evaluated
 from dovetail.tensor.tensor cimport make
 
 

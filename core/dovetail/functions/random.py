@@ -120,8 +120,7 @@ class Generator:
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         """Draws of more distributions, `dt.random`'s functions: `g.exponential(2.0, 3)`."""
         if name.startswith("_") or name not in LATE:
-            known = import_module("dovetail.familiar").of("random", name)
-            raise AttributeError(f"'Generator' object has no attribute {name!r}{known}")
+            raise import_module("dovetail.familiar").absent(self, name)
         found: Callable[..., Tensor] = getattr(sys.modules[__name__], name)
         return partial(found, generator=self)
 

@@ -27,7 +27,7 @@ from .show import show
 
 __all__: list[str] = []
 
-IMAGE = 16  # rows and columns from which a matrix is drawn as an image, too
+IMAGE = 8  # rows and columns from which a matrix is drawn, too; of a smaller one the table says all
 PIXELS = 512  # of an image, along either axis; beyond, every second, third, ... one is drawn
 WIDE = 256  # a smaller image is shown so wide
 CELLS = 64  # of a storage whose picture is there even if the tensor is dense in it
@@ -155,12 +155,20 @@ def _cell(text: object) -> str:
 
 
 def _image(x: Tensor) -> str:
-    """A matrix as grey, and (h, w, 3) of bytes or numbers as colours; empty for others."""
-    coloured = x.ndim == 3 and x.shape[2] == 3 and _is_colour(x)
+    """A matrix as grey, (h, w, 3) and (3, h, w) as colours, if they can be; empty for others."""
+    x = x[0] if x.ndim == 3 and x.shape[0] == 1 else x  # grey as PyTorch has it: (1, h, w)
+    coloured, first = x.ndim == 3 and _is_colour(x), False
+    if coloured and x.shape[2] != 3:
+        first, x = x.shape[0] == 3, x.permute_dims((1, 2, 0))
+        coloured = first
     if not (coloured or x.ndim == 2) or min(x.shape[:2]) < IMAGE or x.dtype.kind == "c":
         return ""
     step = -(-max(x.shape[:2]) // PIXELS)
-    pixels, said = _bytes(shown(x if step == 1 else x[::step, ::step]), coloured)
+    values = shown(x if step == 1 else x[::step, ::step])
+    if first and not _are_parts(values):
+        return ""
+    pixels, said = _bytes(values, coloured)
+    said += ", channels first" if first else ""
     said += f"; one row and column of {step}" if step > 1 else ""
     return f'<div>{_drawn(pixels)}<div style="opacity:.7">{escape(said)}</div></div>'
 
@@ -176,6 +184,11 @@ def _drawn(pixels: np.ndarray) -> str:
 
 def _is_colour(x: Tensor) -> bool:
     return x.dtype.name == "uint8" or x.dtype.kind == "f"
+
+
+def _are_parts(values: np.ndarray) -> bool:
+    """Whether these can be colours: bytes, or from 0 to 1. Three maps of features seldom are."""
+    return values.dtype == np.uint8 or bool(np.all((values >= 0) & (values <= 1)))
 
 
 def _bytes(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:

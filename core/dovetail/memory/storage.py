@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
@@ -66,6 +67,11 @@ class Storage:
     watch: Watch | None
     export: ref[Export] | None
     readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them
+
+    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise import_module("..familiar", __package__).absent(self, name)
 
     def __init__(
         self,

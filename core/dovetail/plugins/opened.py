@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from ..backend.faults import Faults
 from ..backend.interface import Backend, LibraryCall, Program
+from ..backend.limits import has_limits
 from ..device import Device
 from ..dtypes import DType
 from ..memory.allocator import Allocator
@@ -63,6 +64,9 @@ class Opened:
 
 
 def _takes_all(backend: Backend) -> bool:
-    """Whether a backend has a `launch_all` of its own; where there is a companion, its `own`."""
+    """Whether a backend has a `launch_all` of its own; where there is a companion, its `own`.
+
+    What is launched within limits is more than the backend's own launches.
+    """
     own = getattr(backend, "own", backend)
-    return type(own).launch_all is not Backend.launch_all
+    return type(own).launch_all is not Backend.launch_all and not has_limits(backend)

@@ -17,7 +17,7 @@ cdef Flags flags
 @cython.locals(e=Expr, pending=Expr)
 cpdef Expr evaluated(object x)
 @cython.locals(e=Expr, s=Spec)
-cpdef item(object x, object index=*)
+cpdef _only(object x)
 @cython.locals(storage=Storage, device=Opened, ptr=DataPtr)
 cpdef _host_address(Expr e)
 @cython.locals(ptr=DataPtr, device=Opened, storage=Storage)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pickle import PickleBuffer
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -220,19 +220,24 @@ def shown(x: Tensor) -> np.ndarray:
     return host_array(x, dtype)
 
 
-def item(x: Tensor, index: int | tuple[int, ...] | None = None) -> Number:
+def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> Number:
     """The value of a tensor of one element, as a Python number.
 
     A pending value is computed. `index`: of one element of several: where it is, or which one it is
-    of all of them, row by row.
+    of all of them, row by row. `more`: of further axes, as in `x.item(0, 1)`.
     Raises: ShapeError for more or no elements; IndexOutOfRange where it comes of a bad index.
 
     >>> import dovetail as dt
     >>> dt.asarray([[7]], device="reference").item()
     7
     """
-    if index is not None:
-        return item(_element(strided("item", x), index))
+    if index is None:
+        return _only(x)
+    place: Any = (index, *more) if more else index
+    return _only(_element(strided("item", x), place))
+
+
+def _only(x: Tensor) -> Number:
     e = expr_of(x if is_strided(x) else strided("item", x))
     s = e.spec
     if s.size != 1:

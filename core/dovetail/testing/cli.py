@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import re
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from importlib.util import find_spec
 
-from ..command_line import WRONG, Parser, whole
+from ..command_line import Parser, whole
+
+# What shows case after case anyway, or has the terminal for itself.
+DOTS = ("-v", "-vv", "-vvv", "--verbose", "-s", "--capture=no", "--pdb", "--collect-only", "--co")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the kit; 0 if the device conforms."""
-    asked, more = parser().parse_known_args(arguments)
-    return run([*common(asked), "--pyargs", "dovetail.testing"], more)
+    command = parser()
+    asked, more = command.parse_known_args(arguments)
+    return run(command, [*common(asked), "--pyargs", "dovetail.testing"], more)
 
 
-def run(options: Sequence[str], more: Sequence[str]) -> int:
+def run(command: Parser, options: Sequence[str], more: Sequence[str]) -> int:
     """Runs pytest; its exit status. `more` are the user's own options."""
     try:
         import pytest  # an optional dependency, and slow to import
     except ImportError:
-        print("dovetail's conformance kit needs pytest: pip install pytest", file=sys.stderr)
-        return WRONG
+        return command.refusal("the conformance kit needs pytest: pip install pytest")
     if any(option.startswith("-n") for option in more):  # cases that share programs go together
         if find_spec("xdist") is None:
-            print(
-                "-n is an option of pytest-xdist: pip install pytest-xdist, or leave it away",
-                file=sys.stderr,
+            return command.refusal(
+                "-n is an option of pytest-xdist: pip install pytest-xdist, or leave it away"
             )
-            return 2
         more = ["--dist=loadgroup", *more]
-    status = int(pytest.main([*options, *more]))
-    return WRONG if status == pytest.ExitCode.USAGE_ERROR else status
+    if sys.stdout.isatty() and not any(option in DOTS for option in more):
+        more = ["-p", "dovetail.testing.bar", "-o", "console_output_style=classic", *more]
+    said = io.StringIO()
+    with redirect_stderr(said):
+        status = int(pytest.main([*options, *more]))
+    if status == pytest.ExitCode.USAGE_ERROR:
+        return command.refusal(complaint(said.getvalue(), command.prog))
+    sys.stderr.write(said.getvalue())
+    return status
+
+
+def complaint(said: str, command: str) -> str:
+    """What pytest says of wrong options, without its usage. A plugin's traceback stays whole."""
+    text = re.sub(r"\x1b\[[\d;]*m", "", said).partition("ERROR: ")[2].strip()
+    if text.startswith("usage:"):
+        return f"{text.partition('error: ')[2].splitlines()[0]}; see {command} --help"
+    return re.sub(r"^--dovetail-\w+=\S+: ", "", text)
 
 
 def parser() -> Parser:

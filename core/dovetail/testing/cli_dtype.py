@@ -12,9 +12,12 @@ from .kit import REFERENCE
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the kit; 0 if the dtype conforms."""
-    asked, more = parser().parse_known_args(arguments)
+    command = parser()
+    asked, more = command.parse_known_args(arguments)
     cases = [f"dovetail.testing.{name}" for name in case_files()]
-    return run([*common(asked), f"--dovetail-dtype={asked.dtype}", "--pyargs", *cases], more)
+    return run(
+        command, [*common(asked), f"--dovetail-dtype={asked.dtype}", "--pyargs", *cases], more
+    )
 
 
 def parser() -> Parser:

@@ -12,9 +12,12 @@ from .kit import REFERENCE
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the kit; 0 if the layout conforms."""
-    asked, more = parser().parse_known_args(arguments)
+    command = parser()
+    asked, more = command.parse_known_args(arguments)
     cases = [f"dovetail.testing.{p.stem}" for p in sorted(Path(__file__).parent.glob("layout_*"))]
-    return run([*common(asked), f"--dovetail-layout={asked.layout}", "--pyargs", *cases], more)
+    return run(
+        command, [*common(asked), f"--dovetail-layout={asked.layout}", "--pyargs", *cases], more
+    )
 
 
 def parser() -> Parser:

@@ -143,7 +143,7 @@ def calls_of(op: Any, name: str) -> list[Call]:
         return _made_for(op)
     if not given:
         raise ArgumentError(
-            f"test-op: {name} has no examples; give it some, as in examples=[(x, y, 3)], lists of "
+            f"{name} has no examples; give it some, as in examples=[(x, y, 3)], lists of "
             "operands, or a function that makes them"
         )
     return [_call(example) for example in given]
@@ -446,7 +446,7 @@ def subject(op: Any, name: str, on: Sequence[str] = ()) -> Subject:
     Raises: ArgumentError for what cannot be called, or has no examples; DeviceError.
     """
     if not callable(op):
-        raise ArgumentError(f"test-op: {name} is a {type(op).__name__}, and nothing to be called")
+        raise ArgumentError(f"{name} is a {type(op).__name__}, and nothing to be called")
     every = [device(n) for n in on] if on else [d for d in devices() if str(d) != REFERENCE]
     return Subject(op, name, calls_of(op, name), [device(REFERENCE), *every])
 
