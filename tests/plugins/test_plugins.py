@@ -235,8 +235,31 @@ def test_a_broken_plugin_says_what_and_how_to_mend_it(type: str, install: Instal
     text = refused(registry, type)
     state, expected = BROKEN[type]
     assert registry.probe(type).state is state
+    assert text.startswith(f'device type "{type}" {SENTENCES[state]}: ')
     for part in [*expected, "To mend it: "]:
         assert part in text
+
+
+SENTENCES = {
+    State.DISCOVERED: "is discovered",
+    State.BLOCKED: "is blocked",
+    State.API_MISMATCH: "does not fit this dovetail",
+    State.CONFLICT: "is in conflict",
+    State.IMPORT_FAILED: "could not be loaded",
+    State.PROBE_FAILED: "could not be probed",
+    State.UNAVAILABLE: "is unavailable",
+    State.AVAILABLE: "is available",
+    State.OPEN: "is open",
+    State.OPEN_FAILED: "could not be opened",
+}
+
+
+@pytest.mark.parametrize("state", State)
+def test_an_error_is_a_sentence(state: State) -> None:
+    record = Record("toy", (), what="layout")
+    record.fail(state, "the door is locked")
+    said = str(record.error())
+    assert said == f'layout "toy" {SENTENCES[state]}: the door is locked'
 
 
 def test_unavailable_is_a_kind_of_its_own(install: Install) -> None:

@@ -28,6 +28,13 @@ class State(enum.Enum):
 BROKEN = frozenset(
     (State.API_MISMATCH, State.CONFLICT, State.IMPORT_FAILED, State.PROBE_FAILED, State.OPEN_FAILED)
 )
+_SAID = {  # of the others: that it is so
+    State.API_MISMATCH: "does not fit this dovetail",
+    State.CONFLICT: "is in conflict",
+    State.IMPORT_FAILED: "could not be loaded",
+    State.PROBE_FAILED: "could not be probed",
+    State.OPEN_FAILED: "could not be opened",
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -57,7 +64,8 @@ class Record:
 
     def error(self) -> PluginError:
         """The error for whoever asks for this device type."""
-        text = f'{self.what} "{self.type}" is {self.state.value}: {self.reason}'
+        said = _SAID.get(self.state, f"is {self.state.value}")
+        text = f'{self.what} "{self.type}" {said}: {self.reason}'
         if self.distribution:
             origin = " ".join(s for s in (self.distribution, self.version, self.file) if s)
             text += f"\nIt comes from {origin}."
