@@ -22,6 +22,7 @@ for package in ("nbclient", "nbformat", "ipykernel", "matplotlib"):
     pytest.importorskip(package)
 
 sys.path.insert(0, str(FOLDER))
+import nbformat  # noqa: E402
 import notebooks  # noqa: E402  # beside the tutorials
 
 tutorial = pytest.mark.parametrize("name", SOURCES)
@@ -29,6 +30,29 @@ tutorial = pytest.mark.parametrize("name", SOURCES)
 
 def outputs(book: Any) -> list[Mapping[str, Any]]:
     return [o for cell in book.cells for o in cell.get("outputs", [])]
+
+
+Shown = tuple[dict[str, int], list[tuple[str, ...]]]
+
+
+def shown(cell: Mapping[str, Any]) -> Shown:
+    """What a cell has put out: lines by stream, and the kinds of its other outputs, in order.
+
+    A stream is one text: the kernel sends what it has got by the clock, in as many parts."""
+    texts, others = dict[str, str](), list[tuple[str, ...]]()
+    for o in cell.get("outputs", []):
+        if o["output_type"] == "stream":
+            texts[o["name"]] = texts.get(o["name"], "") + o["text"]
+        else:
+            others.append((o["output_type"], *sorted(o.get("data", {}))))
+    return {name: len(text.splitlines()) for name, text in texts.items()}, others
+
+
+def differing(before: Any, after: Any) -> dict[str, tuple[Shown, Shown]]:
+    """The cells, by id, that put out other things in one notebook than in the other."""
+    pairs = zip(before.cells, after.cells, strict=True)
+    found = {a["id"]: (shown(a), shown(b)) for a, b in pairs}
+    return {name: (a, b) for name, (a, b) in found.items() if a != b}
 
 
 def test_there_are_eight_and_no_others() -> None:
@@ -49,8 +73,47 @@ def test_runs_from_top_to_bottom(name: str) -> None:
         notebooks.notebook(name)
     )  # a cell that fails, or warns as an error, raises
     assert all(o["output_type"] != "error" for o in outputs(done))
-    before, after = (len(outputs(book)) for book in (notebooks.stored(name), done))
-    assert before == after, "python docs/tutorials/notebooks.py writes them again"
+    assert differing(notebooks.stored(name), done) == {}, "docs/tutorials/notebooks.py writes them"
+
+
+def stream(text: str, name: str = "stdout") -> Any:
+    return nbformat.v4.new_output("stream", name=name, text=text)
+
+
+def picture(kind: str) -> Any:
+    return nbformat.v4.new_output("display_data", {kind: "", "text/plain": ""})
+
+
+def book(*outputs: Any) -> Any:
+    """A notebook with a text, a cell that says "one" and one that has these outputs."""
+    form: Any = nbformat.v4
+    first, second = (form.new_code_cell("", outputs=o) for o in ([stream("one\n")], [*outputs]))
+    made = form.new_notebook(cells=[form.new_markdown_cell("# A"), first, second])
+    for i, cell in enumerate(made.cells):
+        cell["id"] = f"00-{i:02}"
+    return made
+
+
+def test_a_stream_in_parts_is_one() -> None:
+    whole = book(stream("a\nb\n"), picture("image/png"))
+    parts = book(stream("a\n"), picture("image/png"), stream("b"), stream("\n"))
+    assert differing(whole, parts) == {}
+
+
+@pytest.mark.parametrize(
+    "doctored",
+    [
+        [picture("image/png")],
+        [stream("a\nb\nc\n"), picture("image/png")],
+        [stream("a\nb\n"), picture("text/html")],
+        [stream("a\nb\n"), picture("image/png"), picture("image/png")],
+        [stream("a\nb\n", "stderr"), picture("image/png")],
+        [stream("a\n"), stream("b\n")],  # two outputs, as before
+    ],
+)
+def test_a_doctored_notebook_is_seen_by_its_cell(doctored: list[Any]) -> None:
+    whole = book(stream("a\nb\n"), picture("image/png"))
+    assert list(differing(whole, book(*doctored))) == ["00-02"]
 
 
 @tutorial
