@@ -14,7 +14,7 @@ from dovetail.loops.language import fold_loop, load
 from dovetail.ops import arithmetic
 from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.render import render
-from dovetail_cpu_llvm.schedule import MANY, TOGETHER, schedule
+from dovetail_cpu_llvm.schedule import APART_TILE, MANY, TOGETHER, schedule
 from dovetail_sparse.row_by_row import _ones
 
 
@@ -81,3 +81,19 @@ def test_bits_are_counted_by_an_instruction() -> None:
     kernel = b.build()
     ir = render(kernel, schedule(kernel, compiler.native))
     assert "ctpop" not in ir and "@llvm.ctpop" in str(compiler.improved(ir))
+
+
+def test_where_neighbours_are_stored_apart_a_thread_has_whole_lines() -> None:
+    """A copy to (columns, rows) of (rows, columns), in the order of the source."""
+
+    def copied(turned: bool) -> Kernel:
+        b = KernelBuilder("copied")
+        source, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+        rows, columns = b.int("n"), b.int("m")
+        i, j = b.axis(rows), b.axis(columns)
+        b.store(out, j * rows + i if turned else i * columns + j, load(source, j * 3 + i * 5))
+        return b.build()
+
+    assert schedule(copied(True), 64).blocks([4, 8192]) == [1, APART_TILE]
+    assert schedule(copied(False), 64).blocks([4, 8192]) == [1, 8192]
+    assert schedule(copied(True), 64).axes[-1] == 1  # the blocks of the last axis come last
