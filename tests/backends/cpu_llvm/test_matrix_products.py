@@ -96,7 +96,7 @@ def test_stacks_that_lie_in_several_ways_are_numpys() -> None:
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize(
-    "shape", [(64, 512), (130, 70), (293, 20), (234, 326), (209, 319), (7, 900)], ids=str
+    "shape", [(64, 512), (130, 70), (385, 5), (473, 11), (209, 22), (7, 900)], ids=str
 )
 def test_a_matrix_times_its_transpose_is_symmetric_to_the_last_bit(
     shape: tuple[int, int], dtype: dt.DType
