@@ -11,8 +11,10 @@ import lying_backends as lies
 from dovetail.backend.interface import DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device, device
+from dovetail.dtypes import int32
 from dovetail.loops.builder import Kernel
 from dovetail.loops.target import Capabilities
+from dovetail.loops.verify import verify
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.opened import Opened
@@ -58,6 +60,9 @@ class Limited(lies.Honest):
         most = self.capabilities.max_buffers
         if most and len(kernel.buffers) > most:
             raise RuntimeError(f"{len(kernel.buffers)} buffers, more than {most}:\n{kernel}")
+        if self.capabilities.index_bits == 32 and kernel.index is not int32:
+            raise RuntimeError(f"indices of 64 bits:\n{kernel}")
+        verify(kernel)
         return super().compile(kernel)
 
     def launch(
@@ -91,4 +96,18 @@ class SmallGrids(Limited):
     capabilities = replace(OF_REFERENCE, max_grid=(7, 100))
 
 
-LIMITED = (FewBuffers, Aligned, SmallGrids)
+class SmallIndices(Limited):
+    """Has no more than 32 bits for indices and sizes."""
+
+    capabilities = replace(OF_REFERENCE, index_bits=32)
+
+
+class Small(Limited):
+    """All of these limits at once."""
+
+    capabilities = replace(
+        OF_REFERENCE, max_buffers=8, offset_alignment=256, max_grid=(7, 100), index_bits=32
+    )
+
+
+LIMITED = (FewBuffers, Aligned, SmallGrids, SmallIndices, Small)

@@ -10,16 +10,21 @@ import dovetail as dt
 import limited
 import numpy as np
 import pytest
+from dovetail.backend import limits
 from dovetail.backend.limits import parts
 from dovetail.backend.reference import interpret
 from dovetail.device import Device
-from dovetail.dtypes import float32
+from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.events import counters
+from dovetail.engine.programs import program
 from dovetail.errors import ArgumentError, DeviceError, LayoutError
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import cast, load
+from dovetail.loops.analysis import values
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import cast, const, load
 from dovetail.loops.legalize import legalize
+from dovetail.loops.parser import parse_kernel
 from dovetail.loops.target import LEAST_BUFFERS, Capabilities
+from dovetail.loops.verify import broken, verify
 
 Program = Callable[[Device], list[dt.Tensor]]
 
@@ -229,10 +234,25 @@ def drawn(device: Device) -> list[dt.Tensor]:
         return [rng.normal((37, 40)), rng.uniform((37, 40))]
 
 
+def places(device: Device) -> list[dt.Tensor]:
+    """Indices as data, data as indices, and numbers of 64 bits beside them."""
+    with device:
+        x = dt.asarray(numbers(60, 50), device=device)
+        far = dt.arange(5_000_000_000, 5_000_000_060)
+        at = dt.argmax(x, axis=1)
+        return [
+            dt.arange(50) * 123_456_789_012, at, at * 10**12 + far, dt.roll(x, 7),
+            dt.take_along_axis(x, at[:, None], 1), dt.cumulative_sum(at * 10**10), dt.argsort(at),
+            x[dt.argsort(at)] + 1, dt.nonzero(x > 1)[0], dt.searchsorted(far, far[::7] + 1),
+            x[(far % 60)] * 2, dt.tril(x, k=3),
+        ]  # fmt: skip
+
+
 PROGRAMS: tuple[Program, ...] = (
     sum_of_many, sum_as_a_tree, many_results, many_reductions, reduction_of_many, chunks_of_many,
     joined, joined_while_pending, shifted_slices, in_place, indexed, gradients, examples, sparse,
     several_ops, odd_offsets, large_grids, counted, captured, own_kernels, drawn,
+    places,
 )  # fmt: skip
 
 
@@ -353,11 +373,106 @@ def test_raw_kernels_refuse_memory_at_other_places() -> None:
     assert len(given) == 2
 
 
+# --- indices of 32 bits
+
+NARROW = Capabilities(index_bits=32)
+
+
+def picked() -> Kernel:
+    """out[i, j] = x[at[i], j], and the index as data: where[i, j] = 4000 * i + at[i]."""
+    b = KernelBuilder("picked")
+    x, at = b.buffer("x", float32, "r"), b.buffer("at", int64, "r")
+    out, place = b.buffer("out", float32, "w"), b.buffer("place", int64, "w")
+    rows, n = b.int("rows"), b.int("n")
+    i, j = b.axis(b.int("m")), b.axis(n)
+    held = load(at, i)
+    fine = (const(0, int64) <= held) & (held < rows)
+    b.store(out, i * n + j, load(x, held * n + j, fine))
+    b.store(place, i * n + j, i * 4_000_000_000 + held, i < rows * 2)
+    return b.build()
+
+
+def test_indices_are_int32_and_data_is_not() -> None:
+    legal = legalize(picked(), NARROW)
+    verify(legal)
+    assert legal.index is int32 and all(n.dtype is int32 for n in legal.grid)
+    text = str(legal)
+    assert text.splitlines()[0].endswith("grid(m, n) index i32 {")
+    assert str(parse_kernel(text)) == text and parse_kernel(text).index is int32
+    by_op = [(v.op, v.args[0].dtype) for v in values(legal.body) if v.op in ("lt", "le")]
+    assert sorted(by_op, key=str) == [("le", int64), ("lt", int32), ("lt", int64)]
+    assert legalize(legal, NARROW) is legal
+    assert legalize(picked(), Capabilities()).index is int64
+
+
+@pytest.mark.parametrize("then", (NARROW, Capabilities()), ids=("32", "64"))
+def test_indices_of_32_bits_find_the_same(then: Capabilities) -> None:
+    """Loaded numbers that are no places are told from places, though 32 bits of them are one."""
+    legal = legalize(legalize(picked(), NARROW), then)  # to 64: as a companion does
+    verify(legal)
+    x = numbers(4, 3).ravel()
+    at = np.array([2, 1 << 32, -1, 3, (1 << 33) + 1], np.int64)
+    both = [[x, at, np.zeros(15, "f4"), np.zeros(15, "i8")] for _ in range(2)]
+    for kernel, arrays in zip((picked(), legal), both, strict=True):
+        interpret(kernel, arrays, [4, 3, 5], [], (5, 3))
+    for a, b in zip(*both, strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert both[0][2].reshape(5, 3)[[0, 3]].tolist() == x.reshape(4, 3)[[2, 3]].tolist()
+    assert both[1][3][12:].tolist() == [4 * 4_000_000_000 + (1 << 33) + 1] * 3
+
+
+@pytest.mark.parametrize(
+    "index, body, rule",
+    [
+        (" index i32", "v0: i64 = cast i0", "an index into a buffer is int32"),
+        ("", "v0: i32 = cast i0", "an index into a buffer is int64"),
+        (" index i32", "map k0 in i64(0)..i64(2) {\n}", "a loop's bounds and variable are int32"),
+        (" index u32", "v0: u32 = add i0, n", "indices are int64, or int32 for devices"),
+    ],
+)
+def test_a_mixture_of_indices_breaks_the_rules(index: str, body: str, rule: str) -> None:
+    at = "v0" if "v0" in body else "i0"
+    text = f"kernel k(x: w i8; n; ) grid(n){index} {{\n{body}\nstore x[{at}] = i8(1)\n}}"
+    assert rule in str(broken(parse_kernel(text)))
+
+
+@pytest.mark.parametrize(
+    "ints, grid, number",
+    [
+        ([4, 3_000_000_000, 5], (5, 3_000_000_000), 3_000_000_000),
+        ([4, 3, (1 << 31) - 100], ((1 << 31) - 100, 3), (1 << 31) - 100),
+        ([4, 1 << 16, 1 << 16], (1 << 16, 1 << 16), (1 << 32) - (1 << 16)),
+        ([1 << 20, 1 << 20, 7], (7, 1 << 20), None),
+    ],
+)
+def test_more_than_32_bits_index_is_refused(
+    ints: list[int], grid: tuple[int, ...], number: int | None
+) -> None:
+    """An extent, a place that the kernel computes, and one that depends on what it loads."""
+    device = limited.SmallIndices.device()
+    assert device.opened is not None
+    made = program(device.opened, picked())
+    limits.bind(device.opened.backend, made, [4, 3, 5], (5, 3))
+    with pytest.raises(DeviceError, match="kernel picked would be launched over more than 32") as e:
+        limits.bind(device.opened.backend, made, ints, grid)
+    assert number is None or f"up to {number};" in str(e.value)
+
+
+def test_tensors_beyond_32_bits_are_refused_before_anything_runs() -> None:
+    device = limited.SmallIndices.device()
+    x = dt.asarray(numbers(1 << 16), device=device)
+    before = counters.launches
+    with pytest.raises(DeviceError, match="smallindices has"):
+        dt.evaluate(dt.exp(x)[:, None] + dt.exp(x) * 2)
+    assert counters.launches == before
+
+
 @pytest.mark.parametrize(
     "limit, says",
     [
         ({"offset_alignment": 12}, "offset_alignment is 12; it is a power of two"),
         ({"offset_alignment": 0}, "offset_alignment is 0; it is a power of two"),
+        ({"index_bits": 16}, "index_bits is 16; indices have 32 bits or 64"),
         ({"max_grid": (4, 0)}, r"max_grid is \(4, 0\); it has the most points along each axis"),
     ],
 )

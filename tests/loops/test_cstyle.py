@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from cstyle_cases import (  # noqa: F401 - the cases of every dialect, on plain C
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cstyle_cases import (  # noqa: F401  # noqa: F401 - the cases of every dialect, on plain C
+    KERNELS,
+    Array,
+    HostC,
+    arguments,
     host,
+    reduction,
+    same_bits,
+    sample,
     test_a_dtype_without_a_type_is_refused,
     test_a_reduction_of_chunks_of_chunks,
     test_atomics,
@@ -22,3 +36,63 @@ from cstyle_cases import (  # noqa: F401 - the cases of every dialect, on plain 
     test_text_has_the_names_of_the_kernel,
     test_which_kernels_a_group_can_share,
 )
+from dovetail.backend.reference import interpret
+from dovetail.dtypes import float32, int32
+from dovetail.errors import CompileError
+from dovetail.loops.builder import Kernel
+from dovetail.loops.cstyle import CStyle
+from dovetail.loops.language import CHUNK
+from dovetail.loops.legalize import legalize
+from dovetail.loops.parser import parse_kernel
+from dovetail.loops.target import Capabilities
+
+SMALL = Capabilities(index_bits=32)
+
+
+class Narrow(CStyle):
+    """C for machines whose indices have 32 bits."""
+
+    index = int32
+
+
+def check_narrow(
+    compiler: HostC, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int], scalars: Any = ()
+) -> str:
+    """The text of a kernel with 32 bits, which leaves what the one with 64 does."""
+    small = legalize(kernel, SMALL)
+    text = Narrow().render(small)
+    mine, theirs = ([np.array(a) for a in arrays] for _ in range(2))
+    function = getattr(compiler.compile(text), Narrow().entry(small))
+    numbers = [d.__numpy_dtype__.type(x) for (_, d), x in zip(kernel.scalars, scalars, strict=True)]
+    given = [ctypes.c_float(x) if x.dtype == "f4" else ctypes.c_int64(int(x)) for x in numbers]
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in mine]
+    function(*pointers, *map(ctypes.c_int32, ints), *given)
+    names = dict(zip(kernel.ints, ints, strict=True))
+    grid = [names[e.name] if e.op == "param" else int(e.number) for e in kernel.grid]
+    interpret(legalize(kernel, Capabilities()), theirs, ints, scalars, grid)
+    for x, y in zip(mine, theirs, strict=True):
+        assert same_bits(x, y).all(), text
+    return text
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_golden_kernels_with_indices_of_32_bits(host: HostC, path: Path) -> None:  # noqa: F811
+    kernel = parse_kernel(path.read_text())
+    check_narrow(host, kernel, *arguments(kernel, 6, 6))
+
+
+@pytest.mark.parametrize("name", ("add", "argmax"))
+def test_reductions_with_indices_of_32_bits(host: HostC, name: str) -> None:  # noqa: F811
+    kernel = reduction(name, (float32,))
+    x = sample(float32, 5 * (CHUNK + 33), np.random.default_rng(3), name)
+    outs = [np.zeros(5, t) for t in (("f4", "i8") if name == "argmax" else ("f4",))]
+    text = check_narrow(host, kernel, [x, *outs], [5, CHUNK + 33])
+    assert "int32_t row" in text and ("int64_t" in text) == (name == "argmax")
+
+
+def test_a_kernel_with_other_indices_than_the_dialect_is_refused() -> None:
+    kernel = reduction("add", (float32,))
+    with pytest.raises(CompileError, match="Narrow has int32 indices, and is given a kernel with"):
+        Narrow().render(kernel)
+    with pytest.raises(CompileError, match="CStyle has int64 indices"):
+        CStyle().render(legalize(kernel, SMALL))

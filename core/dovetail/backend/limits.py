@@ -1,4 +1,4 @@
-"""Launches on devices that bind buffers, or launch grids, within limits.
+"""Launches on devices that bind buffers, or launch grids, or index, within limits.
 
 Their kernels have integers more than they were built with (`loops.limits`). Other devices get
 their launches as they are.
@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from ..dtypes import int32
+from ..errors import DeviceError
+from ..loops.bounds import Beyond, refuse_beyond
 from ..recent import Recent
 from .interface import (
     Backend,
@@ -32,7 +35,11 @@ def has_limits(backend: Backend) -> bool:
 
 
 def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-    """`Backend.bind` of a program whose kernel is legalised, with what that was given before."""
+    """`Backend.bind` of a program whose kernel is legalised, with what that was given before.
+
+    Raises: DeviceError for sizes beyond what the device indexes.
+    """
+    _refuse_beyond(backend, program, ints, grid)
     if has_limits(backend):
         return _Launch(backend, program, ints, grid)
     return backend.bind(program, ints, grid)
@@ -42,6 +49,7 @@ def launch(
     backend: Backend, program: Compiled, buffers: Handles, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
     """The same of `Backend.launch`, on the default stream and without scalars."""
+    _refuse_beyond(backend, program, ints, grid)
     if has_limits(backend):
         _Launch(backend, program, ints, grid)(buffers, (), None)
     else:
@@ -53,6 +61,29 @@ def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | Non
     if any(isinstance(q.launch, _Launch) for q in launches):
         return None  # these have more to do than the backend's own
     return backend.sequence(launches)
+
+
+def _refuse_beyond(
+    backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
+) -> None:
+    kernel, can = program.kernel, backend.info.capabilities
+    if kernel.index is not int32:
+        return
+    spans = [(n, n) for n in ints]
+    if can.offset_alignment > 1:
+        spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
+    if can.max_grid and grid:
+        extents, bounds = _axes(grid, can.max_grid)
+        grid = tuple(map(min, extents, bounds))
+        spans += [(0, n - 1) for n in extents] + [(1, n) for n in grid]
+    try:
+        refuse_beyond(kernel, dict(zip(kernel.ints, spans, strict=True)), grid)
+    except Beyond as beyond:
+        raise DeviceError(
+            f"kernel {kernel.name} would be launched over more than 32 bits index, which is what "
+            f"{backend.info.type} has: a size or a place of up to {beyond.args[0]}; "
+            "do the work in parts, or on another device"
+        ) from None
 
 
 class _Launch:
@@ -110,12 +141,17 @@ def parts(
     Each is the first point and how many there are, along each axis. The first axes are one where
     there are too many.
     """
-    folded = max(1, len(grid) - len(most) + 1)
-    extents = (math.prod(grid[:folded]), *grid[folded:])
-    bounds = most[len(most) - len(extents) :]
+    extents, bounds = _axes(grid, most)
     steps = [range(0, n, m) for n, m in zip(extents, bounds, strict=True)]
     for firsts in product(*steps):
         yield (
             firsts,
             tuple(min(m, n - f) for f, n, m in zip(firsts, extents, bounds, strict=True)),
         )
+
+
+def _axes(grid: Sequence[int], most: Sequence[int]) -> tuple[tuple[int, ...], Sequence[int]]:
+    """The extents of a grid of no more axes than `most`, and the most points along each."""
+    folded = max(1, len(grid) - len(most) + 1)
+    extents = (math.prod(grid[:folded]), *grid[folded:])
+    return extents, most[len(most) - len(extents) :]

@@ -205,7 +205,7 @@ class _Memory:
 
     def at(self, index: Array, mask: Mask, what: str) -> Array:
         """Positions in `data`, 0 where the mask is false. Raises InternalError out of range."""
-        place = index + self.origin
+        place = np.asarray(index, np.int64) + self.origin
         if mask is not None:
             place = np.where(mask, place, 0)
         wrong = (place < 0) | (place >= self.data.size)
@@ -303,7 +303,7 @@ class _Points:
     def iterations(self, loop: Loop, n: Array, k: Array, shape: Shape) -> Mask:
         """Computes the iterations `k` (a 1-d array) of a body at once; where they were active."""
         k = k.reshape(-1, *[1] * len(shape))
-        self[loop.var] = self[loop.start] + k
+        self[loop.var] = (self[loop.start] + k).astype(_numpy(loop.var.dtype))
         runs = k < n
         active = None if runs.all() else runs
         self.block(loop.body, (k.size, *shape), active)
@@ -321,7 +321,7 @@ class _Points:
         start = self[loop.start]
         state = [self[v] for v in loop.init]
         for k in range(most):
-            self[loop.var] = np.asarray(start + k)
+            self[loop.var] = np.asarray(start + k, _numpy(loop.var.dtype))
             for carry, x in zip(loop.carry, state, strict=True):
                 self[carry] = x
             runs = None if k < least else k < n
@@ -437,7 +437,8 @@ def interpret(
         id(b): _Memory(b.name, b.dtype, data, start)
         for b, data, start in zip(kernel.buffers, buffers, starts, strict=True)
     }
-    params = {name: np.asarray(n, np.int64) for name, n in zip(kernel.ints, ints, strict=True)}
+    held = _numpy(kernel.index)
+    params = {name: np.asarray(n, held) for name, n in zip(kernel.ints, ints, strict=True)}
     for (name, dtype), x in zip(kernel.scalars, scalars, strict=True):
         params[name] = np.asarray(x, _numpy(dtype))
     total = math.prod(grid)
@@ -447,6 +448,7 @@ def interpret(
         for first in range(0, total, step):
             points = np.arange(first, min(first + step, total))
             index = np.unravel_index(points, tuple(grid)) if grid else ()
+            index = tuple(i.astype(held, copy=False) for i in index)
             _Points(memory, params, index).block(kernel.body, (points.size,), None)
 
 

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from ..dtypes import int64
+from ..dtypes import DType, int64
 from .language import Atomic, Block, Loop, Store, Value, walk
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Stride = int | Literal["any"] | None
 
 
-def grid_index(axis: int) -> Value:
+def grid_index(axis: int, dtype: DType = int64) -> Value:
     """The index along an axis of the grid, as a variable to ask about."""
-    return Value("index", int64, (), axis)
+    return Value("index", dtype, (), axis)
 
 
 def values(block: Block) -> Iterator[Value]:

@@ -7,18 +7,26 @@ data is known only as far as the kernel itself compares it before it uses it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
-from ..dtypes import DType
+from ..dtypes import DType, int32
 from .builder import Kernel
-from .language import Atomic, Block, Loop, Store, Value, walk
+from .language import CHUNK, Atomic, Block, Loop, Store, Value, walk
 
 Interval = tuple[int, int]  # the least and the largest value
 Known = Mapping[int, Interval]  # by id of a value, what a condition says of it
 MOST = 4096  # values that one index is made of; beyond, nothing is said
 
 
+LARGEST = (1 << 31) - 1 - 2 * CHUNK  # of int32 indices: loops over chunks look beyond their end
+
+
 class Unbounded(Exception):
     """Nothing can be said of an index."""
+
+
+class Beyond(Exception):
+    """A number, `args[0]`, is more than int32 indices have room for."""
 
 
 def reach(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> dict[str, Interval]:
@@ -39,6 +47,21 @@ def reach_of_each(
         return {}
     found = _ReachOfEach(kernel, dict(zip(kernel.ints, ints, strict=True)), grid)
     return found.run() | dict.fromkeys(found.loose)
+
+
+def refuse_beyond(kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int]) -> None:
+    """Nothing, if what a kernel with int32 indices computes of its integers fits, for these.
+
+    `spans`: the least and the largest value of each integer. What memory holds is not asked, but
+    as far as the kernel compares it.
+
+    Raises: Beyond, with a number that does not fit.
+    """
+    for n in (*grid, *(high for _, high in spans.values())):
+        if n > LARGEST:
+            raise Beyond(n)
+    if 0 not in grid:
+        _Fitting(kernel, spans, grid).run()
 
 
 def whole(d: DType) -> Interval:
@@ -176,6 +199,52 @@ class _ReachOfEach(_Reach):
             super().touch(name, index, when)
         except Unbounded:
             self.loose.add(name)
+
+
+class _Fitting(_Reach):
+    """Looks at every int32 value once, and at indices under their conditions."""
+
+    def __init__(self, kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int]) -> None:
+        super().__init__(kernel, {}, grid)
+        self.spans = spans
+        self.plain: dict[int, Interval] = {}  # where no condition is known
+
+    def block(self, block: Block) -> None:
+        for s in block:
+            self.work = 0
+            with suppress(Unbounded):
+                if isinstance(s, Value) and s.op != "load" and s.dtype is int32:
+                    self.value(s, {})
+                else:
+                    super().block((s,))
+
+    def touch(self, name: str, index: Value, when: Value | None) -> None:
+        self.value(index, {} if when is None else self.told(when, True, {}))
+
+    def value(self, v: Value, known: Known) -> Interval:
+        if not known and id(v) in self.plain:
+            return self.plain[id(v)]
+        found = super().value(v, known)
+        if not known:
+            self.plain[id(v)] = found
+        return found
+
+    def computed(self, v: Value, known: Known) -> Interval:
+        if v.op == "param" and v.name in self.spans:
+            return self.spans[v.name]
+        if v.op == "cast" and v.args[0].dtype.kind in "iu":
+            of = self.value(v.args[0], known)
+            return whole(v.dtype) if of == whole(v.args[0].dtype) else of
+        found = super().computed(v, known)
+        if v.dtype is not int32 or v.op not in _RULES or _fits(found):
+            return found
+        if all(_fits(self.value(a, known)) for a in v.args):  # else it is memory that says so
+            raise Beyond(max(found, key=abs))
+        return found
+
+
+def _fits(x: Interval) -> bool:
+    return -LARGEST <= x[0] <= x[1] <= LARGEST
 
 
 def _product(a: Interval, b: Interval) -> Interval:

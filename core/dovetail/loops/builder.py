@@ -44,6 +44,7 @@ class Kernel:
     scalars: tuple[tuple[str, DType], ...]
     grid: tuple[Value, ...]
     body: Block
+    index: DType = int64  # of the ints, grid and loops, and indices: int32 once legalised so
 
     def __str__(self) -> str:
         return print_kernel(self)
@@ -54,6 +55,7 @@ class Kernel:
         buffers: tuple[Buffer, ...] | None = None,
         ints: tuple[str, ...] | None = None,
         grid: tuple[Value, ...] | None = None,
+        index: DType | None = None,
     ) -> Kernel:
         """This kernel with another body, and what else a pass has changed."""
         return Kernel(
@@ -63,6 +65,7 @@ class Kernel:
             self.scalars,
             self.grid if grid is None else grid,
             body,
+            self.index if index is None else index,
         )
 
 

@@ -7,20 +7,19 @@ once. Neighbouring points keep loading neighbours. Each value is computed as bef
 
 from __future__ import annotations
 
-from ..dtypes import int64
 from .analysis import grid_index
 from .builder import Kernel
 from .language import Store, Value, where
 from .rewrite import PointCloner
 
-EXTENT = "spread"  # the int64 parameter that comes last: the new extent of the last axis
+EXTENT = "spread"  # the int parameter that comes last: the new extent of the last axis
 
 
 def coarsen(kernel: Kernel, count: int) -> Kernel | None:
     """The kernel in which one point of the last axis does the work of `count`.
 
     Point i also does points i + m, i + 2 * m, and so on, where m = -(-extent // count) is one more
-    int64, and the axis' new extent.
+    int, and the axis' new extent.
 
     None where that is not possible: the kernel has a loop, an atomic, or a buffer that it both
     reads and writes.
@@ -31,7 +30,7 @@ def coarsen(kernel: Kernel, count: int) -> Kernel | None:
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
-    extent = Value("param", int64, (), EXTENT)
+    extent = Value("param", kernel.index, (), EXTENT)
     points = _points(kernel, count, extent)
     for v in values:
         for point in points:
@@ -49,7 +48,7 @@ def _points(kernel: Kernel, count: int, step: Value) -> list[_Point]:
     Where there is no such point, it has the index of the first.
     """
     axis = len(kernel.grid) - 1
-    at = here = grid_index(axis)
+    at = here = grid_index(axis, kernel.index)
     points = [first := _Point(axis, here, None)]
     for _ in range(1, count):
         at = at + step

@@ -70,6 +70,7 @@ class CStyle:
         uint8: "uint8_t", uint16: "uint16_t", uint32: "uint32_t", uint64: "uint64_t",
         float16: "_Float16", float32: "float", float64: "double",
     }  # fmt: skip
+    index: ClassVar[DType] = int64  # of integers, grid and loops: int32 where `index_bits` is 32
     suffixes: ClassVar[Mapping[DType, str]] = {int64: "LL", uint64: "ULL", uint32: "u"}
     # op -> its function for float32 and for float64
     functions: ClassVar[Mapping[str, tuple[str, str]]] = {
@@ -89,6 +90,9 @@ class CStyle:
 
     def render(self, kernel: Kernel, lanes: bool = False) -> str:
         """The whole text. Raises: CompileError for a dtype that the dialect lacks."""
+        if kernel.index is not self.index:
+            name, at = type(self).__name__, f"a kernel with {kernel.index.name} indices"
+            raise CompileError(f"{name} has {self.index.name} indices, and is given {at}")
         return Text(self, kernel, lanes).render()
 
     # --- the frame
@@ -116,9 +120,9 @@ class CStyle:
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
         """The beginning of what is done at every point; as many braces as are open are closed."""
-        i64 = self.type(int64)
+        index = self.type(self.index)
         loops = enumerate(extents)
-        return [f"for ({i64} i{d} = 0; i{d} < {n}; ++i{d}) {{" for d, n in loops]
+        return [f"for ({index} i{d} = 0; i{d} < {n}; ++i{d}) {{" for d, n in loops]
 
     # --- work items in groups: for dialects that render with lanes=True
 
@@ -337,7 +341,7 @@ class Text:
     def render(self) -> str:
         style, k = self.style, self.kernel
         parameters = [p for b in k.buffers for p in style.parameter(b, self.params[b.name])]
-        parameters += [f"{style.type(int64)} {self.params[n]}" for n in k.ints]
+        parameters += [f"{style.type(k.index)} {self.params[n]}" for n in k.ints]
         parameters += [f"{style.memory_type(d)} {self.params[n]}" for n, d in k.scalars]
         self.depth = 1
         for b in k.buffers:
@@ -408,11 +412,11 @@ class Text:
         self, k: str, start: str, stop: str, step: int = 1
     ) -> AbstractContextManager[None]:
         """A loop of `k` from start to stop; with a step each lane begins at its own place."""
-        i64 = self.style.type(int64)
+        index = self.style.type(self.kernel.index)
         if step == 1:
-            return self.braces(f"for ({i64} {k} = {start}; {k} < {stop}; ++{k})")
+            return self.braces(f"for ({index} {k} = {start}; {k} < {stop}; ++{k})")
         first, inside = f"{start} + {self.style.lane}", f"{self.present()}{k} < {stop}"
-        return self.braces(f"for ({i64} {k} = {first}; {inside}; {k} += {step})")
+        return self.braces(f"for ({index} {k} = {first}; {inside}; {k} += {step})")
 
     def present(self) -> str:
         return f"{self.style.present} && " if self.style.present else ""

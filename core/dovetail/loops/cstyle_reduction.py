@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dtypes import int64
 from .builder import combine
 from .language import CHUNK, LANES, Loop
 
@@ -23,7 +22,8 @@ class Reduction:
 
     def __init__(self, text: Text, loop: Loop, together: bool) -> None:
         self.text, self.loop, self.together = text, loop, together
-        self.i64, self.zero = text.style.type(int64), text.style.const(0, int64)
+        index = text.kernel.index
+        self.int, self.zero = text.style.type(index), text.style.const(0, index)
         self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
         self.type, self.combine = text.combiner(self.rule)
         self.rows = text.style.rows() if text.outermost else []
@@ -58,14 +58,14 @@ class Reduction:
             values = ", ".join(style.const(v.number, v.dtype) for v in self.rule.identity)
             put(f"const {self.type} identity = {f'{{{values}}}' if several else values};")
             span = stop if start == self.zero else f"{stop} - {start}"
-            put(f"const {self.i64} count = {stop} > {start} ? {span} : 0;")
-            put(f"const {self.i64} chunks = count > {CHUNK} ? (count + {CHUNK - 1}) / {CHUNK} : 1;")
+            put(f"const {self.int} count = {stop} > {start} ? {span} : 0;")
+            put(f"const {self.int} chunks = count > {CHUNK} ? (count + {CHUNK - 1}) / {CHUNK} : 1;")
             array = f"lanes[{LANES}], ups" if self.unrolled else "lanes"
             array = f"up[{LEVELS}]" if self.together else f"{array}[{LEVELS * LANES}]"
             put(f"{self.type} {array};")
-            with self.text.braces(f"for ({self.i64} chunk = 0; chunk < chunks; ++chunk)"):
+            with self.text.braces(f"for ({self.int} chunk = 0; chunk < chunks; ++chunk)"):
                 more = f"(chunk + 1) * {CHUNK} < count"
-                put(f"const {self.i64} end = {more} ? (chunk + 1) * {CHUNK} : count;")
+                put(f"const {self.int} end = {more} ? (chunk + 1) * {CHUNK} : count;")
                 (self.chunk_of_group if self.together else self.chunk)(k, start)
                 self.climb()
         for i, r in enumerate(results if several else ()):
@@ -87,7 +87,7 @@ class Reduction:
     def chunk(self, k: str, start: str) -> None:
         put, braces = self.text.put, self.text.braces
         put(*self.unrolled, f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
-        with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):
+        with braces(f"for ({self.int} row = chunk * {CHUNK}; row < end; row += {LANES})"):
             put(*self.rows)
             if self.unrolled:
                 self.whole_or_not(k, start)
@@ -98,7 +98,7 @@ class Reduction:
 
     def each_lane(self, head: str, k: str, start: str) -> None:
         with self.text.braces(head):
-            self.text.put(f"const {self.i64} {k} = {self.base(start)}row + j;")
+            self.text.put(f"const {self.int} {k} = {self.base(start)}row + j;")
             self.update("lanes[j]")
 
     def whole_or_not(self, k: str, start: str) -> None:
@@ -113,22 +113,22 @@ class Reduction:
 
     def chunk_of_group(self, k: str, start: str) -> None:
         put, lane = self.text.put, self.text.style.lane
-        put(f"{self.result} = identity;", f"{self.i64} row = chunk * {CHUNK};")
+        put(f"{self.result} = identity;", f"{self.int} row = chunk * {CHUNK};")
         known = dict(self.text.counts)
         # Twice, for whole rows and for the rest: a condition in the loop halves the speed on CPUs.
         put(*self.text.style.unroll(self.loop.body))
         for head in (f"for (; row + {LANES} <= end; row += {LANES})", f"if (row + {lane} < end)"):
             self.text.counts = dict(known)
             with self.text.braces(head):
-                put(f"const {self.i64} {k} = {self.base(start)}row + {lane};")
+                put(f"const {self.int} {k} = {self.base(start)}row + {lane};")
                 self.update(self.result)
         put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
 
     def climb(self) -> None:
         """Takes a chunk's result to the level above, and on while chunks are complete."""
-        put, style, i64 = self.text.put, self.text.style, self.i64
+        put, style, int_ = self.text.put, self.text.style, self.int
         step = f"at /= {CHUNK}, of = (of + {CHUNK - 1}) / {CHUNK}, ++level"
-        first = f"{i64} at = chunk, of = chunks, level = 1"
+        first = f"{int_} at = chunk, of = chunks, level = 1"
         with self.text.braces(f"for ({first}; of > 1; {step})"):
             up = "up[level]" if self.together else f"up[at % {LANES}]"
             into = f"{up} = {self.combine}({up}, {self.result});"

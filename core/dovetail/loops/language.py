@@ -424,7 +424,7 @@ class Loop:
     ) -> None:  # fmt: skip
         self.kind, self.start, self.stop = kind, start, stop
         self.combine, self.init = combine, init
-        self.var = Value("loopvar", int64, (), (self, 0))
+        self.var = Value("loopvar", start.dtype, (), (self, 0))
         self.carry: tuple[Value, ...] = ()
         self.update: tuple[Value, ...] = ()
         self.results: tuple[Value, ...] = ()

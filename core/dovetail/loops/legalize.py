@@ -24,6 +24,7 @@ from ..dtypes import (
 from ..errors import DeviceError, DTypeError
 from .analysis import values
 from .builder import Kernel
+from .indices import indices_in_bits
 from .language import (
     Buffer,
     Value,
@@ -321,5 +322,5 @@ def _integer_sqrt(x: Value) -> Value:
 
 PASSES: tuple[Pass, ...] = (
     complex_as_pairs, casts_by_float32, halves_as_integers, round_division, offsets_as_indices,
-    grids_in_parts,
+    grids_in_parts, indices_in_bits,
 )  # fmt: skip

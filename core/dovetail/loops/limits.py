@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..dtypes import int64
+from .analysis import grid_index
 from .builder import Kernel
 from .language import Atomic, Store, Value, quo, rem
 from .rewrite import Cloner
@@ -20,7 +20,7 @@ def offsets_as_indices(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     if capabilities.offset_alignment == 1:
         return kernel
     names = _unused(kernel, [f"at{k}" for k in range(len(kernel.buffers))])
-    starts = [Value("param", int64, (), n) for n in names]
+    starts = [Value("param", kernel.index, (), n) for n in names]
     cloner = _Starting({b.name: s for b, s in zip(kernel.buffers, starts, strict=True)})
     return kernel.with_body(cloner.block(kernel.body), ints=(*kernel.ints, *names))
 
@@ -54,14 +54,14 @@ def grids_in_parts(kernel: Kernel, capabilities: Capabilities) -> Kernel:
         return kernel
     firsts = _unused(kernel, [f"first{k}" for k in range(count)])
     points = _unused(kernel, [f"points{k}" for k in range(count)])
-    parts = [Value("index", int64, (), k) + Value("param", int64, (), n)
+    parts = [grid_index(k, kernel.index) + Value("param", kernel.index, (), n)
              for k, n in enumerate(firsts)]  # fmt: skip
     folded = kernel.grid[: len(kernel.grid) - count + 1]
     cloner = _Pointed([*_unfolded(parts[0], folded), *parts[1:]])
     for v in cloner.points:
         cloner.emit(v)
     body = (*cloner.out, *cloner.block(kernel.body))
-    grid = tuple(Value("param", int64, (), n) for n in points)
+    grid = tuple(Value("param", kernel.index, (), n) for n in points)
     return kernel.with_body(body, ints=(*kernel.ints, *firsts, *points), grid=grid)
 
 

@@ -12,7 +12,7 @@ from .language import ALL_OPS, Atomic, Block, Buffer, Loop, Statement, Store, Va
 
 _CONST = re.compile(r"(\w+)\(([^()]*)\)")
 _INDEX = re.compile(r"i([0-9]{1,3})")
-_HEAD = re.compile(r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*)\) \{")
+_HEAD = re.compile(r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*?)\)(?: index (\w+))? \{")
 _VALUE = re.compile(r"(\w+): (\w+) = (\w+) (.*)")
 # An operand holds no space: where it ends is never tried twice, however long a line is.
 _PLACE = re.compile(r"(\w+)\[([^\s\]]+)\](?: if (\w+))?")
@@ -44,6 +44,7 @@ class _Parser:
         self.number = 0
         self.lines = self._numbered(text)
         self.buffers: dict[str, Buffer] = {}
+        self.index = int64
         self.names: dict[str, Value] = {}
 
     def _numbered(self, text: str) -> Iterator[str]:
@@ -77,11 +78,12 @@ class _Parser:
         found = _HEAD.fullmatch(self.next_line())
         if found is None:
             raise self.wrong("expected 'kernel name(buffers; ints; scalars) grid(extents) {'")
-        name, buffers, ints, scalars, grid = found.groups()
+        name, buffers, ints, scalars, grid, index = found.groups()
+        self.index = self.dtype(index or int64.code)
         for piece in _pieces(buffers):
             self.buffer(*self.declared(piece))
         for piece in _pieces(ints):
-            self.names[piece] = Value("param", int64, (), piece)
+            self.names[piece] = Value("param", self.index, (), piece)
         numbers = [self.declared(piece) for piece in _pieces(scalars)]
         typed = tuple((n, self.dtype(code)) for n, code in numbers)
         for n, dtype in typed:
@@ -93,8 +95,9 @@ class _Parser:
         for line in self.lines:
             raise self.wrong(f"text after the kernel's end: {line!r}")
         return Kernel(
-            name, tuple(self.buffers.values()), tuple(_pieces(ints)), typed, extents, body
-        )
+            name, tuple(self.buffers.values()), tuple(_pieces(ints)), typed, extents, body,
+            self.index,
+        )  # fmt: skip
 
     def buffer(self, name: str, rest: str) -> None:
         access, _, code = rest.partition(" ")
@@ -107,7 +110,7 @@ class _Parser:
         if found := _CONST.fullmatch(text):
             return self.constant(self.dtype(found[1]), found[2])
         if found := _INDEX.fullmatch(text):
-            return Value("index", int64, (), int(found[1]))
+            return Value("index", self.index, (), int(found[1]))
         raise self.wrong(f"{text!r} is not defined")
 
     def constant(self, dtype: DType, text: str) -> Value:

@@ -10,6 +10,7 @@
 
 Loops: `reduce add k0 in i64(0)..n0 -> r0: f32 { ... yield v4 }`, `fold k0 in a..b carry (c0: f32 =
 v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows as ` if v7`.
+A kernel whose indices are int32 says so in its first line: `grid(n0) index i32 {`.
 `parser.py` reads it back.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..dtypes import int64
 from .language import Atomic, Block, Loop, Store, Value
 
 if TYPE_CHECKING:
@@ -99,5 +101,6 @@ def print_kernel(kernel: Kernel) -> str:
         ", ".join(f"{name}: {dtype.code}" for name, dtype in kernel.scalars),
     ]
     printer.block(kernel.body, "  ")
-    head = f"kernel {kernel.name}({'; '.join(groups)}) grid({printer.names(kernel.grid)}) {{"
+    head = f"kernel {kernel.name}({'; '.join(groups)}) grid({printer.names(kernel.grid)})"
+    head += " {" if kernel.index is int64 else f" index {kernel.index.code} {{"
     return "\n".join([head, *printer.lines, "}"])

@@ -30,6 +30,7 @@ class Capabilities:
     offset_alignment: int = 1  # bytes: what the offsets of a launch's buffers are multiples of
     # Most points of a launch along each axis, the last one last: no more axes either. (): no limit
     max_grid: tuple[int, ...] = ()
+    index_bits: int = 64  # of indices and sizes in kernels: 32 where the device has no more
 
     def __post_init__(self) -> None:
         alignment, most = self.offset_alignment, self.max_grid
@@ -40,6 +41,10 @@ class Capabilities:
         if any(n < 1 for n in most):
             raise ArgumentError(
                 f"Capabilities: max_grid is {most}; it has the most points along each axis"
+            )
+        if self.index_bits not in (32, 64):
+            raise ArgumentError(
+                f"Capabilities: index_bits is {self.index_bits}; indices have 32 bits or 64"
             )
         if self.max_buffers and self.max_buffers < LEAST_BUFFERS:
             raise ArgumentError(

@@ -8,13 +8,12 @@ already vectors of rows.
 
 from __future__ import annotations
 
-from ..dtypes import int64
 from .analysis import grid_index, loads, varies_along
 from .builder import Kernel, KernelBuilder
 from .language import Block, Loop, Store, Value, fold_loop, where
 from .rewrite import PointCloner
 
-# The int64 parameter that comes last: the new extent of the axis, by whether points are apart.
+# The int parameter that comes last: the new extent of the axis, by whether points are apart.
 EXTENT = {False: "jammed", True: "jammed_apart"}
 
 
@@ -24,7 +23,7 @@ def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) 
     The axis is the last but one, unless given.
 
     None where that makes no sense: there must be one fold, without effects, that loads something
-    which all of the neighbours need. The new kernel takes one more int64, m = -(-extent // count),
+    which all of the neighbours need. The new kernel takes one more int, m = -(-extent // count),
     which is its grid's extent along the axis too. With `apart`, point i does not do neighbours but
     i, i + m, i + 2 * m and so on, so that other points, which do the neighbours, load them at once.
     """
@@ -35,7 +34,7 @@ def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) 
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
-    extent = Value("param", int64, (), EXTENT[apart])
+    extent = Value("param", kernel.index, (), EXTENT[apart])
     points = _points(kernel, count, axis, extent if apart else None)
     for s in kernel.body:
         if isinstance(s, Loop):
@@ -66,7 +65,7 @@ def _points(kernel: Kernel, count: int, axis: int, step: Value | None) -> list[P
 
     Where there is no such point, it has the index of the last.
     """
-    extent, index = kernel.grid[axis], grid_index(axis)
+    extent, index = kernel.grid[axis], grid_index(axis, kernel.index)
     first = index * count if step is None else index
     points = [PointCloner(axis, first, None)]
     for i in range(1, count):

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable
 from typing import NoReturn
 
-from ..dtypes import BY_CODE, DType, bool_, complex64, complex128, float32, int64
+from ..dtypes import BY_CODE, DType, bool_, complex64, complex128, float32, int32, int64
 from ..errors import ArgumentError, InternalError
 from .builder import ALL_COMBINES, Combine, Kernel, combine
 from .language import ALL_OPS, OPERANDS, Atomic, Block, Buffer, Loop, Store, Value
@@ -69,7 +69,8 @@ class _Verifier:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.buffers = {id(b) for b in kernel.buffers}
-        self.params: dict[str, DType] = dict.fromkeys(kernel.ints, int64) | dict(kernel.scalars)
+        self.params: dict[str, DType] = dict.fromkeys(kernel.ints, kernel.index)
+        self.params |= dict(kernel.scalars)
         self.placed: set[int] = set()  # every Value and Loop met so far
         self.known: set[int] = set()  # those that are in scope
 
@@ -79,6 +80,8 @@ class _Verifier:
 
     def header(self) -> None:
         k = self.kernel
+        if k.index not in (int64, int32):
+            _broken("indices are int64, or int32 for devices that have no more bits", k.index)
         names = [b.name for b in k.buffers] + list(k.ints) + [n for n, _ in k.scalars]
         for name in names:
             if not _NAME.fullmatch(name) or _INDEX.fullmatch(name) or names.count(name) > 1:
@@ -89,8 +92,8 @@ class _Verifier:
         for name, dtype in k.scalars:
             self.real(dtype, name)
         for extent in k.grid:
-            if extent.op not in ("param", "const") or extent.dtype is not int64:
-                _broken("a grid extent is an int64 parameter or constant", extent)
+            if extent.op not in ("param", "const") or extent.dtype is not k.index:
+                _broken(f"a grid extent is an {k.index.name} parameter or constant", extent)
             self.operand(extent)
 
     def computable(self, d: DType, where: object) -> None:
@@ -110,8 +113,9 @@ class _Verifier:
             if not isinstance(v.attr, str) or self.params.get(v.attr) is not v.dtype:
                 _broken("a parameter is declared, with its dtype", v)
         elif v.op == "index":
-            if v.dtype is not int64 or v.attr not in range(len(self.kernel.grid)):
-                _broken("an index is int64 and names a grid axis", v)
+            index = self.kernel.index
+            if v.dtype is not index or v.attr not in range(len(self.kernel.grid)):
+                _broken(f"an index is {index.name} and names a grid axis", v)
         elif id(v) not in self.known:
             _broken("a value is used before its statement or outside of its scope", v)
 
@@ -174,8 +178,8 @@ class _Verifier:
             _broken(f"a buffer of access {buffer.access!r} is not accessed as {letter!r}", where)
 
     def place(self, index: Value, when: Value | None, where: object) -> None:
-        if index.dtype is not int64:
-            _broken("an index into a buffer is int64", where)
+        if index.dtype is not self.kernel.index:
+            _broken(f"an index into a buffer is {self.kernel.index.name}", where)
         if when is not None and when.dtype is not bool_:
             _broken("a condition is bool", where)
 
@@ -220,8 +224,9 @@ class _Verifier:
     def loop(self, s: Loop) -> None:
         for v in (s.start, s.stop, *s.init):
             self.operand(v)
-        if not s.start.dtype is s.stop.dtype is s.var.dtype is int64:
-            _broken("a loop's bounds and variable are int64", s)
+        index = self.kernel.index
+        if not s.start.dtype is s.stop.dtype is s.var.dtype is index:
+            _broken(f"a loop's bounds and variable are {index.name}", s)
         self.define(s)
         {"map": self.map, "reduce": self.reduce, "fold": self.fold}.get(s.kind, self.no_loop)(s)
         outside = set(self.known)

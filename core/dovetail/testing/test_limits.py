@@ -11,19 +11,21 @@ import pytest
 
 from ..backend.interface import Compiled, Handles, Launch, Scalar, StreamHandle
 from ..device import Device
-from ..dtypes import float32, int8, int64
+from ..dtypes import float32, int8, int32, int64
 from ..engine.evaluate import planned
+from ..errors import DeviceError
 from ..functions.copies import concat
 from ..functions.statistics import sum as sum_
 from ..fusion.plan import Step
 from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import const, load
+from ..loops.language import const, load, rem
 from ..tensor.tensor import Tensor
 from .cases import dense
 from .kit import Kit
 
 MANY = 40  # tensors, where nothing limits the buffers of a kernel
 LONG = 1 << 22  # points along an axis, at most
+FAR = 3_000_000_000  # more than 32 bits index
 
 
 def _sum(xs: list[Tensor]) -> Tensor:
@@ -101,3 +103,30 @@ def test_launches(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
     assert seen and not wrong, kit.failure(
         f"offsets {wrong}, not multiples of {can.offset_alignment}", ""
     )
+
+
+def picked() -> Kernel:
+    """y[i, j] = x[at[i], j] where there is such a row, and `place` has numbers of 64 bits."""
+    b = KernelBuilder("picked")
+    x, at = b.buffer("x", float32, "r"), b.buffer("at", int64, "r")
+    y, place = b.buffer("y", float32, "w"), b.buffer("place", int64, "w")
+    rows, m, n = b.int("rows"), b.int("m"), b.int("n")
+    i, j = b.axis(m), b.axis(n)
+    held = load(at, i)
+    fine = (const(0, int64) <= held) & (held < rows)
+    b.store(y, i * n + j, load(x, held * n + j, fine))
+    b.store(place, i * n + j, i * FAR + held, rem(i + j, 3) < 2)
+    return b.build()
+
+
+def test_indices(kit: Kit) -> None:
+    """Places that are loaded, of which 32 bits alone would be others, and places as numbers."""
+    at = np.array([2, 1 << 32, -1, 3, (1 << 33) + 1, 0, 4], np.int64)
+    x = np.random.default_rng(2).standard_normal((4, 5)).astype("f4")
+    arrays = [x.ravel(), at, np.zeros(35, "f4"), np.zeros(35, np.int64)]
+    kit.check(picked(), arrays, [4, 7, 5], [], (7, 5))
+    if kit.backend.info.capabilities.index_bits == 32:
+        kernel = kit.program(picked()).kernel
+        assert kernel.index is int32, kit.failure("indices of 64 bits", str(kernel))
+        with pytest.raises(DeviceError, match="over more than 32 bits index"):
+            kit.bind(picked(), [4, 7, FAR], (7, FAR))
