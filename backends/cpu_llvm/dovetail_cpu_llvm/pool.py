@@ -45,7 +45,8 @@ SOON = 100_000  # ns
 SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes between two launches
 PATIENCE = 3_500  # about 50 us before the launching thread gives way to others
 ALONE_FOR = 16  # times as long as the launching thread has waited
-FAIR = 2  # times as long as a tile is taken to be that the wait for the last ones may be
+PARTS = 32  # of its range that a thread takes, one after the other, if there are so many tiles
+FAIR = 2  # times as long as what is taken at once that the wait for the last of it may be
 
 STATE = {
     "generation": GENERATION, "sleepers": SLEEPERS, "busy": BUSY, "inside": INSIDE, "next": NEXT,
@@ -153,7 +154,7 @@ entry:
   %others = sub i64 %threads, 1
   %up = add i64 %tiles, %others
   %range = udiv i64 %up, %threads
-  %part = udiv i64 %range, 32
+  %part = udiv i64 %range, {PARTS}
   %chunk = add i64 %part, 1
   br label %turn
 turn:
@@ -264,15 +265,19 @@ left:
 }}
 
 ; Notes that the launching thread waited from `idle` on for a launch that was begun at `begun`:
-; unless that may be the time of a tile, which somebody had just taken when there was none left.
+; unless that may be the time of the tiles that somebody had just taken when there were none left.
 define internal void @waited(ptr %state, i64 %begun, i64 %idle, i64 %tiles, i64 %threads)
     noinline {{
 {POINTERS}
   %now = call i64 @now()
   %wait = sub i64 %now, %idle
   %worked = sub i64 %idle, %begun
+  %range = udiv i64 %tiles, %threads
+  %part = udiv i64 %range, {PARTS}
+  %chunk = add i64 %part, 1
   %allowed = mul i64 %threads, {FAIR}
-  %most = mul i64 %worked, %allowed
+  %taken = mul i64 %chunk, %allowed
+  %most = mul i64 %worked, %taken
   %all = mul i64 %wait, %tiles
   %fair = icmp ult i64 %all, %most
   br i1 %fair, label %done, label %note
