@@ -49,6 +49,34 @@ def test_the_deleter_gets_the_context_exactly_once() -> None:
     assert got == ["context", "dropped"]
 
 
+@pytest.mark.parametrize("made", ["by the allocator", "by hand"])
+def test_a_ring_of_an_allocator_and_its_pointers_ends_well(
+    monkeypatch: pytest.MonkeyPatch, made: str
+) -> None:
+    """Whatever the collector ends first: what gives the memory back may be older than the rest."""
+    reported: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: reported.append(u.exc_value))
+    got: list[Any] = []
+
+    class Ring:
+        pass
+
+    _, allocator = make()
+    if made == "by the allocator":
+        allocator.allocate(100).release()
+        gc.collect()
+        ptr = allocator.allocate(100)
+    else:
+        ptr = DataPtr("handle", 0, 100, FAKE, "context", got.append)
+    ring: Any = Ring()
+    ring.itself, ring.ptr, ring.allocator = ring, ptr, allocator
+    ended = weakref.ref(ring)
+    del ring, ptr, allocator
+    gc.collect()
+    assert ended() is None and not reported
+    assert got == ([] if made == "by the allocator" else ["context"])
+
+
 def test_an_error_in_the_deleter_is_reported_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: reported.append(u.exc_type))

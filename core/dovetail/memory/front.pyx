@@ -153,6 +153,7 @@ cdef inline _shorten(list blocks):
 
 
 @cython.final
+@cython.no_gc_clear  # it is called at the end of a pointer, whichever of a ring ends first
 cdef class Returning:
     """Adds a block to those that were freed."""
 

@@ -95,6 +95,7 @@ cdef class DataPtr:
 
 
 @cython.final
+@cython.no_gc_clear  # as a pointer's
 cdef class _Call:
     """A deleter and its context: `functools.partial` refers to its own dict, too."""
 
