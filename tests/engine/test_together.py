@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import dovetail as dt
+import numpy as np
 import pytest
-from dovetail.extend import read_each_call, write_together
+from dovetail.extend import put_rows, read_each_call, rows_at, write_together
 
 
 def launches(work: Any) -> int:
@@ -143,3 +144,84 @@ def test_numbers_are_in_no_file(device: dt.Device, tmp_path: Any) -> None:
     assert f(x).tolist() == [2, 2, 2]
     with pytest.raises(dt.CaptureError, match="numbers that the host gives"):
         dt.save_function(f, tmp_path / "f")
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def rows_given(shape: tuple[int, ...], places: list[int], device: dt.Device) -> Any:
+    rng = np.random.default_rng(len(places))
+    some = [rng.standard_normal(shape).astype("f4") for _ in range(2)]
+    new = rng.standard_normal((len(places), *shape[1:])).astype("f4")
+    at = np.asarray(places)
+    tensors = [dt.asarray(x, device=device) for x in (*some, new, at)]
+    dt.evaluate(*tensors)
+    return some, new, at, tensors
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (9, 1), (9,), (9, 2, 3), (5, 5)])
+@pytest.mark.parametrize("places", [[7, 0, 3, 4], [2], [4, 3, 2, 1, 0]])
+def test_rows_are_computed_where_they_are(
+    device: dt.Device, shape: tuple[int, ...], places: list[int]
+) -> None:
+    places = [p % shape[0] for p in places]
+    (x, y), new, at, (tx, ty, tnew, tat) = rows_given(shape, places, device)
+
+    def work() -> None:
+        total = rows_at(ty, tat) + tnew * tnew
+        made = [rows_at(tx, tat) - tnew * total, total]
+        del total
+        put_rows("test", [tx, ty], made, tat)
+        assert not made
+
+    assert launches(work) == 1 or len(places) == 1  # then no axis is left to tell rows by
+    total = y[at] + new * new
+    x[at], y[at] = x[at] - new * total, total
+    np.testing.assert_allclose(tx.numpy(), x, rtol=1e-6)
+    np.testing.assert_allclose(ty.numpy(), y, rtol=1e-6)
+
+
+def test_rows_of_what_is_no_row_of_the_target(device: dt.Device) -> None:
+    """Places that are read along another axis, of other rows, or not at all: several launches."""
+    (x, _), new, at, (tx, ty, tnew, tat) = rows_given((4, 4), [2, 0, 3, 1], device)
+    across = dt.take(tx, tat, axis=1)
+    values = [across.mT + tnew]
+    del across
+    put_rows("test", [tx], values, tat)
+    x[at] = x[:, at].T + new
+    assert tx.numpy().tobytes() == x.tobytes()
+    values = [rows_at(tx, (tat + 1) % 4) + tnew]
+    put_rows("test", [tx], values, tat)
+    x[at] = x[(at + 1) % 4] + new
+    assert tx.numpy().tobytes() == x.tobytes()
+    values = [tnew * 2]
+    put_rows("test", [tx], values, tat)
+    x[at] = new * 2
+    assert tx.numpy().tobytes() == x.tobytes()
+    held = rows_at(tx, tat) + 1
+    put_rows("test", [tx, ty], [held, held * 2], tat)
+    assert held.numpy().tobytes() == (x[at] + 1).tobytes()
+    x[at] += 1
+    assert tx.numpy().tobytes() == x.tobytes()
+    assert ty.numpy()[at].tobytes() == (held.numpy() * 2).tobytes()
+
+
+def test_rows_that_are_read_before(device: dt.Device) -> None:
+    """What is pending sees the old rows; other kernels of the same graph, too."""
+    (x, y), new, at, (tx, ty, tnew, tat) = rows_given((9, 4), [7, 0, 3], device)
+    before = tx * 10
+    values = [rows_at(tx, tat) + dt.sum(tx) + tnew, rows_at(ty, tat) + rows_at(tx, tat)]
+    put_rows("test", [tx, ty], values, tat)
+    assert before.numpy().tobytes() == (x * np.float32(10)).tobytes()
+    np.testing.assert_allclose(ty.numpy()[at], y[at] + x[at], rtol=1e-6)
+    np.testing.assert_allclose(tx.numpy()[at], x[at] + x.sum() + new, rtol=1e-4)
+    assert tx.numpy()[1].tobytes() == x[1].tobytes()
+
+
+def test_rows_of_read_only_memory() -> None:
+    fixed = np.ones((3, 2), "f4")
+    fixed.flags.writeable = False
+    x, at = dt.asarray(fixed, copy=False), dt.asarray([1])
+    with pytest.raises(dt.ReadOnlyError):
+        put_rows("test", [x], [rows_at(x, at) + 1], at)
+    assert fixed[1, 0] == 1

@@ -529,3 +529,30 @@ def test_an_allocator_without_figures_has_zeros(opened: Device) -> None:
     assert memory.stats(opened).live_bytes == 0 and memory.snapshot(opened) == []
     memory.empty_cache(opened)
     memory.reset_peak(opened)
+
+
+def test_a_loop_whose_sizes_share_a_segment_comes_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks that do not fit into one segment do not take each other's memory for ever."""
+    backend, allocator = make()
+    asked: list[int] = []
+    miss = CachingAllocator._miss
+    monkeypatch.setattr(
+        CachingAllocator, "_miss", lambda self, pool, n: asked.append(n) or miss(self, pool, n)
+    )
+    kept = allocator.allocate(512)
+    for _ in range(4):
+        asked.clear()
+        for size in (MIB, MIB - 20 * KIB, 40 * KIB, 200 * KIB, 2 * KIB):
+            allocator.allocate(size).release()
+    assert not asked
+    check(backend, allocator, [kept])
+
+
+def test_sizes_that_are_always_others_stay_within_the_bound() -> None:
+    backend, allocator = make()
+    rng = random.Random(3)
+    kept = allocator.allocate(512)
+    for _ in range(5000):
+        allocator.allocate(rng.randrange(1, 12 * MIB)).release()
+        assert backend.used <= allocator.stats().peak_live_bytes * 3 // 2 + SLACK + 20 * MIB
+    check(backend, allocator, [kept])

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from ..backend.streams import current_handle
 from ..device import opened as open_device
-from ..fusion.in_place import in_place
+from ..fusion.in_place import in_place, to_rows
 from ..graph.expr import Expr, readers, reads, storage_of
 from ..plugins.opened import Opened
 from ..recent import Recent
@@ -20,13 +20,18 @@ _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(1024)
 
 
 class Together(Evaluation):
-    """An evaluation whose roots go where leaves are: each into its target."""
+    """An evaluation whose roots go where leaves are: each into its target, or into rows of it.
 
-    __slots__ = ("targets",)
+    `at`: the leaf that names these rows.
+    """
 
-    def __init__(self, roots: Sequence[Expr], targets: Sequence[Expr]) -> None:
+    __slots__ = ("at", "targets")
+
+    def __init__(
+        self, roots: Sequence[Expr], targets: Sequence[Expr], at: Expr | None = None
+    ) -> None:
         super().__init__(roots)
-        self.targets = targets
+        self.targets, self.at = targets, at
         for r in roots:
             self.uses[self.index[r]] += 1  # by `roots`
 
@@ -41,15 +46,26 @@ class Together(Evaluation):
             and roots.isdisjoint(self.held())
         )
 
+    def places(self, at: Expr) -> tuple[int, ...]:
+        """The slots of leaves that are `at`, or views of all of it."""
+        return tuple(
+            slot
+            for slot, e in enumerate(self.leaves)
+            if e.storage is at.storage and e.offset == at.offset
+            and e.spec.size == at.spec.size and e.spec.dtype is at.spec.dtype
+        )  # fmt: skip
+
     def bound(self) -> BoundPlan:
         """The launches; where they can be done, the targets count as leaves from now on."""
         key, held, roots, _ = self._whole_key()
         aims = [self.aim(t) for t in self.targets]
-        whole = (*key, *aims)
+        at = None if self.at is None else self.places(self.at)
+        whole = (*key, *aims, at)
         known = _plans.find(whole)
         if known is None:
             opened = open_device(self.device)
-            made = in_place(self._planned(held, roots, None), roots, aims)
+            plan = self._planned(held, roots, None)
+            made = in_place(plan, roots, aims) if at is None else to_rows(plan, roots, aims, at)
             counters.plans += 1
             known = _plans[whole] = programs.bound(opened, made, len(self.scalars))
         if not known.plan.overlaps:
@@ -78,16 +94,17 @@ class Together(Evaluation):
         launch(opened, plan, self.nodes, self.leaves, self.scalars, None, stream)
 
 
-def write_together(roots: list[Expr], targets: Sequence[Expr]) -> bool:
+def write_together(roots: list[Expr], targets: Sequence[Expr], at: Expr | None = None) -> bool:
     """Computes pending nodes right into the memory of leaves; whether that could be done.
 
-    Nothing else may hold the nodes, of exactly the leaves' specs, but `roots`.
+    Nothing else may hold the nodes but `roots`. They are of exactly the leaves' specs, or rows that
+    go where a leaf `at` says: there is a place for each, and none is named twice.
     """
     with lock:
-        return _write(roots, targets)
+        return _write(roots, targets, at)
 
 
-def _write(roots: list[Expr], targets: Sequence[Expr]) -> bool:
+def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
     if flags.tainted or not _is_one_device([*roots, *targets]):
         return False
     recorder = recording.current()
@@ -101,7 +118,7 @@ def _write(roots: list[Expr], targets: Sequence[Expr]) -> bool:
         if pending is not None:
             evaluate((pending,), False)
             storage_of(t)
-    evaluation = Together(roots, targets)
+    evaluation = Together(roots, targets, at)
     if not evaluation.is_simple():
         return False
     _flush(evaluation)

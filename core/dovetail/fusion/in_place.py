@@ -6,12 +6,15 @@ in memory already go there instead, where no launch would then read what has bee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..loops.builder import Kernel
-from ..loops.language import Loop, Store, Value
-from .plan import Plan, Step, Target
+from ..loops.language import Atomic, Loop, Store, Value
+from ..loops.rewrite import Cloner
+from .plan import Call, Plan, Step, Target
+
+Form = dict[Hashable, int]  # a sum: how often it has each of these
+ONE, ROW = "one", ("index", 0)
 
 
 def in_place(plan: Plan, roots: Sequence[int], targets: Sequence[Target]) -> Plan:
@@ -35,6 +38,71 @@ def in_place(plan: Plan, roots: Sequence[int], targets: Sequence[Target]) -> Pla
     steps = [_moved(s, moved, move) for s in plan.steps if isinstance(s, Step)]  # all of them are
     kept = tuple((i, move(s)) for i, s in plan.kept if s not in moved)
     return Plan([*steps], plan.slots + count, kept, plan.materialised)
+
+
+def to_rows(plan: Plan, roots: Sequence[int], targets: Sequence[Target], at: Sequence[int]) -> Plan:
+    """As `in_place`, of roots that go to rows of the targets: those that a leaf names, each once.
+
+    It is in each of the slots `at`. That can be where a launch that reads it computes row by row.
+    """
+    own = dict(plan.kept)
+    wanted = {own[i]: t.strides[0] for i, t in zip(roots, targets, strict=True)}
+    steps: list[Step | Call] = []
+    for step in plan.steps:
+        new = _to_rows(step, wanted, at) if isinstance(step, Step) else None
+        if new is None:
+            return Plan([], plan.slots + len(roots), (), plan.materialised, overlaps=True)
+        steps.append(new)
+    return in_place(Plan(steps, plan.slots, plan.kept, plan.materialised), roots, targets)
+
+
+def _to_rows(step: Step, wanted: Mapping[int, int], at: Sequence[int]) -> Step | None:
+    """A step of such a plan; None where there is none."""
+    kernel = step.kernel
+    buffers = tuple((at[0] if slot in at else slot, offset) for slot, offset in step.buffers)
+    step = replace(step, buffers=buffers)
+    slots = dict(zip(kernel.buffers, step.buffers, strict=True))
+    aims = {b: wanted[slot] for b, (slot, _) in slots.items() if b.access == "w" and slot in wanted}
+    if not aims:
+        return step
+    if not at:
+        return None
+    loaded = [s for s in kernel.body if isinstance(s, Value) and s.op == "load"]
+    places = [v for v in loaded if slots[v.buffer] == (at[0], 0) and _is_first(v.index)]
+    stores = [s for s in kernel.body if isinstance(s, Store) and s.buffer in aims]
+    if not places or len(stores) != len(aims):  # one is in a loop
+        return None
+    for s in stores:
+        form = _form(step, s.index)
+        if form is None or form.get(ROW) != aims[s.buffer]:
+            return None
+    return replace(step, kernel=kernel.with_body(_ToRows(places[0], aims).block(kernel.body)))
+
+
+class _ToRows(Cloner):
+    """Stores to the row `place` what was for the row that is the index along the first axis."""
+
+    def __init__(self, place: Value, aims: Container[object]) -> None:
+        super().__init__()
+        self.place, self.aims = place, aims
+
+    def effect(self, s: Store | Atomic) -> Store | Atomic:
+        new = super().effect(s)
+        if s.buffer not in self.aims or isinstance(new, Atomic):
+            return new
+        index = self._turned(s.index)
+        self.emit(index)
+        return Store(new.buffer, index, new.value, new.when)
+
+    def _turned(self, v: Value) -> Value:
+        if _is_first(v):
+            return self.operand(self.place)
+        return self.again(v, tuple(map(self._turned, v.args))) if v.args else v
+
+
+def _is_first(v: Value) -> bool:
+    """Whether it is the index along the first axis of the grid."""
+    return v.op == "index" and v.axis == 0
 
 
 def _moved(step: Step, moved: Container[int], move: Callable[[int], int]) -> Step:
@@ -69,27 +137,27 @@ def _by_elements(step: Step, slot: int, target: Target) -> bool:
     over = [(s, o, name) for s, o, name in names if s in target.overlaps]
     if len(out) != 1 or out[0][0] or any(o or s not in target.same for s, o, _ in over):
         return False
-    return not over or _alike(step.kernel, out[0][1], {name for _, _, name in over})
+    return not over or _alike(step, out[0][1], {name for _, _, name in over})
 
 
-def _alike(kernel: Kernel, out: str, read: set[str]) -> bool:
+def _alike(step: Step, out: str, read: set[str]) -> bool:
     """Whether each point reads these buffers, if at all, before it writes `out` at that place."""
-    place: Value | None = None
-    found: list[Value] = []
-    for s in kernel.body:
+    place: Form | None = None
+    found: list[Form | None] = []
+    for s in step.kernel.body:
         if isinstance(s, Loop):
             return False
         if isinstance(s, Store):
             if s.buffer.name == out:
                 if place is not None or s.when is not None:
                     return False
-                place = s.index
+                place = _form(step, s.index)
         else:
             for v in _loads(s, read):
                 if place is not None:
                     return False
-                found.append(v)
-    return place is not None and all(_is_same(v.index, place) for v in found)
+                found.append(_form(step, v.index))
+    return place is not None and all(f == place for f in found)
 
 
 def _loads(v: object, read: set[str]) -> Iterator[Value]:
@@ -97,9 +165,30 @@ def _loads(v: object, read: set[str]) -> Iterator[Value]:
         yield v
 
 
-def _is_same(a: Value, b: Value) -> bool:
-    """Whether two places are computed alike."""
-    return a is b or (
-        a.op == b.op and a.attr == b.attr and a.dtype is b.dtype and len(a.args) == len(b.args)
-        and all(map(_is_same, a.args, b.args))
-    )  # fmt: skip
+def _form(step: Step, place: Value) -> Form | None:
+    """A place as a sum: how often it has each index of the grid, each value that is loaded, and 1.
+
+    None where it is no such sum.
+    """
+    if place.op == "index":
+        return {("index", place.axis): 1}
+    if place.op == "const":
+        return {ONE: int(place.number)}
+    if place.op == "param" and place.attr in step.kernel.ints:
+        return {ONE: step.ints[step.kernel.ints.index(place.attr)]}
+    if place.op == "load":
+        inner = _form(step, place.index)
+        if inner is None:
+            return None
+        slot = step.buffers[step.kernel.buffers.index(place.buffer)]
+        return {("load", slot, frozenset(inner.items())): 1}
+    if place.op not in ("add", "mul"):
+        return None
+    a, b = (_form(step, x) for x in place.args)
+    if a is None or b is None:
+        return None
+    if place.op == "add":
+        return {k: a.get(k, 0) + b.get(k, 0) for k in (*a, *b)}
+    if not a.keys() <= {ONE}:
+        a, b = b, a
+    return {k: n * a.get(ONE, 0) for k, n in b.items()} if a.keys() <= {ONE} else None

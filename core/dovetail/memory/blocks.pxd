@@ -28,6 +28,7 @@ cdef class Block:
 
 cdef class Pool:
     cdef public dict bins
+    cdef public bint is_torn
     cdef public list large
     cdef public list small
     cdef public list wide

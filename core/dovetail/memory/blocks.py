@@ -123,10 +123,11 @@ class Pool:
     bins of large sizes, `wide`, is merged as soon as a large block of another size is wanted.
     """
 
-    __slots__ = ("bins", "large", "small", "stream", "wide")
+    __slots__ = ("bins", "is_torn", "large", "small", "stream", "wide")
 
     def __init__(self, stream: StreamHandle) -> None:
         self.stream = stream
+        self.is_torn = False  # whether bins were emptied since it last got a segment
         self.bins: dict[int, list[Block]] = {}
         self.wide: list[list[Block]] = []
         self.small: list[tuple[int, int, Block]] = []  # (size, serial, block)

@@ -90,10 +90,13 @@ class CachingAllocator(Growing):
         block = pool.best(size)
         if block is None:
             self._poll()
-            pool.flush()
-            block = pool.best(size)
+            if not (pool.is_torn and self._may_grow(size)):
+                pool.flush()
+                pool.is_torn = True
+                block = pool.best(size)
         if block is None:
             block = self._grow(pool, size)
+            pool.is_torn = False
             self._misses += 1
         return self._cut(pool, block, size)
 

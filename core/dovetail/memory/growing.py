@@ -56,9 +56,20 @@ class Growing(Mending):
 
     def _trim(self, want: int) -> None:
         """Keeps the cache in proportion where a device never refuses: host memory seems endless."""
-        bound = max(self._peak, self._live + want) * 3 // 2 + SLACK
-        if self._segments.nbytes + want > bound:
-            self._release(self._segments.nbytes + want - bound)
+        beyond = self._segments.nbytes + want - self._bound(want)
+        if beyond > 0:
+            self._release(beyond)
+
+    def _bound(self, want: int) -> int:
+        return max(self._peak, self._live + want) * 3 // 2 + SLACK
+
+    def _may_grow(self, size: int) -> bool:
+        """Whether the device is asked, rather than what is in bins merged once more.
+
+        A loop whose sizes take each other's memory would merge them in each round.
+        """
+        want = segment_bytes(size)
+        return not self._retries and self._segments.nbytes + want <= self._bound(want)
 
     def _settle(self) -> None:
         """Waits for pending frees and returns whole segments."""

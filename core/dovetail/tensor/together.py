@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..engine import recording
+from ..engine.evaluate import evaluate
 from ..engine.together import write_together as write_memory
 from ..graph.expr import Expr, overwritten
 from ..graph.ownership import Holder
 from .fields import expr_of
 from .other_layouts import scatter_rows
-from .tensor import Tensor, lazy_storage, strided
+from .tensor import Tensor, lazy_storage, make, strided
 from .writes import _noted, _require_writable, to_spec, write
 
 
@@ -35,12 +36,14 @@ def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -
         write(name, x, holder)
 
 
-def _written(name: str, targets: Sequence[Tensor], roots: list[Expr]) -> bool:
+def _written(
+    name: str, targets: Sequence[Tensor], roots: list[Expr], at: Expr | None = None
+) -> bool:
     leaves = [_leaf(x) for x in targets]
     notes = [_noted(name, x, r) for x, r in zip(targets, roots, strict=True)]
     for e in leaves:
         _require_writable(name, e)
-    if any(notes) or not write_memory(roots, leaves):
+    if any(notes) or not write_memory(roots, leaves, at):
         return False
     for e in leaves:
         overwritten(e, name)
@@ -56,10 +59,18 @@ def _leaf(x: Tensor) -> Expr:
     return lazy_storage(x) if e.op is not None else e
 
 
-def put_rows(x: Tensor, values: Tensor, at: Tensor) -> None:
-    """Writes rows of `values` to `x`, at places along its first axis that are unchecked, distinct.
+def put_rows(name: str, targets: Sequence[Tensor], values: list[Tensor], at: Tensor) -> None:
+    """Makes each value the rows of its target at places `at`; `values` is emptied.
 
-    Both are strided, of one dtype and device.
+    The places are unchecked and distinct, along the first axis. All values are of what was there
+    before, and go right there where one launch reads and writes these rows.
     Raises: ReadOnlyError.
     """
-    write("put_rows", x, [scatter_rows(x, values, at)._expr], updates=True)
+    roots = [v._expr for v in values]
+    values.clear()
+    place = at._expr
+    if place.op is None and recording.current() is None and _written(name, targets, roots, place):
+        return
+    evaluate(roots)
+    for x, new in zip(targets, map(make, roots), strict=True):
+        write(name, x, [scatter_rows(x, new, at)._expr], updates=True)

@@ -74,14 +74,15 @@ def updated_rows(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
         captured = is_capturing()
         at, values = _rows_captured(g) if captured else _rows(g)
         all_of_them = [p.detach(), *kept]
-        rows = [rows_at(x, at) for x in all_of_them]
-        made = rule(bucket.options, numbers, rows[0], values, *rows[1:])
+        # rows that nothing holds are read right where the rule needs them
+        of_kept = (rows_at(k, at) for k in kept)
+        made = [*rule(bucket.options, numbers, rows_at(all_of_them[0], at), values, *of_kept)]
+        if not captured:
+            put_rows("step", all_of_them, made, at)
+            continue
         dt.evaluate(*made)
         for x, new in zip(all_of_them, made, strict=True):
-            if captured:  # a row may be there more than once, with the same values each time
-                x[at] = new
-            else:
-                put_rows(x, new, at)
+            x[at] = new  # a row may be there more than once, with the same values each time
 
 
 def _rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
