@@ -35,6 +35,9 @@ from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
 SHARE = 250_000  # from which threads that are awake are faster than one
+# Points from which they share launches of less, too: what others of as many points wrote, or will
+# read, is in both their caches (a stencil in place: 7 us, and 20 where its copy was not shared).
+POINTS = 16_384
 
 # The block: function, tiles, how (0: keep the GIL, 1: release it, else: share, and the scalar
 # operations), state of the pool,
@@ -213,7 +216,7 @@ class Launcher:
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
         operations = math.prod(grid) * work(k, dict(zip(k.ints, ints, strict=True)))
         how = int(operations >= RELEASE_GIL)
-        if operations >= SHARE and tiles > 1:
+        if tiles > 1 and (operations >= SHARE or math.prod(grid) >= POINTS):
             how = int(min(operations, 1 << 62))
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks

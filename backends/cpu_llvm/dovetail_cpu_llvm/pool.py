@@ -16,7 +16,8 @@ for `ALONE_FOR` times as long: what is lost to such waiting is a small part of t
 threads are hardly slower than one, however busy the machine.
 
 Each thread begins with a range of its own, the same one every time, so that what it wrote before is
-in its core's cache when it comes to it again; who has done that goes on with what others have left.
+in its core's cache when it comes to it again. Who has done that goes on with what others have left,
+unless they come to its end in a moment: what one takes from another, both have to fetch.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes 
 PATIENCE = 3_500  # about 50 us before the launching thread gives way to others
 ALONE_FOR = 16  # times as long as the launching thread has waited
 PARTS = 32  # of its range that a thread takes, one after the other, if there are so many tiles
+GRACE = 64  # about 1 us before a thread that is done takes from what another has left
 FAIR = 2  # times as long as what is taken at once that the wait for the last of it may be
 
 STATE = {
@@ -167,7 +169,18 @@ turn:
   %last = select i1 %inner, i64 %past, i64 %tiles
   %slot = shl i64 %which, 4
   %mine = getelementptr i64, ptr %nextp, i64 %slot
-  br label %again
+  %own = icmp eq i64 %k, 0
+  br i1 %own, label %again, label %wait
+wait:
+  %waits = phi i64 [ 0, %turn ], [ %waits1, %linger ]
+  %reached = load atomic i64, ptr %mine monotonic, align 8
+  %left = icmp slt i64 %reached, %last
+  br i1 %left, label %linger, label %through
+linger:
+  PAUSE
+  %waits1 = add i64 %waits, 1
+  %late = icmp ugt i64 %waits1, {GRACE}
+  br i1 %late, label %again, label %wait
 again:
   %begin = atomicrmw add ptr %mine, i64 %chunk monotonic
   %some = icmp slt i64 %begin, %last

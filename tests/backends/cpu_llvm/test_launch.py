@@ -19,6 +19,7 @@ from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import plugin
+from dovetail_cpu_llvm.launch import POINTS, SHARE
 from dovetail_cpu_llvm.pool import (
     GENERATION,
     INSIDE,
@@ -321,6 +322,27 @@ def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -
                 break
         woken.append(fields[SLEEPERS] < 3)
     assert any(woken), "many launches in a row never woke anybody"
+
+
+def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> None:
+    """What others of as many points wrote is in both cores' caches."""
+    large, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
+    little = fresh.compile(add_scalar(float32))
+    fields = fresh._launcher.pool._fields
+    for n, wanted in ((POINTS // 4, False), (2 * POINTS, True)):
+        given, out = np.ones(n, "f4"), np.zeros(n, "f4")
+        assert n * 8 < SHARE
+        seen = False
+        for _ in range(200):  # the machine may be busy, and helpers asleep
+            run_large(fresh, large, x)
+            fields[UNTIL] = 0
+            before = fields[GENERATION]
+            fresh.launch(little, handles(given, out), (n,), (1.0,), (n,))
+            assert (out == 2).all()
+            seen = seen or fields[GENERATION] > before
+            if seen:
+                break
+        assert seen == wanted
 
 
 def test_whoever_waited_long_for_a_helper_is_alone_for_a_while(fresh: Any) -> None:
