@@ -329,7 +329,7 @@ def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> N
     large, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
     little = fresh.compile(add_scalar(float32))
     fields = fresh._launcher.pool._fields
-    for n, wanted in ((POINTS // 4, False), (2 * POINTS, True)):
+    for n, wanted in ((POINTS // 4, False), (POINTS * 3 // 2, True)):
         given, out = np.ones(n, "f4"), np.zeros(n, "f4")
         assert n * 8 < SHARE
         seen = False
