@@ -7,7 +7,6 @@ they return, runs them in turns, and prints one line: both times and their ratio
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,13 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "DOVETAIL_NUM_THREADS")
-THREADS = next((a.split("=")[1] for a in sys.argv if a.startswith("--threads=")), "2")
-if __name__ != "__main__" and "numpy" not in sys.modules:  # they are read when a library is loaded
-    os.environ.update(dict.fromkeys(LIMITS, THREADS))
-
-import dovetail as dt  # noqa: E402  # after the number of threads is known
-import numpy as np  # noqa: E402
+import dovetail as dt
+import numpy as np
 
 Work = Callable[[], Any]  # a result: a tensor, an array, a number, or several of them
 PAUSE = 0.01  # seconds before a turn: threads of the other one may still be spinning
@@ -34,6 +28,7 @@ class Asked:
     small: bool = False  # less work: a second
     out: Path | None = None  # where a picture goes
     rounds: int = 5
+    threads: int = 2
 
     def size(self, whole: int, small: int) -> int:
         """One of two sizes."""
@@ -41,14 +36,28 @@ class Asked:
 
 
 def asked(description: str | None, arguments: Sequence[str] | None = None) -> Asked:
-    """Reads the command line: --small, --out FILE, --rounds N and --threads=N."""
+    """Reads the command line: --small, --out FILE, --rounds N and --threads N."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--small", action="store_true", help="less work: about a second")
     parser.add_argument("--out", type=Path, help="write a picture to this file (PNG)")
     parser.add_argument("--rounds", type=int, default=0, help="turns of each (5; 2 with --small)")
-    parser.add_argument("--threads", default="2", help="of each side, as --threads=1 (%(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="of each side (%(default)s)")
     found = parser.parse_args(arguments)
-    return Asked(found.small, found.out, found.rounds or (2 if found.small else 5))
+    limit(found.threads)
+    return Asked(found.small, found.out, found.rounds or (2 if found.small else 5), found.threads)
+
+
+def limit(threads: int) -> None:
+    """Has each side take so many threads: libraries are loaded when this is known."""
+    dt.set_num_threads(threads)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        print("NumPy's BLAS has all threads: pip install threadpoolctl", file=sys.stderr)
+    else:
+        threadpool_limits(threads)
 
 
 def values(result: Any) -> list[np.ndarray]:
@@ -89,7 +98,7 @@ def beside(
     we, they = (1e3 * min(taken) for taken in times.values())
     print(
         f"{name}: dovetail {we:.2f} ms, {peer} {they:.2f} ms, ratio {we / they:.2f} "
-        f"({THREADS} threads); they agree, {apart:.1e} apart"
+        f"({asked.threads} threads); they agree, {apart:.1e} apart"
     )
     return we / they
 

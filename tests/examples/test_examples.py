@@ -63,3 +63,28 @@ def test_what_differs_is_an_error() -> None:
         [sys.executable, "-c", wrong], cwd=EXAMPLES, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1 and "Not equal to tolerance" in done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_are_those_that_were_asked_for(threads: int) -> None:
+    """Of every side, though libraries are loaded before the command line is read."""
+    pytest.importorskip("threadpoolctl")
+    if "cpu" not in INSTALLED:
+        pytest.skip("the backend for cpu is not installed: pip install dovetail-cpu-llvm")
+    script = f"""
+import dovetail as dt
+import numpy as np
+import threadpoolctl
+np.ones((300, 300)) @ np.ones((300, 300))
+from beside import asked
+print(asked("", ["--threads", "{threads}"]).threads, dt.get_num_threads())
+print(sorted(x["num_threads"] for x in threadpoolctl.threadpool_info()))
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(EXAMPLES), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == f"{threads} {threads}"
+    assert set(second.strip("[]").split(", ")) == {str(threads)}
