@@ -3,7 +3,7 @@
 A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     its hooks: hookimpl, BackendInfo, DeviceInfo, Capabilities, Unavailable, INTERFACE; for type
         checkers BackendHooks, LibraryCallsHook, DiagnosticsHook, ConformanceHook
-    the device: Backend, BindingBackend, Program, Launch, QueuedLaunch, Replay, LibraryCall,
+    the device: Backend, BindingBackend, Program, Launch, Entry, QueuedLaunch, Replay, LibraryCall,
         RawLaunch, RawArgument, Grid, Process, HOST_MEMORY
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
@@ -63,6 +63,7 @@ from .backend.interface import (
     BackendInfo,
     Compiled,
     DeviceInfo,
+    Entry,
     EventHandle,
     Grid,
     Handle,
@@ -276,6 +277,7 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "DeviceLike",
         "DiagnosticsHook",
         "DovetailError",
+        "Entry",
         "EventHandle",
         "Graph",
         "GraphNode",

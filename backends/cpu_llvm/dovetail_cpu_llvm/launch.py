@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from dovetail.extend import (
+    Entry,
     Launch,
     QueuedLaunch,
     Replay,
@@ -62,12 +63,34 @@ _SCALAR = """  %number = call ptr @PyTuple_GetItem(ptr %tuple, i64 %s)
   %missing = icmp eq ptr %number, null
   br i1 %missing, label %release, label %present
 present:
-  %kindp = getelementptr i64, ptr %kinds, i64 %s
+"""
+_CONVERTED = """  %kindp = getelementptr i64, ptr %kinds, i64 %s
   %kind = load i64, ptr %kindp, align 1
   %x = call i64 @converted(ptr %number, i64 %kind)
   %at = add i64 %first, %s
   %sslot = getelementptr i64, ptr %slots, i64 %at
   store i64 %x, ptr %sslot"""
+_NUMBER = f"""  %numberp = getelementptr ptr, ptr %scalars, i64 %s
+  %number = load ptr, ptr %numberp
+{_CONVERTED}"""
+
+_GO = """go:
+  switch i64 %how, label %share [ i64 0, label %direct
+                                  i64 1, label %aside ]
+direct:
+  call void %function(ptr %slots, i64 0, i64 %tiles)
+  br label %done
+aside:
+  %thread1 = call ptr @PyEval_SaveThread()
+  call void %function(ptr %slots, i64 0, i64 %tiles)
+  call void @PyEval_RestoreThread(ptr %thread1)
+  br label %done
+share:
+  %thread2 = call ptr @PyEval_SaveThread()
+  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles, i64 %how)
+  call void @PyEval_RestoreThread(ptr %thread2)
+  br label %done
+"""
 
 _IR = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -144,7 +167,7 @@ sequence:
   %tuple = call ptr @PySequence_Tuple(ptr %numbers)
   %notuple = icmp eq ptr %tuple, null
   br i1 %notuple, label %fail, label %each_s
-{counted("s", "nscalars", "sequence", "release", _SCALAR, "present")}
+{counted("s", "nscalars", "sequence", "release", _SCALAR + _CONVERTED, "present")}
 release:
   call void @Py_DecRef(ptr %tuple)
   br label %check
@@ -154,25 +177,34 @@ check:
   br i1 %failed, label %fail, label %go
 fail:
   ret ptr null
-go:
-  switch i64 %how, label %share [ i64 0, label %direct
-                                  i64 1, label %aside ]
-direct:
-  call void %function(ptr %slots, i64 0, i64 %tiles)
-  br label %done
-aside:
-  %thread1 = call ptr @PyEval_SaveThread()
-  call void %function(ptr %slots, i64 0, i64 %tiles)
-  call void @PyEval_RestoreThread(ptr %thread1)
-  br label %done
-share:
-  %thread2 = call ptr @PyEval_SaveThread()
-  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles, i64 %how)
-  call void @PyEval_RestoreThread(ptr %thread2)
-  br label %done
-done:
+{_GO}done:
   call void @Py_IncRef(ptr %none)
   ret ptr %none
+}}
+
+; The same for those who have addresses, and no more need than this of Python (`extend.Entry`).
+define i32 @entry(ptr %block, ptr %places, ptr %scalars) {{
+entry:
+{fields("block", _HEADER)}
+  %slots = alloca i64, i64 %nslots, align 16
+  %template = getelementptr i64, ptr %block, i64 {len(_HEADER)}
+  %kinds = getelementptr i64, ptr %template, i64 %nslots
+  %length = mul i64 %nslots, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %slots, ptr %template, i64 %length, i1 false)
+  %given = mul i64 %nbuffers, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %slots, ptr %places, i64 %given, i1 false)
+  %plain = icmp eq i64 %nscalars, 0
+  br i1 %plain, label %go, label %each_s
+{counted("s", "nscalars", "entry", "check", _NUMBER)}
+check:
+  %error = call ptr @PyErr_Occurred()
+  %failed = icmp ne ptr %error, null
+  br i1 %failed, label %fail, label %go
+fail:
+  ret i32 -1
+{_GO}
+done:
+  ret i32 0
 }}
 """
 _IMPORTED = re.compile(r"declare .*@((?:Py|pthread|sched|clock)\w+)")
@@ -199,10 +231,11 @@ class Launcher:
     def __init__(self, compiler: Compiler, fingerprint: str) -> None:
         ir = runtime_ir(compiler.machine.triple) + _IR + sequence.IR
         imports = {name: _address(name) for name in _IMPORTED.findall(ir)}
-        symbols = ("launch", "replay", "worker")
+        symbols = ("launch", "entry", "replay", "worker")
         self._code = _linked(compiler, fingerprint, ir, symbols, imports)
         self._launch = _method(b"launch", self._code)
         self._replay = _method(b"replay", self._code)
+        self._entry = Entry(self._code["entry"])
         self.pool = Pool(self._code)
         self._products: Any = None  # the code of NumPy's BLAS, if it can be called
         if blas := products.symbols():
@@ -247,7 +280,8 @@ class Launcher:
         words = [*header, buffers, len(fixed.kinds), fixed.first_scalar, len(fixed.slots)]
         words += [*fixed.slots, *fixed.kinds]
         block = struct.pack(f"={len(words)}q", *words)
-        made: Launch = _new_function(ctypes.addressof(self._launch), (block, owner, fixed), None)
+        own = (block, self._entry, owner, fixed)
+        made: Launch = _new_function(ctypes.addressof(self._launch), own, None)
         return made
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:

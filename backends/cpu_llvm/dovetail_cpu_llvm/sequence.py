@@ -196,7 +196,7 @@ def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> by
 
 def _fixed(launch: Any) -> Fixed:
     """That of a built-in function which `Launcher.bind` made."""
-    found: Fixed = launch.__self__[2]
+    found: Fixed = launch.__self__[-1]
     return found
 
 

@@ -75,6 +75,16 @@ LibraryCall = Callable[[Any, Sequence[StridedOperand], StridedOperand, StreamHan
 Launch = Callable[[Handles, Sequence[Scalar], StreamHandle], None]
 
 
+class Entry(int):
+    """The address of a C function that does what a `Launch` does, for those who are compiled, too.
+
+    `int entry(const void *block, const int64_t *places, PyObject *const *scalars)`: `places` are
+    sums of handle and byte offset, of each buffer one; it holds the GIL, and returns -1 where it
+    has set an error. The launch is a built-in function whose `__self__` is a tuple that begins with
+    bytes, the `block`, and this address. There are no streams then.
+    """
+
+
 class QueuedLaunch(NamedTuple):
     """A launch of a sequence: what `bind` or `bind_call` gave, and where its arguments are.
 

@@ -4,6 +4,9 @@ from dovetail.graph.expr cimport Expr
 from dovetail.plugins.opened cimport Opened
 
 
+ctypedef int (*Entry)(const char*, const long long*, PyObject**) except -1
+
+
 cdef struct Node:
     PyObject* op  # null: a leaf
     PyObject* spec
@@ -20,6 +23,7 @@ cdef struct Node:
 cdef struct Act:  # a step; where what belongs to it begins among the words, and how many they are
     PyObject* step
     bint special
+    bint checked  # it notes bad indices
     bint call  # of a vendor's routine
     Py_ssize_t fresh
     Py_ssize_t fresh_count
@@ -29,6 +33,8 @@ cdef struct Act:  # a step; where what belongs to it begins among the words, and
     Py_ssize_t picked_count
     Py_ssize_t scalars
     Py_ssize_t scalar_count
+    Entry entry  # of what is launched by a C function, or null; and what that is given
+    const char* block
 
 
 cdef class Known:
@@ -66,8 +72,10 @@ cdef class Known:
     cdef _launch(self, PyObject** found, PyObject** numbers, Expr target)
     cdef _launch_listed(self, PyObject** found, PyObject** numbers, Expr target)
     cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream)
+    cdef _enter(self, Act* act, PyObject** at, PyObject** numbers)
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream)
-    cdef _run_special(
+    cdef _run_special(self, Act* act, PyObject** at, object stream)
+    cdef _run_checked(
         self, Act* act, PyObject** at, PyObject** found, PyObject** numbers, object stream
     )
     cdef _share(self, PyObject** found, Expr target, object stream)

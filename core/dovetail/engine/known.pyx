@@ -3,21 +3,25 @@
 What a key says lies in arrays, what is found on the stack; who is found is held, until it is done.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from dovetail.backend.streams cimport current_handle
 from dovetail.engine.events cimport Counters
-from dovetail.engine.launching cimport call, launch, run_checked, shifted
+from dovetail.engine.launching cimport call, launch, shifted
 from dovetail.engine.programs cimport Bound, BoundCall, BoundPlan, BoundStep
 from dovetail.graph.expr cimport Expr, is_apart, settle, storage_of
 from dovetail.graph.ownership cimport is_held_beyond
+from dovetail.memory.front cimport Front
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
 from dovetail.settings cimport Flags
 
+from ..backend.faults import WIDTH, out_of_range
+from ..backend.interface import Entry as _Entry
 from ..plugins.blame import blame
 from ..settings import flags as _all_flags
 from .events import counters as _all_counters
@@ -43,6 +47,7 @@ NODES, ARGUMENTS, SLOTS = _NODES, _ARGUMENTS, _SLOTS
 cdef Flags flags = _all_flags
 cdef Counters counters = _all_counters
 cdef tuple NOTHING = ()
+cdef object _builtin = type(len)
 
 
 cdef class Known:
@@ -99,7 +104,8 @@ cdef class Known:
             memset(act, 0, sizeof(Act))
             act.step = <PyObject*>step
             act.call = type(step) is BoundCall
-            act.special = step.run is None if act.call else step.empty or bool(step.checks)
+            act.special = step.run is None if act.call else step.empty
+            act.checked = not act.call and bool(step.checks)
             act.fresh, act.fresh_count = len(words), len(step.fresh)
             words += [slot for slot, _ in step.fresh]
             nbytes += [None] * (act.fresh - len(nbytes)) + [n for _, n in step.fresh]
@@ -111,6 +117,8 @@ cdef class Known:
                 scalars = () if act.call else step.scalars
                 act.scalars, act.scalar_count = len(words), len(scalars)
                 words += scalars
+                if len(step.picked) <= 2 * _SLOTS and len(scalars) <= _SLOTS:
+                    _find_entry(act, step.run)
         self._kept, self._kept_count = len(words), len(plan.kept)
         words += [k for pair in plan.kept for k in pair]
         self._alive.append(nbytes)
@@ -316,7 +324,9 @@ cdef class Known:
                 act = &self._acts[k]
                 self._allocate(act, at, keep, stream)
                 if act.special:
-                    self._run_special(act, at, found, numbers, stream)
+                    self._run_special(act, at, stream)
+                elif act.checked:
+                    self._run_checked(act, at, found, numbers, stream)
                 else:
                     self._run(act, at, numbers, stream)
                 for slot in self._words[act.drops : act.drops + act.drop_count]:
@@ -349,22 +359,42 @@ cdef class Known:
         cdef DataPtr ptr
         for k in range(act.fresh, act.fresh + act.fresh_count):
             slot = self._words[k]
-            ptr = self._opened.allocate(<object>self._bytes[k], stream)
+            if self._opened.front is not None:
+                ptr = Front.allocate(self._opened.front, <object>self._bytes[k], stream)
+            else:
+                ptr = self._opened.allocate(<object>self._bytes[k], stream)
             _hold(&keep[slot], ptr)
             _hold(&at[2 * slot], ptr.address())
             _hold(&at[2 * slot + 1], ptr.offset)
 
+    cdef _enter(self, Act* act, PyObject** at, PyObject** numbers):
+        """A launch by its C function."""
+        cdef long long places[_SLOTS]
+        cdef PyObject* scalars[_SLOTS]
+        cdef Py_ssize_t* words = self._words + act.picked
+        cdef Py_ssize_t k
+        for k in range(act.picked_count // 2):
+            places[k] = <long long><object>at[words[2 * k]] + <long long><object>at[words[2 * k + 1]]
+        for which, offset in (<Bound>act.step).offsets:  # of the handles and offsets
+            places[<Py_ssize_t>which // 2] += offset
+        for k in range(act.scalar_count):
+            scalars[k] = numbers[self._words[act.scalars + k]]
+        act.entry(act.block, places, scalars)
+
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream):
         """One launch, or one call that is made ready."""
         cdef Bound step = <Bound>act.step
-        cdef tuple args = _gathered(at, self._words + act.picked, act.picked_count)
-        cdef tuple given = NOTHING
-        if step.offsets:
-            args = shifted(args, step.offsets)
-        if act.scalar_count:
-            given = _gathered(numbers, self._words + act.scalars, act.scalar_count)
+        cdef tuple args, given = NOTHING
         try:
-            step.run(args, given, stream)
+            if act.entry != NULL:
+                self._enter(act, at, numbers)
+            else:
+                args = _gathered(at, self._words + act.picked, act.picked_count)
+                if step.offsets:
+                    args = shifted(args, step.offsets)
+                if act.scalar_count:
+                    given = _gathered(numbers, self._words + act.scalars, act.scalar_count)
+                step.run(args, given, stream)
         except Exception as error:
             if act.call:
                 what, kernel = f"the library call of {(<BoundCall>step).call.op.name}", ""
@@ -378,16 +408,33 @@ cdef class Known:
         else:
             counters.launches += 1
 
-    cdef _run_special(
+    cdef _run_special(self, Act* act, PyObject** at, object stream):
+        """A vendor's routine that is not made ready; or nothing at all."""
+        if act.call:
+            call(self._opened, <BoundCall>act.step, _listed(at, 2 * self._slots), stream)
+
+    cdef _run_checked(
         self, Act* act, PyObject** at, PyObject** found, PyObject** numbers, object stream
     ):
-        """A launch that notes bad indices, or a vendor's routine."""
-        cdef list slots = _listed(at, 2 * self._slots)
-        if act.call:
-            call(self._opened, <BoundCall>act.step, slots, stream)
-        elif not (<BoundStep>act.step).empty:
-            nodes, values = _listed(found, self._count), _listed(numbers, self._numbers)
-            run_checked(self._opened, <BoundStep>act.step, slots, nodes, values, stream)
+        """As `launching.run_checked`: a launch that notes bad indices."""
+        cdef tuple checks = (<BoundStep>act.step).checks
+        cdef Py_ssize_t k = 0, slot
+        prompt = self._opened.faults.prompt()
+        assert prompt is not None, "the plan is not prompt"
+        handle, cells = prompt
+        for check in checks:
+            slot = check[0]
+            cells[k] = 0  # an interrupt may have left something
+            _hold(&at[2 * slot], handle)
+            _hold(&at[2 * slot + 1], k * WIDTH)
+            k += 1
+        self._run(act, at, numbers, stream)
+        k = 0
+        for _, i, asked in checks:
+            index = cells[k]
+            if index or asked.size == 0:  # where nothing is in range, 0 is not either
+                raise out_of_range(asked, index, (<Expr>found[<Py_ssize_t>i]).asked_at)
+            k += 1
 
     cdef _share(self, PyObject** found, Expr target, object stream):
         """Says that work on a stream uses this memory."""
@@ -396,6 +443,15 @@ cdef class Known:
         if target is not None:
             storages.append(target.storage)
         self._opened.share(stream, storages)
+
+
+cdef _find_entry(Act* act, object run):
+    """Notes the C function of a launch that has one: see `Entry`."""
+    cdef object own = getattr(run, "__self__", None)
+    if type(run) is _builtin and type(own) is tuple and len(own) > 1:
+        block, entry = own[0], own[1]
+        if type(entry) is _Entry and type(block) is bytes:
+            act.entry, act.block = <Entry><size_t>entry, PyBytes_AS_STRING(block)
 
 
 cdef inline bint _is_alike(Expr e, Expr t):

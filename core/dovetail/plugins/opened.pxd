@@ -1,5 +1,6 @@
 # What the compiled form of `opened.py` knows of its types.
 from dovetail.backend.faults cimport Faults
+from dovetail.memory.front cimport Front
 
 
 cdef class Opened:
@@ -11,6 +12,7 @@ cdef class Opened:
     cdef public bint batches
     cdef public object device
     cdef public Faults faults
+    cdef public Front front
     cdef public object host_address
     cdef public object library_calls
     cdef public object programs

@@ -11,6 +11,7 @@ from ..backend.limits import has_limits
 from ..device import Device
 from ..dtypes import DType
 from ..memory.allocator import Allocator
+from ..memory.front import Front
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage
 from ..recent import Shared
@@ -27,11 +28,12 @@ class Opened:
     """
 
     __slots__ = (
-        "_allocator", "allocate", "asynchronous", "backend", "batches", "device", "faults",
+        "_allocator", "allocate", "asynchronous", "backend", "batches", "device", "faults", "front",
         "host_address", "library_calls", "programs", "streams",
     )  # fmt: skip
 
     allocate: Callable[[int, StreamHandle], DataPtr]  # the allocator's
+    front: Front | None  # the same allocator, where that method is its cache's own
 
     def __init__(
         self,
@@ -56,6 +58,8 @@ class Opened:
     @allocator.setter
     def allocator(self, allocator: Allocator) -> None:
         self._allocator, self.allocate = allocator, allocator.allocate
+        own = getattr(type(allocator), "allocate", None) is vars(Front)["allocate"]
+        self.front = allocator if own and isinstance(allocator, Front) else None
 
     def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
         """Says that work on `stream` uses this memory: it may belong to another one."""

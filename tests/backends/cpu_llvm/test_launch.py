@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail.backend.interface import BackendInfo
+from dovetail.backend.interface import BackendInfo, Entry
 from dovetail.dtypes import DType, bool_, float32, float64, int8, int64, uint64
 from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.loops.builder import Kernel, KernelBuilder
@@ -115,6 +116,46 @@ def test_byte_offsets_are_added(backend: Any) -> None:
     launch = backend.bind(backend.compile(add_scalar(float32)), (3,), (3,))
     launch((x.ctypes.data, 8, out.ctypes.data, 20), (1.0,), None)
     assert out.tolist() == [0, 0, 0, 0, 0, 3, 4, 5, 0, 0]
+
+
+def entered(launch: Any, places: list[int], scalars: list[Any]) -> None:
+    """A launch by its C function, as the compiled core calls it."""
+    block, address, *_ = launch.__self__
+    assert type(address) is Entry
+    kinds = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p)
+    entry = ctypes.PYFUNCTYPE(ctypes.c_int, *kinds)(address)
+    given = (ctypes.py_object * max(1, len(scalars)))(*scalars)
+    if entry(block, (ctypes.c_int64 * len(places))(*places), given) != 0:
+        raise AssertionError("it set no error")  # who sets one has PYFUNCTYPE raise it
+
+
+@pytest.mark.parametrize("d", [bool_, int8, uint64, float32, float64], ids=lambda d: d.name)
+def test_the_c_function_of_a_launch_does_the_same(backend: Any, d: DType) -> None:
+    x = np.array([0, 1, 1, 0, 1]).astype(d.name)
+    bound = backend.bind(backend.compile(add_scalar(d)), (3,), (3,))
+    for c in (True, 1, 0):
+        want, out = np.zeros((2, 5), d.name)
+        bound((x.ctypes.data, d.itemsize, want.ctypes.data, 0), (c,), None)
+        entered(bound, [x.ctypes.data + d.itemsize, out.ctypes.data], [c])
+        assert out.tobytes() == want.tobytes()
+    with pytest.raises(TypeError):
+        entered(bound, [x.ctypes.data, out.ctypes.data], [object() if d is not bool_ else Unsure()])
+    assert out.tobytes() == want.tobytes()
+
+
+class Unsure:
+    """Neither true nor false."""
+
+    def __bool__(self) -> bool:
+        raise TypeError
+
+
+def test_the_c_function_of_a_shared_launch(backend: Any, threads: Any) -> None:
+    threads(3)
+    x, out = np.ones((3000, 1000), "f4"), np.zeros(3000, "f4")
+    bound = backend.bind(backend.compile(row_sums()), (3000, 1000), (3000,))
+    entered(bound, [x.ctypes.data, out.ctypes.data], [])
+    assert (out == 1000).all()
 
 
 def test_wrong_arguments_raise_and_write_nothing(backend: Any) -> None:
