@@ -425,8 +425,23 @@ class ParameterDict(Module):
     def __iter__(self) -> Iterator[str]:
         return iter([*self._keys])
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed([*self._keys])
+
     def __contains__(self, key: object) -> bool:
         return key in self._keys
+
+    def __or__(self, other: Mapping[str, Any] | ParameterDict) -> ParameterDict:
+        if not isinstance(other, (Mapping, ParameterDict)):
+            return NotImplemented
+        return ParameterDict([*self.items(), *other.items()])
+
+    def __ror__(self, other: Mapping[str, Any]) -> ParameterDict:
+        return ParameterDict(other) | self if isinstance(other, Mapping) else NotImplemented
+
+    def __ior__(self, other: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Self:
+        self.update(other)
+        return self
 
     def keys(self) -> Iterable[str]:
         """The keys, in order."""
