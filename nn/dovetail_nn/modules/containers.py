@@ -439,7 +439,7 @@ class ParameterDict(Module):
     def __ror__(self, other: Mapping[str, Any]) -> ParameterDict:
         return ParameterDict(other) | self if isinstance(other, Mapping) else NotImplemented
 
-    def __ior__(self, other: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Self:
+    def __ior__(self, other: Mapping[str, Any] | ParameterDict) -> Self:
         self.update(other)
         return self
 
