@@ -497,7 +497,9 @@ class ParameterDict(Module):
         """Another one with `default` under each key."""
         return ParameterDict(dict.fromkeys(keys, default))
 
-    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+    def update(
+        self, parameters: Mapping[str, Any] | ParameterDict | Iterable[tuple[str, Any]]
+    ) -> None:
         """Puts in what a dict, or pairs of keys and tensors, have."""
         is_dict = isinstance(parameters, (Mapping, ParameterDict))
         pairs = parameters.items() if is_dict else parameters  # type: ignore[union-attr]  # seen above
