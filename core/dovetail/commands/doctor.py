@@ -107,7 +107,9 @@ def inspect(type: str) -> Finding:
             kernel = run_kernel(name)
             complaints += unloadable(name)
         except Exception as error:
-            record.fail(State.OPEN_FAILED, str(error), record.hint, error)
+            if record.state is not State.OPEN_FAILED:  # whoever opens a device notes why it is not
+                record.fail(State.OPEN_FAILED, str(error), "", error)
+            record.hint = f"tell the authors of {record.distribution}"
     finding = _finding(record)
     finding.kernel, finding.complaints, finding.remarks = kernel, complaints, remarks
     if record.state in (State.OPEN, State.UNAVAILABLE):
