@@ -98,7 +98,7 @@ class DType:
     @property
     def is_floating_point(self) -> bool:
         """The same: PyTorch's name of it."""
-        return self.kind == "f"
+        return self.is_float
 
     @property
     def is_signed(self) -> bool:

@@ -192,6 +192,16 @@ PAIRS = {
 }  # fmt: skip
 
 
+def test_an_index_that_is_ignored_becomes_0() -> None:
+    from dovetail.extend import in_range
+
+    def f(i: dt.Tensor) -> dt.Tensor:
+        return X[in_range("f", i, 3, ignored=-100)]
+
+    places = dt.asarray([2, -100, 0, 1], device=R)
+    require_equal(dt.onnx.export(f, places), [places], flat(f(places)))
+
+
 @pytest.mark.parametrize("opset", [17, 18, 20, 21])
 def test_older_and_newer_opsets(opset: int) -> None:
     def f(x: dt.Tensor) -> Any:
