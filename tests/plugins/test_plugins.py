@@ -169,6 +169,7 @@ def test_an_unknown_type_names_the_known_and_the_near(install: Install) -> None:
     assert "known: " in text and "reference" in text and 'Did you mean "healthy"?' in text
     assert "pip install" not in text, "anybody may have registered such a name"
     assert GROUP in text and "dovetail doctor" in text
+    assert "Did you mean" not in refused(fresh(), "gpu")  # "cpu" is near, and not what is meant
 
 
 def test_the_extras_of_dovetail_say_which_package_brings_a_device(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..arguments import flag, real
 from ..dtypes import DType, float32
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentTypeError, DTypeError, ShapeError
 from ..graph.expr import Spec, node
 from ..layout import Shape
 from ..ops import table as ops
@@ -175,6 +175,8 @@ def max(
     """
     if more or theirs:
         return retold(max, locals())
+    if isinstance(axis, Tensor):
+        raise ArgumentTypeError("max: the larger ones of two tensors: dt.maximum(x, y)")
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
@@ -195,6 +197,8 @@ def min(
     """
     if more or theirs:
         return retold(min, locals())
+    if isinstance(axis, Tensor):
+        raise ArgumentTypeError("min: the smaller ones of two tensors: dt.minimum(x, y)")
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
