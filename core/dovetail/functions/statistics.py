@@ -158,6 +158,14 @@ def mean(
     return _reduce(ops.MEAN, x, axis, keepdims, out)
 
 
+def _of_two(op: str, what: str, other: str) -> ArgumentTypeError:
+    """The error of who gives `max` or `min` a second tensor."""
+    return ArgumentTypeError(
+        f"{op}: axis is an int or a tuple of ints, not a Tensor; the {what} ones of two tensors: "
+        f"dt.{other}(x, y)"
+    )
+
+
 def max(
     x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
     None = None, **theirs: object,
@@ -176,7 +184,7 @@ def max(
     if more or theirs:
         return retold(max, locals())
     if isinstance(axis, Tensor):
-        raise ArgumentTypeError("max: the larger ones of two tensors: dt.maximum(x, y)")
+        raise _of_two("max", "larger", "maximum")
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
@@ -198,7 +206,7 @@ def min(
     if more or theirs:
         return retold(min, locals())
     if isinstance(axis, Tensor):
-        raise ArgumentTypeError("min: the smaller ones of two tensors: dt.minimum(x, y)")
+        raise _of_two("min", "smaller", "minimum")
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
