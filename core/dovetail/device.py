@@ -119,9 +119,9 @@ def device(spec: Device | str | None = None, op: str = "device") -> Device:
 def _parse(spec: Any, op: str) -> Device:
     key = _key(spec) if isinstance(spec, str) else None
     if key is None:
-        raise DeviceError(
-            f'{op}: {shown(spec)} names no device; write one like "opencl" or "opencl:1"'
-        )
+        lower = spec.lower() if isinstance(spec, str) else ""
+        meant = f'did you mean "{lower}"?' if _key(lower) else 'write one like "opencl:1"'
+        raise DeviceError(f"{op}: {shown(spec)} names no device; {meant}")
     _specs[spec] = found = _interned.setdefault(key, Device(*key))
     return found
 

@@ -98,7 +98,7 @@ class DType:
     @property
     def is_floating_point(self) -> bool:
         """The same: PyTorch's name of it."""
-        return self.kind == "f"
+        return self.is_float
 
     @property
     def is_signed(self) -> bool:
@@ -178,9 +178,20 @@ def dtype(spec: object, op: str = "dtype") -> DType:
         known = _of_a_plugin(spec)
     if known is None:
         raise DTypeError(
-            f"{op}: no dovetail dtype corresponds to {shown(spec)}; known: {', '.join(BY_NAME)}"
+            f"{op}: no dovetail dtype corresponds to {shown(spec)}{_meant(spec)}; known: "
+            f"{', '.join(BY_NAME)}"
         )
     return known
+
+
+def _meant(spec: object) -> str:
+    """Which dtype a word may have been meant to name, if any."""
+    if not isinstance(spec, str):
+        return ""
+    import difflib  # 3 ms, which `import dovetail` need not pay
+
+    near = difflib.get_close_matches(spec.rpartition(".")[2].lower(), BY_NAME, 1, 0.8)
+    return f'; did you mean "{near[0]}"?' if near else ""
 
 
 def _known(spec: str | type | np.dtype) -> DType | None:

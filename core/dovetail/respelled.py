@@ -292,8 +292,10 @@ def _too_many(function: Callable[..., Any], takes: int, given: int) -> ArgumentT
     named = [f"{n}=" for n, p in mine.items() if p.kind is p.KEYWORD_ONLY]
     says = f"; by name it takes {', '.join(named)}" if named else ""
     several = SEVERAL.get(function.__name__, "")
+    places = [n for n, p in mine.items() if p.kind in BY_PLACE]
+    of = f" ({', '.join(places)})" if places else ""
     return ArgumentTypeError(
-        f"{function.__name__}: takes {takes} by place, not {given}{says}{several}"
+        f"{function.__name__}: takes {takes} by place{of}, not {given}{says}{several}"
     )
 
 

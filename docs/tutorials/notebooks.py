@@ -22,7 +22,7 @@ from nbclient.exceptions import CellExecutionError
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "sources"
 TEXT, CODE = "# %% [markdown]", "# %%"
-LIMIT = 60  # seconds for a cell
+LIMIT = 300  # seconds for a cell, and for a kernel to begin: where others work, too, 60 were few
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -60,6 +60,7 @@ def run(made: Any) -> Any:
     client = NotebookClient(
         made,
         timeout=LIMIT,
+        startup_timeout=LIMIT,
         record_timing=False,
         kernel_name=KERNEL["name"],
         resources={"metadata": {"path": str(HERE)}},

@@ -194,7 +194,6 @@ MODULE = {  # what others' layers have as methods
     "xpu": 'net.to("xpu")',
     "ipu": 'net.to("ipu")',
     "mps": 'net.to("mps")',
-    "to_empty": "net.to(device)",
     "register_backward_hook": "net.register_full_backward_hook",
     "fit": "a loop: loss.backward(), optimizer.step(); see docs/training.md",
     "predict": "net(x), within dt.no_grad()",

@@ -80,7 +80,8 @@ def html(x: Entries) -> str:
     if x.ndim > 1 and x.size:
         with suppress(dt.CaptureError, dt.TransformError):  # it has no positions yet: see the line
             picture = spy(x)
-    return f"<div>{line}<div><code>{escape(said)}</code></div>{picture}</div>"
+    small = "font-size:12px;margin:0 0 4px"
+    return f'<div>{line}<div style="{small}"><code>{escape(said)}</code></div>{picture}</div>'
 
 
 def spy(x: Entries, cells: int = CELLS) -> str:
@@ -112,9 +113,9 @@ def spy(x: Entries, cells: int = CELLS) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:.0f}" '
         f'height="{height * scale:.0f}" viewBox="0 0 {width} {height}">'
         f"<title>{escape(facts(x))}</title>"
-        f'<rect width="{width}" height="{height}" fill="#fff" stroke="#888" '
+        f'<rect width="{width}" height="{height}" fill="none" stroke="#888" '
         f'stroke-width="{1 / scale:.3f}"/>'
-        f'<g fill="#1f4e79">{"".join(marks)}</g></svg>'
+        f'<g fill="#2563eb">{"".join(marks)}</g></svg>'
     )
 
 

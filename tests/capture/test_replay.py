@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import dovetail as dt
+import pytest
 from captured import bits, device, vector
+from dovetail.capture import program
 from dovetail.engine.events import counters
+from installed import INSTALLED
 
 __all__ = ["device"]
 
@@ -52,3 +56,22 @@ def test_intermediates_lie_in_one_arena() -> None:
     y = captured(x)
     assert dt.memory.stats("reference").allocations == before + 2  # the arena, and the result
     assert y.tolist() == [21.0] * 1000
+
+
+@pytest.mark.skipif("cpu" not in INSTALLED, reason="the interpreter has no routines of a vendor")
+def test_a_profile_counts_a_routine_and_not_its_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound, done = program.Call.step, list[str]()
+
+    def noting(call: program.Call, opened: Any) -> Any:
+        done.append("binds")
+        return bound(call, opened)
+
+    captured, x = dt.jit(lambda x: x @ x), dt.ones((32, 32), device="cpu")
+    dt.evaluate(captured(x), captured(x))
+    monkeypatch.setattr(program.Call, "step", noting)
+    clock = SimpleNamespace(perf_counter_ns=lambda: done.append("begins") or 0)
+    monkeypatch.setattr(program, "time", clock)
+    with dt.profile() as found:
+        dt.evaluate(captured(x))
+    assert "call matmul" in [e["name"] for e in found.events]
+    assert done == ["binds", "begins"]

@@ -110,6 +110,8 @@ def test_a_notebook_as_it_is_seen(page: Page, tmp_path: Path) -> None:
         ("sparse", "sparse_coo"), ("explain", "launch"), ("profile", "launch"), ("devices", "cpu"),
     ]:  # fmt: skip
         assert words in page.inner_text(f"#{name}"), name
+    cut = "d => [...d.querySelectorAll('*')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    assert page.eval_on_selector("#devices", cut) == 0
 
 
 @pytest.mark.filterwarnings("default")

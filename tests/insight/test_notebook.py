@@ -119,6 +119,14 @@ def test_a_matrix_of_image_size_is_an_image() -> None:
     assert (image(dt.full((16, 16), 7.0)._repr_html_()) == 0).all()
 
 
+def test_what_is_said_of_images_of_one_value_or_of_none() -> None:
+    one, none = dt.full((16, 16), 7.5), dt.full((16, 16), float("nan"))
+    assert "each is 7.5<" in one._repr_html_() and ", white" not in one._repr_html_()
+    assert "none is a finite number<" in none._repr_html_() and "black is" not in none._repr_html_()
+    some = dt.where(dt.eye(16) > 0, none, one)._repr_html_()
+    assert "black is 7.5; red is no finite number<" in some
+
+
 def test_colours() -> None:
     rng = np.random.default_rng(3)
     bytes_ = rng.integers(0, 256, (17, 19, 3)).astype(np.uint8)

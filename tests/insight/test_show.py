@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -155,3 +156,12 @@ def test_what_is_no_tensor_is_refused() -> None:
     for bad in ([1, 2], np.ones(2), None):
         with pytest.raises(dt.DTypeError, match="show: needs a tensor"):
             dt.show(bad)
+
+
+def test_long_numbers_stay_in_their_cells() -> None:
+    """A small letter is 5.4 pixels wide; what belongs to a cell is within it, and its neighbour."""
+    x = dt.broadcast_to(dt.asarray(1.5, device="reference"), (10_000, 10_000))
+    found = re.findall(r'font-size="9"[^>]*>([^<]*)<', dt.show(x).svg())
+    assert "#0 x1e8" in found and max(map(len, found)) * 5.4 < pictures.CELL
+    row = dt.as_strided(dt.arange(9, device="reference"), (10**6,), (0,))
+    assert "#0 x1e6" in dt.show(row).svg() and "@99999" in dt.show(dt.zeros(10**5)).svg()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import dovetail as dt
 from dovetail.engine.events import Event
-from dovetail.insight import timeline
+from dovetail.insight import drawing, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -65,6 +66,13 @@ def test_of_many_events_the_longest_are_drawn_and_names_are_text() -> None:
 def test_devices_are_a_table() -> None:
     html = dt.devices()._repr_html_()  # type: ignore[attr-defined]  # a list, to type checkers
     assert "reference" in html and "(default)" in html and html.count("<tr") > len(dt.devices())
+
+
+def test_words_of_a_table_wrap_and_its_numbers_do_not() -> None:
+    html = drawing.table(("name", "of what", "size"), [("a b", "c d", "1 MiB")], 2)
+    cells = re.findall(r'<td style="([^"]*)">([^<]*)', html)
+    spaces = {text: re.findall("white-space:([a-z-]+)", style) for style, text in cells}
+    assert spaces == {"a b": ["pre-wrap"], "c d": ["pre-wrap"], "1 MiB": ["pre"]}
     dt.evaluate(dt.ones(1000, device="reference") * 2)
     one = dt.device("reference")._repr_html_()
     assert one.count("<tr") == 2 and "NumPy interpreter" in one and "not open" not in one

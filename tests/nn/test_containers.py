@@ -73,6 +73,20 @@ def test_lists_and_dicts_of_parameters(device: dt.Device) -> None:
     assert len(found) == 0
 
 
+def test_dicts_of_parameters_are_joined(device: dt.Device) -> None:
+    a, b = nn.ParameterDict({"a": dt.ones(1), "b": dt.ones(2)}), {"b": dt.ones(3), "c": dt.ones(4)}
+    both = a | b
+    assert isinstance(both, nn.ParameterDict) and both["a"] is a["a"]
+    assert {n: p.size for n, p in both.named_parameters()} == {"a": 1, "b": 3, "c": 4}
+    assert [*reversed(both)] == ["c", "b", "a"] and [*a] == ["a", "b"]
+    assert {n: x.size for n, x in (b | a).items()} == {"b": 2, "c": 4, "a": 1}
+    held = a
+    a |= b
+    assert a is held and [*a] == ["a", "b", "c"]
+    with pytest.raises(TypeError, match=r"\|"):
+        a | 3  # type: ignore[operator]  # that is the test
+
+
 def test_what_containers_refuse() -> None:
     with pytest.raises(dt.IndexOutOfRange, match="place 2 of 1"):
         nn.Sequential(nn.ReLU())[2]

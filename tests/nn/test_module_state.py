@@ -33,6 +33,20 @@ def test_a_state_is_over_the_same_memory(device: dt.Device) -> None:
     assert next(iter(a.state_dict(prefix="net."))) == "net.0.weight"
     into: dict[str, Any] = {"epoch": 3}
     assert a.state_dict(destination=into) is into and "epoch" in into and "0.bias" in into
+    by_place: dict[str, Any] = {}
+    assert a.state_dict(by_place, "net.", True) is by_place
+    assert by_place["net.0.weight"] is a[0].weight
+
+
+def test_assigned_tensors_share_their_memory_and_are_parameters_still(device: dt.Device) -> None:
+    a = nn.Linear(2, 1)
+    a(dt.ones(2)).sum().backward()
+    weight, given = a.weight, dt.ones((1, 2), dtype=dt.float64).requires_grad_()
+    a.load_state_dict({"weight": given * 2, "bias": (bias := dt.zeros(1))}, assign=True)
+    assert a.weight is weight and isinstance(weight, nn.Parameter) and weight.is_leaf
+    assert weight.dtype is dt.float64 and weight.tolist() == [[2.0, 2.0]] and weight.grad is None
+    bias.fill_(3.0)
+    assert a.bias.item() == 3.0 and a.bias.requires_grad
 
 
 def test_a_state_is_loaded(device: dt.Device) -> None:

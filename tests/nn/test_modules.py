@@ -159,6 +159,22 @@ def test_it_changes_dtype_in_place(device: dt.Device) -> None:
         net.to(where="cpu")
 
 
+def test_it_gets_new_memory_on_a_device(device: dt.Device) -> None:
+    net = Net()
+    weight, passing, at = net.first.weight, net.first.passing, net.first.weight.data_ptr()
+    net(dt.ones(3)).sum().backward()
+    assert net.to_empty(device=device) is net and net.first.weight is weight is net.tied.weight
+    assert weight.data_ptr() != at and weight.grad is None and isinstance(weight, nn.Parameter)
+    net.to_empty(device="reference", recurse=False)
+    assert weight.device == device
+    net.to_empty(device="reference")
+    assert weight.device == passing.device == dt.device("reference") and weight.is_leaf
+    assert weight.shape == (2, 3) and net.first.count.dtype is dt.int64 and weight.requires_grad
+    with pytest.raises(dt.DeviceError, match="nowhere"):
+        net.to_empty(device="nowhere")
+    assert net.load_state_dict(net.state_dict()).missing_keys == []
+
+
 def test_an_optimiser_goes_on_after_a_move(device: dt.Device) -> None:
     layer = nn.Linear(2, 1)
     held = [*layer.parameters()]

@@ -192,6 +192,16 @@ PAIRS = {
 }  # fmt: skip
 
 
+def test_an_index_that_is_ignored_becomes_0() -> None:
+    from dovetail.extend import in_range
+
+    def f(i: dt.Tensor) -> dt.Tensor:
+        return X[in_range("f", i, 3, ignored=-100)]
+
+    places = dt.asarray([2, -100, 0, 1], device=R)
+    require_equal(dt.onnx.export(f, places), [places], flat(f(places)))
+
+
 @pytest.mark.parametrize("opset", [17, 18, 20, 21])
 def test_older_and_newer_opsets(opset: int) -> None:
     def f(x: dt.Tensor) -> Any:
@@ -339,6 +349,66 @@ def test_axes_of_any_size(what: str) -> None:
     for shape in shapes:
         x = t(*shape)
         require_equal(model, [x], flat(f(x)))
+
+
+class Places(nn.Module):
+    """What is looked up in a table of places, in a way that follows from the length."""
+
+    def __init__(self, way: Callable[..., dt.Tensor], length: int) -> None:
+        super().__init__()
+        self.way = way
+        self.table = nn.Parameter(t(1, length, 4))
+        self.register_buffer("seen", dt.tril(dt.ones((length, length), device=R)) == 0)
+        self.passing = nn.Buffer(t(4, length), persistent=False)
+
+    def forward(self, x: dt.Tensor) -> dt.Tensor:
+        return self.way(self, x, x.shape[1])
+
+
+def masked(net: Any, x: dt.Tensor, n: int) -> dt.Tensor:
+    return dt.softmax((x @ x.mT).masked_fill(net.seen[:n, :n], -1e9), -1) @ x
+
+
+TABLES: dict[str, Callable[..., dt.Tensor]] = {
+    "a slice": lambda net, x, n: x + net.table[:, :n],
+    "rows without the first axis": lambda net, x, n: x + net.table[0, :n],
+    "the last ones": lambda net, x, n: x * net.table[:, -n:] + net.table[:, :n, :1],
+    "every second one": lambda net, x, n: x + net.table[:, : 2 * n : 2],
+    "a transpose": lambda net, x, n: x + net.passing[:, :n].mT,
+    "an axis more": lambda net, x, n: x.expand_dims(2) + net.table[0, 1 : n + 1].expand_dims(1),
+    "a mask": masked,
+    "embedded": lambda net, x, n: x + net.table[:, dt.arange(n, device=R)],
+}
+
+
+@pytest.mark.parametrize("length", [130, 8])
+@pytest.mark.parametrize("way", TABLES)
+def test_parts_of_tables_that_follow_from_a_length(way: str, length: int) -> None:
+    net = Places(TABLES[way], length * (2 if way == "every second one" else 1) + 1)
+    axes = {"x": {0: "batch", 1: "length"}}
+    with dt.no_grad():
+        model = dt.onnx.export(net, t(2, 3, 4), input_names=["x"], dynamic_axes=axes)
+        held = {i.name: i.dims for i in model.graph.initializer}
+        assert {"table", "seen", "passing"} & {*held}
+        for shape in ((2, 3, 4), (1, 8, 4), (5, 2, 4), (3, length, 4)):
+            x = t(*shape)
+            require_equal(model, [x], flat(net(x)))
+
+
+def test_a_part_of_what_is_no_parameter_is_an_error_that_says_what_to_write() -> None:
+    table = t(1, 130, 4)
+
+    def f(x: dt.Tensor) -> dt.Tensor:
+        return x + table[:, : x.shape[1]]
+
+    with pytest.raises(
+        dt.NotYetError, match=r"a parameter or buffer.*self\.table\[:, :n\]"
+    ) as error:
+        dt.onnx.export(f, t(2, 3, 4), dynamic_axes={"x": [1]})
+    assert f"{__file__}:{f.__code__.co_firstlineno + 1}" in str(error.value)
+    short = Places(lambda net, x, n: x + net.table[:, :n], 2)
+    with pytest.raises(dt.ShapeError, match=r"onnx\.export: .* does not take x_1 = 5: add: shapes"):
+        dt.onnx.export(short, t(2, 2, 4), dynamic_axes={"x": [1]})
 
 
 def test_what_follows_from_no_size_is_an_error() -> None:

@@ -169,6 +169,7 @@ def test_an_unknown_type_names_the_known_and_the_near(install: Install) -> None:
     assert "known: " in text and "reference" in text and 'Did you mean "healthy"?' in text
     assert "pip install" not in text, "anybody may have registered such a name"
     assert GROUP in text and "dovetail doctor" in text
+    assert "Did you mean" not in refused(fresh(), "gpu")  # "cpu" is near, and not what is meant
 
 
 def test_the_extras_of_dovetail_say_which_package_brings_a_device(
@@ -339,6 +340,10 @@ def test_the_doctor_outlives_every_broken_plugin(install: Install, tmp_path: Pat
     assert found["noisy"]["well"] and found["noisy"]["kernel"].startswith("compiled in")
     assert "a_driver_that_is_not_there" in found["import_error"]["traceback"]
     assert "wrongly" in found["wrong_numbers"]["reason"]
+    locked = found["failing_open"]
+    assert locked["reason"] == "OSError: the door is locked"
+    assert locked["traceback"].count("the door is locked") == 2  # the line that raises, and what
+    assert locked["hint"] == "tell the authors of dist-failing_open"
     assert found["healthy"]["well"] and found["healthy"]["kernel"].startswith("compiled in")
     assert found["healthy"]["diagnostics"] == {"driver": "42"}
     assert found["unavailable"]["well"] and found["unavailable"]["hint"] == "buy one"

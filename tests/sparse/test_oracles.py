@@ -139,6 +139,8 @@ def test_spy_is_a_picture_of_where_entries_are() -> None:
     assert len(marks) == 50 and all(m.get("x") == m.get("y") for m in marks)
     assert "nnz=1000 (0.1 %)" in root.findtext("{*}title", "")
     assert "<svg" in x._repr_html_() and "&lt;" not in x._repr_html_()
+    (ground,) = root.findall("{*}rect")  # that of the page, be it light or dark
+    assert ground.get("fill") == "none" and ground.get("stroke")
     assert (
         len(ET.fromstring(dt.sparse.spy(dt.zeros((3, 4)).to_sparse())).findall(".//{*}g/{*}rect"))
         == 0

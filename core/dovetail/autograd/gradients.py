@@ -407,7 +407,8 @@ def _from_start(i: Tensor, size: int, asked: object) -> Tensor:
 
 def _checked(i: Tensor, asked: object, line: str | None) -> Tensor:
     """Indices counted from the start. Checked again: nothing says that the op itself has run."""
-    e = node(ops.CHECKED_INDICES, (i._expr,), spec(i.shape, int64, i.device), asked)
+    s = spec(i.shape, int64, i.device)
+    e = node(ops.CHECKED_INDICES, (i._expr,), s, (asked, True, None))
     if line is not None:
         ask(e, line)
     return make(e)

@@ -44,7 +44,7 @@ from ..plugins.companion import Elsewhere, companion_of, own
 from ..plugins.dtype_registry import registry as dtypes
 from ..plugins.entry import offers
 from ..plugins.origin import obtain, reinstall
-from ..plugins.record import Record, State
+from ..plugins.record import BROKEN, Record, State
 from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts
 
@@ -107,7 +107,9 @@ def inspect(type: str) -> Finding:
             kernel = run_kernel(name)
             complaints += unloadable(name)
         except Exception as error:
-            record.fail(State.OPEN_FAILED, str(error), record.hint, error)
+            if record.state not in BROKEN:  # whoever opens a device notes why it is not
+                record.fail(State.OPEN_FAILED, str(error), "", error)
+            record.hint = f"tell the authors of {record.distribution}"
     finding = _finding(record)
     finding.kernel, finding.complaints, finding.remarks = kernel, complaints, remarks
     if record.state in (State.OPEN, State.UNAVAILABLE):

@@ -116,8 +116,8 @@ def concat(
     rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
     if len(rests) > 1:
         raise ShapeError(
-            f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}; "
-            f"see dt.stack"
+            f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}, "
+            "along which alone they may"
         )
     dtype = common("concat", [a.dtype for a in parts], allowed="biufc")
     rows = [math.prod(a.shape[d:]) for a in parts]

@@ -20,7 +20,7 @@ from ..arguments import path as file_name
 from ..arguments import shown as as_text
 from ..device import Device, usable
 from ..dtypes import DType
-from ..errors import ArgumentError, DovetailError, DTypeError, SharingError
+from ..errors import ArgumentError, ArgumentTypeError, DovetailError, DTypeError, SharingError
 from ..layout import Shape, contiguous_strides
 from ..loops.formats import INFOS
 from ..tensor.host import from_host, host_array
@@ -55,6 +55,8 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     >>> dt.load(file, device="reference")["w"].shape
     (2, 3)
     """
+    if isinstance(file, Mapping | Tensor):
+        raise ArgumentTypeError("save: the name comes first: save(file, tensors)")
     path, form = _form("save", file)
     if not isinstance(tensors, Mapping):
         raise refused("save", "tensors", "a dict of named tensors", tensors)
@@ -102,11 +104,19 @@ class Form(NamedTuple):
     load: Callable[[Path, Device, bool | None], dict[str, Tensor]]
 
 
+_PYTORCH = "; PyTorch's own files are read by PyTorch: let it write safetensors"
+_ELSEWHERE = {  # formats that others read
+    ".npy": "; read it by NumPy: dt.asarray(numpy.load(file))",
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".bin"), _PYTORCH),
+}
+
+
 def _form(op: str, file: object) -> tuple[Path, Form]:
     path = Path(os.fsdecode(file_name(op, file, "file")))
     found = _FORMS.get(path.suffix.lower())
     if found is None:
-        raise ArgumentError(f"{op}: {path.name!r} does not end in {' or '.join(_FORMS)}")
+        more = _ELSEWHERE.get(path.suffix.lower(), "") if op == "load" else ""
+        raise ArgumentError(f"{op}: {path.name!r} does not end in {' or '.join(_FORMS)}{more}")
     return path, found
 
 

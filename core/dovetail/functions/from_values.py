@@ -193,7 +193,8 @@ def _nested(obj: object, want: DType | None) -> np.ndarray:
             raise ValueOverflow("asarray: an integer fits neither int64 nor uint64; use floats")
     if values.dtype == object or values.dtype.kind not in "biufc":
         found = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
-        raise DTypeError(f"asarray: cannot make numbers of {type(found).__name__}")
+        found = found.item() if isinstance(found, np.generic) else found
+        raise DTypeError(f"asarray: cannot make numbers of {type(found).__name__}: {found!r:.40}")
     if values.size == 0 and values.dtype == np.float64 and want is None:
         return values.astype(get_default_dtype().__numpy_dtype__)
     return values

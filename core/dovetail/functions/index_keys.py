@@ -256,7 +256,7 @@ def positions_along(name: str, x: Tensor, indices: object, d: int) -> tuple[Expr
 def checked(asked: Asked, e: Expr) -> Expr:
     """Positions counted from the start, checked when the work runs, before anything is written."""
     s = spec(e.spec.shape, int64, e.spec.device)
-    made = node(ops.CHECKED_INDICES, (e,), s, asked)
+    made = node(ops.CHECKED_INDICES, (e,), s, (asked, True, None))
     ask(made, caller())
     return made
 

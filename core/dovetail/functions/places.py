@@ -197,7 +197,7 @@ _READ: Recent[tuple[Spec, Spec, int], Reading] = Recent(1024)
 def _counted(op: str, axis: int, size: int, at: Expr, ignored: int | None = None) -> Expr:
     """Indices in 0..size-1, checked when the work runs; `ignored` becomes 0."""
     s = spec(at.spec.shape, int64, at.spec.device)
-    made = node(ops.CHECKED_INDICES, (at,), s, (op, axis, size, ignored))
+    made = node(ops.CHECKED_INDICES, (at,), s, ((op, axis, size), False, ignored))
     ask(made, caller())
     return made
 

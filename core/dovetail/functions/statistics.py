@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..arguments import flag, real
 from ..dtypes import DType, float32
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentTypeError, DTypeError, ShapeError
 from ..graph.expr import Spec, node
 from ..layout import Shape
 from ..ops import table as ops
@@ -158,6 +158,14 @@ def mean(
     return _reduce(ops.MEAN, x, axis, keepdims, out)
 
 
+def _of_two(op: str, what: str, other: str) -> ArgumentTypeError:
+    """The error of who gives `max` or `min` a second tensor."""
+    return ArgumentTypeError(
+        f"{op}: axis is an int or a tuple of ints, not a Tensor; the {what} ones of two tensors: "
+        f"dt.{other}(x, y)"
+    )
+
+
 def max(
     x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
     None = None, **theirs: object,
@@ -175,6 +183,8 @@ def max(
     """
     if more or theirs:
         return retold(max, locals())
+    if isinstance(axis, Tensor):
+        raise _of_two("max", "larger", "maximum")
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
@@ -195,6 +205,8 @@ def min(
     """
     if more or theirs:
         return retold(min, locals())
+    if isinstance(axis, Tensor):
+        raise _of_two("min", "smaller", "minimum")
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 

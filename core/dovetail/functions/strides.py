@@ -88,7 +88,7 @@ def is_floating_point(x: Tensor, /) -> bool:
     >>> dt.zeros(2, device="reference").is_floating_point()
     True
     """
-    return required("is_floating_point", x).dtype.kind == "f"
+    return required("is_floating_point", x).dtype.is_float
 
 
 def is_complex(x: Tensor, /) -> bool:

@@ -66,9 +66,10 @@ def head(strong: str, rest: str) -> str:
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table of text, of which the first `left` columns begin at the left."""
-    cell = f"border:{EDGES};padding:2px 7px;white-space:pre"
-    sides = [f"{cell};text-align:{'left' if i < left else 'right'}" for i in range(len(names))]
+    """A table of text, of which the first `left` columns are words, the others numbers."""
+    cell = f"border:{EDGES};padding:2px 7px"
+    words, numbers = "white-space:pre-wrap;text-align:left", "white-space:pre;text-align:right"
+    sides = [f"{cell};{words if i < left else numbers}" for i in range(len(names))]
     top = "".join(f'<th style="{s}">{escape(n)}</th>' for s, n in zip(sides, names, strict=True))
     body = "".join(
         '<tr style="background:transparent">'

@@ -203,8 +203,12 @@ def _bytes(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
     said = "colours from 0 to 1" if coloured else f"black is {low:.4g}, white {high:.4g}"
     pixels = _scaled(wide, low, high)
     if finite.all():
-        return pixels, said
-    return _reddened(pixels, finite), f"{said}; red is no finite number"
+        return pixels, said if low < high else f"each is {low:.4g}"
+    if not finite.any():
+        said = "none is a finite number"
+    else:
+        said = (said if low < high else f"black is {low:.4g}") + "; red is no finite number"
+    return _reddened(pixels, finite), said
 
 
 def _scaled(wide: np.ndarray, low: float, high: float) -> np.ndarray:

@@ -278,6 +278,11 @@ def _colour(place: int | None, of: int) -> tuple[str, str]:
     return f"#{r:02x}{g:02x}{b:02x}", "#fff" if t > 0.66 else "#111"
 
 
+def _brief(n: int) -> str:
+    """A count or a place that the corner of a cell has room for."""
+    return str(n) if n < 100_000 else f"{n:.0e}".replace("e+0", "e").replace("e+", "e")
+
+
 def _cell(
     left: int, top: int, value: str, above: str, below: str, place: int | None, of: int
 ) -> str:
@@ -393,7 +398,7 @@ def _table(v: View, at: Shape, rows: int, columns: int, top: int) -> tuple[str, 
                 continue
             cell = places[r, c]
             order = (before * rows + r) * columns + c
-            found.append(_cell(left, high, values[cell], f"@{cell}", "", order, v.size))
+            found.append(_cell(left, high, values[cell], f"@{_brief(cell)}", "", order, v.size))
     return "".join(found), top + len(down) * HIGH + 4
 
 
@@ -414,9 +419,9 @@ def _memory(v: View, top: int, walked: bool) -> tuple[str, int]:
             )
             continue
         times, first = v.visits(c)
-        often = f" x{times}" if times > 1 else ""
-        seen = "" if first is None or not walked else f"#{first}{often}"
-        found.append(_cell(left, high, values[c], f"@{c}", seen, first, v.size))
+        often = f" x{_brief(times)}" if times > 1 else ""
+        seen = "" if first is None or not walked else f"#{_brief(first)}{often}"
+        found.append(_cell(left, high, values[c], f"@{_brief(c)}", seen, first, v.size))
     return "".join(found), top + -(-len(cells) // COLUMNS) * HIGH + 4
 
 
@@ -486,7 +491,7 @@ def _pattern_table(pattern: Pattern, top: int) -> tuple[str, int]:
             elif n is None:
                 found.append(_cell(left, high, "", "", "", None, count))
             else:
-                found.append(_cell(left, high, pattern.values[n], f"#{n}", "", n, count))
+                found.append(_cell(left, high, pattern.values[n], f"#{_brief(n)}", "", n, count))
     return "".join(found), top + len(down) * HIGH + 4
 
 

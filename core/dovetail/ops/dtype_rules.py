@@ -170,9 +170,8 @@ def selection(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """A condition, and two operands that meet in one dtype."""
     d = common(op, operands[1:], allowed="biufc")
     if operands[0] is not bool_:
-        raise DTypeError(
-            f"{op}: the condition must be bool, not {getattr(operands[0], 'name', operands[0])}"
-        )
+        given = getattr(operands[0], "name", operands[0])
+        raise DTypeError(f"{op}: the condition must be bool, not {given}; write x != 0")
     return (bool_, d, d), d
 
 

@@ -121,16 +121,15 @@ def _differs(site: KernelSite, k: Value) -> Value:
 def checked_indices(site: KernelSite) -> None:
     """Indices along an axis, counted from its start.
 
-    attrs: (the op that asks, the axis, its size); or, where none is from the end, these and an
-    index that becomes 0 unchecked, or None.
+    attrs: (the op that asks, the axis, its size); whether they may count from the end; an index
+    that becomes 0 unchecked, or None.
     """
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
-    given, asked = site.read(0, *at), site.attrs[:3]
-    if len(site.attrs) == 3:
+    given, (asked, from_end, ignored) = site.read(0, *at), site.attrs
+    if from_end:
         i, fine = from_start(site, given, asked)
     else:
-        n, ignored = site.number("n", asked[2]), site.attrs[3]
-        i = given
+        n, i = site.number("n", asked[2]), given
         if ignored is not None:
             i = where(eq(given, site.number("ignored", ignored)), 0, given)
         fine = (const(0, int64) <= i) & (i < n)

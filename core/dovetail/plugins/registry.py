@@ -285,7 +285,7 @@ class Registry:
 
     def _unknown(self, type: str) -> DeviceError:
         known = list(self.records())
-        near = _near(type, known)
+        near = [] if type == "gpu" else _near(type, known)  # which is not near to "cpu"
         text = f'no device type "{type}" is installed; known: {", ".join(known)}.'
         if near:
             text += f' Did you mean "{near[0]}"?'

@@ -133,6 +133,11 @@ def cross_entropy(
     x, w, smooth = wide(input), wide_or_none(weight), float(label_smoothing)
     axis = _class_axis(op, x)
     if target.dtype.kind == "f":
+        if target.ndim < input.ndim:
+            raise dt.ShapeError(
+                f"{op}: a target of floats has a probability for each class, so the shape "
+                f"{input.shape}, not {target.shape}; classes are integers: target.astype(dt.int64)"
+            )
         return _of_probabilities(input, wide(target), w, axis, reduction, smooth)
     classes = _Classes(op, x, target, w, ignore_index)
     total = dt.logsumexp(x, axis=axis)

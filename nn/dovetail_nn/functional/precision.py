@@ -65,7 +65,8 @@ def one_dtype_or_wide(op: str, x: Tensor, **given: Tensor | None) -> None:
 
 def other_dtype(op: str, x: Tensor, name: str, w: Tensor, what: str = "input") -> dt.DTypeError:
     """The error of an input and a weight whose dtypes differ."""
+    model = f", or model.to(dt.{x.dtype.name})" if x.dtype.kind in "fc" else ""
     return dt.DTypeError(
-        f"{op}: {what} is {x.dtype.name}, {name} {w.dtype.name}: use x.astype(dt.{w.dtype.name}), "
-        f"or model.to(dt.{x.dtype.name})"
+        f"{op}: {what} is {x.dtype.name}, {name} {w.dtype.name}: use x.astype(dt.{w.dtype.name})"
+        f"{model}"
     )

@@ -425,8 +425,23 @@ class ParameterDict(Module):
     def __iter__(self) -> Iterator[str]:
         return iter([*self._keys])
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed([*self._keys])
+
     def __contains__(self, key: object) -> bool:
         return key in self._keys
+
+    def __or__(self, other: Mapping[str, Any] | ParameterDict) -> ParameterDict:
+        if not isinstance(other, (Mapping, ParameterDict)):
+            return NotImplemented
+        return ParameterDict([*self.items(), *other.items()])
+
+    def __ror__(self, other: Mapping[str, Any]) -> ParameterDict:
+        return ParameterDict(other) | self if isinstance(other, Mapping) else NotImplemented
+
+    def __ior__(self, other: Mapping[str, Any] | ParameterDict) -> Self:
+        self.update(other)
+        return self
 
     def keys(self) -> Iterable[str]:
         """The keys, in order."""
@@ -482,7 +497,9 @@ class ParameterDict(Module):
         """Another one with `default` under each key."""
         return ParameterDict(dict.fromkeys(keys, default))
 
-    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+    def update(
+        self, parameters: Mapping[str, Any] | ParameterDict | Iterable[tuple[str, Any]]
+    ) -> None:
         """Puts in what a dict, or pairs of keys and tensors, have."""
         is_dict = isinstance(parameters, (Mapping, ParameterDict))
         pairs = parameters.items() if is_dict else parameters  # type: ignore[union-attr]  # seen above

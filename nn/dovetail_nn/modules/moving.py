@@ -52,6 +52,21 @@ class Movable(Contents):
             )
         return self._changed(lambda x: _moved(x, device, dtype))
 
+    def to_empty(self, *, device: DeviceLike, recurse: bool = True) -> Self:
+        """Gives its tensors other memory on a device, with nothing in it: nothing is copied.
+
+        For weights that are loaded or drawn next; gradients are let go. `recurse`: whether also
+        those of the modules within it.
+        Returns the module.
+        Raises: DeviceError, MemoryError; then nothing has changed.
+        """
+        mine = {id(x): x for x in [*self.parameters(recurse), *self.buffers(recurse)]}
+        with dt.no_grad():
+            made = [(x, dt.empty_like(x.detach(), device=device)) for x in mine.values()]
+            for x, y in made:
+                x.set_(y)
+        return self
+
     def type(self, dst_type: DTypeLike) -> Self:
         """Casts all of its tensors, integers among them, to a dtype.
 

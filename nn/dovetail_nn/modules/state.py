@@ -56,9 +56,8 @@ class Stateful(Contents):
 
     # --- as a dict
     def state_dict(
-        self, *, destination: dict[str, Any] | None = None, prefix: str = "",
-        keep_vars: bool = False,
-    ) -> dict[str, Any]:  # fmt: skip
+        self, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """Its parameters and persistent buffers by name, detached, over the same memory.
 
         `dt.save("net.safetensors", net.state_dict())` keeps it. `destination`: a dict that it is

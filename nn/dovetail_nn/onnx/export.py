@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import dovetail as dt
 from dovetail.extend import Graph, GraphNode, arguments, graph_of
 
-from .exporting import dynamic
+from .exporting import dynamic, parts
 from .exporting import elementwise as _elementwise  # noqa: F401 - they add their rows
 from .exporting import kernels as _kernels  # noqa: F401
 from .exporting import moves as _moves  # noqa: F401
 from .exporting.layers import layer_of
+from .exporting.parts import place_of
 from .exporting.writer import ROWS, Unknown, Writer
 from .library import Proto, library
 
@@ -24,7 +25,6 @@ __all__ = ["export"]
 OLDEST = 17
 DEFAULT = 18
 IR_VERSION = 10
-Place = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
 def export(
@@ -89,26 +89,57 @@ def _of_any_size(
     outputs: Sequence[str] | None, dims: dynamic.Dims,
 ) -> _Model:  # fmt: skip
     """The model of a function of tensors whose axes have any sizes."""
-    tried, models = dynamic.probes(dims), []
-    for sizes in tried:
-        i, resized = 0, []
-        for x in args:
-            if isinstance(x, dt.Tensor):
-                shape = [sizes[dims[i, d]] if (i, d) in dims else n for d, n in enumerate(x.shape)]
-                x = dt.zeros(shape, dtype=x.dtype, device=x.device)
-                i += 1
-            elif _tensors_in(x):
-                raise dt.NotYetError(
-                    "onnx.export: dynamic_axes with arguments that are containers of tensors; give "
-                    "each tensor as an argument"
-                )
-            resized.append(x)
-        made = _Model(opset, function, _graph(function, resized, False), False)
+    tried, graphs = _traced(function, args, dims)
+    varying = parts.varying(graphs)
+    models = [_Model(opset, function, g, False, varying) for g in graphs]
+    for made in models:
         made.write(names, outputs)
-        models.append(made)
     dynamic.unified(models, tried, dims)
     models[0].dims = dict(dims)
     return models[0]
+
+
+def _traced(
+    function: Callable[..., Any], args: Sequence[object], dims: dynamic.Dims
+) -> tuple[list[dict[str, int]], list[Graph]]:
+    """Sizes that a function takes, and its graph for each: large ones, else small ones."""
+    failed: dt.DovetailError | None = None
+    for tried in dynamic.probes(dims):
+        graphs: list[Graph] = []
+        try:
+            for sizes in tried:
+                graphs.append(_graph(function, _resized(args, dims, sizes), False))
+            return tried, graphs
+        except (dt.NotYetError, dt.CaptureError):
+            raise
+        except dt.DovetailError as error:  # a table that is shorter, perhaps
+            failed = error
+    assert failed is not None
+    said = ", ".join(f"{name} = {n}" for name, n in sizes.items())
+    failed.args = (
+        f"onnx.export: with dynamic_axes the function is tried with other sizes than those of "
+        f"args, and does not take {said}: {failed}",
+    )
+    raise failed
+
+
+def _resized(
+    args: Sequence[object], dims: dynamic.Dims, sizes: Mapping[str, int]
+) -> list[object]:  # fmt: skip
+    """Arguments like these, in which axes have other sizes."""
+    i, resized = 0, []
+    for x in args:
+        if isinstance(x, dt.Tensor):
+            shape = [sizes[dims[i, d]] if (i, d) in dims else n for d, n in enumerate(x.shape)]
+            x = dt.zeros(shape, dtype=x.dtype, device=x.device)
+            i += 1
+        elif _tensors_in(x):
+            raise dt.NotYetError(
+                "onnx.export: dynamic_axes with arguments that are containers of tensors; give "
+                "each tensor as an argument"
+            )
+        resized.append(x)
+    return resized
 
 
 def _tensors_in(x: object) -> bool:
@@ -127,13 +158,8 @@ def _names_of(function: object) -> dict[Any, str]:
     for named in ("named_parameters", "named_buffers"):
         if hasattr(function, named):
             for name, x in getattr(function, named)():
-                names.setdefault(_place_of(x), name)
+                names.setdefault(place_of(x), name)
     return names
-
-
-def _place_of(x: dt.Tensor) -> Place:
-    strides = tuple([0 if m == 1 else s for m, s in zip(x.shape, x.stride(), strict=True)])
-    return id(x.storage()), x.storage_offset(), tuple(x.shape), strides
 
 
 def _input_names(
@@ -162,10 +188,11 @@ class _Model:
     """A graph as it becomes a model."""
 
     def __init__(
-        self, opset: int, function: Callable[..., Any], graph: Graph, shares: bool
-    ) -> None:
+        self, opset: int, function: Callable[..., Any], graph: Graph, shares: bool,
+        varying: Collection[int] = (),
+    ) -> None:  # fmt: skip
         self.writer, self.graph = Writer(opset, _names_of(function), shares), graph
-        self.opset = opset
+        self.opset, self.varying = opset, varying
         self.inputs: list[str] = []
         self.outputs: list[str] = []
         self.dims: dynamic.Dims = {}  # of inputs, by position and axis; then of outputs
@@ -209,18 +236,32 @@ class _Model:
         """A parameter under its name, also where it is turned or expanded; else a constant."""
         w, x = self.writer, n.tensor
         assert x is not None
+        found = self._part(x) if id(n) in self.varying else None
+        if found is not None:
+            return found
         once = [1 if s == 0 else m for m, s in zip(x.shape, x.stride(), strict=True)]
         if 0 in x.shape or once == list(x.shape):
-            return self._stored(x)
+            found = self._stored(x)
+            w.lines.setdefault(found, n.line)
+            return found
         small = dt.as_strided(x, once, x.stride(), x.storage_offset())
         return w.add("Expand", [self._stored(small), w.sizes(x.shape)])
+
+    def _part(self, x: dt.Tensor) -> str | None:
+        """A slice of a parameter under its name, where it is one."""
+        for whole, name in self.writer.names.items():
+            part = parts.part_of(place_of(x), whole)
+            if part is not None:
+                y = dt.as_strided(x, whole[2], whole[3], whole[1])
+                return part.written(self.writer, self._parameter(name, y))
+        return None
 
     def _stored(self, x: dt.Tensor) -> str:
         """A tensor of which each element is somewhere else."""
         w = self.writer
         if not w.names:
             return w.tensor(x)
-        here = _place_of(x)
+        here = place_of(x)
         name = w.names.get(here)
         if name is not None:
             return self._parameter(name, x)

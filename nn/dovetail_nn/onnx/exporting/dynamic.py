@@ -19,6 +19,7 @@ import numpy as np
 from ..library import Proto
 
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
+FEW = (5, 3, 7, 4, 6, 2, 8)  # for functions that do not take these
 PROBES = 4  # two say what a number is, the others that it is so
 MOST = 6  # names of sizes
 Dims = dict[tuple[int, int], str]  # by an input's position and an axis
@@ -49,13 +50,15 @@ def dimensions(
     return found
 
 
-def probes(dims: Dims) -> list[dict[str, int]]:
-    """Sizes to try, by name: each time other ones, and none like another."""
+def probes(dims: Dims) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
+    """Sizes to try, by name: each time other ones; none like another, and small ones."""
     names = sorted(set(dims.values()))
-    return [
+    large = [
         {n: PRIMES[(k * len(names) + i) % len(PRIMES)] for i, n in enumerate(names)}
         for k in range(PROBES)
     ]
+    small = [{n: FEW[(k + i) % len(FEW)] for i, n in enumerate(names)} for k in range(PROBES)]
+    return large, small
 
 
 class Unfit(Exception):
@@ -92,8 +95,10 @@ def _replace(w: Any, made: _Computed, name: str, every: Sequence[Proto]) -> None
     arrays = [w.onnx.numpy_helper.to_array(t) for t in every]
     if len({a.shape for a in arrays}) > 1 or arrays[0].ndim > 1:
         raise dt.NotYetError(
-            f"onnx.export: a constant of shape {arrays[0].shape} depends on the sizes of "
-            "dynamic_axes; such places can only be written for sizes that are fixed"
+            f"onnx.export: a constant of shape {arrays[0].shape}{_at(w, name)} depends on the "
+            "sizes of dynamic_axes. A part of a parameter or buffer of the module that is exported "
+            "may (self.table[:, :n]), and so may what dt's functions make (dt.arange(n), "
+            "table[dt.arange(n)]); other tensors and arrays are for sizes that are fixed"
         )
     try:
         made.computed(name, arrays)
@@ -103,6 +108,11 @@ def _replace(w: Any, made: _Computed, name: str, every: Sequence[Proto]) -> None
             "dynamic_axes, and not as multiples of their products; leave these axes as they are"
         ) from None
     del w.initialisers[name]
+
+
+def _at(w: Any, name: str) -> str:
+    line = w.lines.get(name)
+    return f" at {line}" if line else ""
 
 
 def _outputs(models: Sequence[Any]) -> Any:

@@ -223,7 +223,11 @@ def counted(w: W, index: str, many: int, checked: bool) -> str:
 
 @row("checked_indices")
 def _checked_indices(w: W, n: N) -> str:
-    return counted(w, w.arg(n, 0), n.attrs[2], True)
+    (_, _, many), from_end, ignored = n.attrs
+    i, zero = w.arg(n, 0), w.number(0, dt.int64)
+    if ignored is not None:
+        i = w.where(w.add("Equal", [i, w.number(ignored, dt.int64)]), zero, i)
+    return counted(w, i, many, from_end)
 
 
 @row("gather")

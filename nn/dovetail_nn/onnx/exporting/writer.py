@@ -45,6 +45,7 @@ class Writer:
         self.initialisers: dict[str, Proto] = {}
         self.known: dict[int, str] = {}  # by the id of a node of the graph
         self.missing: dict[tuple[str, str], list[str]] = {}  # (op, why) -> lines
+        self.lines: dict[str, str] = {}  # where initialisers come from
         self.taken: set[str] = set()
         self._numbers: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self.shares = shares
