@@ -57,8 +57,7 @@ class OpenCLBackend(BindingBackend):
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self.device = [d for p in loader.platforms() for d in devices_of(p)][info.index]
-        with loader.sound_compiler(self.device.platform):
-            self.context = cl.Context([self.device])
+        self.context = cl.Context([self.device])
         name = f"{info.type}:{info.index} ({info.name})"
         self._process = Process(name, "OpenCL", end_without_driver)
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
-import mmap
 import os
 import platform
 import shutil
@@ -12,7 +11,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,6 @@ RUNTIME = (INTEL, "intel-cmplr-lib-rt")  # what dovetail-opencl[cpu] brings
 CHOICES = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES")  # by which users say where drivers are
 _LIBRARIES = ("libintelocl.so", "intelocl64.dll")
 SYSTEM = Path("/etc/OpenCL/vendors")
-OPTIONS = "CL_CONFIG_LLVM_OPTIONS"  # by which Intel's compiler is given options
-UNCOPIED = "-sycl-barrier-copy-instruction-threshold"
 _lock = threading.Lock()
 _platforms: list[Any] | None = None
 _said = ""  # by the loader, where it failed
@@ -81,47 +77,6 @@ def _found(cl: Any) -> list[Any]:
     except cl.Error as error:
         _said = "" if "PLATFORM_NOT_FOUND" in str(error) else str(error)
         return []
-
-
-# --- Intel's compiler for CPUs
-
-
-@contextmanager
-def sound_compiler(platform: Any) -> Iterator[None]:
-    """An environment in which Intel's compiler copies no instructions across barriers.
-
-    Its pass that does so writes to memory that it has freed, in kernels with many barriers. The
-    compiler reads the environment when the first context of a process is made, and ends the process
-    for an option that it does not know. Where users have said how much is copied, that stands.
-    """
-    with _lock:
-        before = os.environ.get(OPTIONS)
-        if "Intel" not in platform.name or UNCOPIED in (before or "") or not _knows(UNCOPIED[1:]):
-            yield
-            return
-        os.environ[OPTIONS] = " ".join(filter(None, [before, f"{UNCOPIED}=0"]))
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ[OPTIONS]
-            else:
-                os.environ[OPTIONS] = before
-
-
-@cache
-def _knows(option: str) -> bool:
-    """Whether each of Intel's libraries for CPUs that may be loaded has this word in it."""
-    found = [Path(name) for name in drivers() if "intelocl" in Path(name).name]
-    return bool(found) and all(_contains(p, option.encode()) for p in found)
-
-
-def _contains(path: Path, word: bytes) -> bool:
-    try:
-        with path.open("rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(word) >= 0
-    except (OSError, ValueError):  # an empty file cannot be mapped
-        return False
 
 
 # --- where there is none: why
