@@ -30,8 +30,10 @@ OpenCLProgram = ScheduledProgram[Entry]
 
 
 class Compiler(ScheduledCompiler[Entry]):
-    """Builds for one device. `groups`: its compiler is good at work items that work together, in
-    kernels with up to `most` reductions along rows.
+    """Builds for one device.
+
+    `groups`: its compiler is good at work items that work together, in kernels with up to `most`
+    reductions along rows.
     """
 
     refusals = (cl.Error,)
