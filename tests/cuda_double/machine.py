@@ -24,6 +24,7 @@ from .streams import Event, Scheduler, Stream
 
 MARK = 1 << 62  # no processor here reads such an address
 SPACE = 1 << 40  # bytes of addresses; they are used once
+REACH = 1 << 36  # of them, at both ends, never are: an index of 32 bits that is garbage ends here
 ALIGNMENT = 256  # the driver's promise for cuMemAlloc, and not more
 
 
@@ -87,7 +88,8 @@ class Space:
         start = library().emu_reserve(SPACE)
         if not start:
             raise MemoryError("there are no addresses for the double's device memory")
-        self.top, self.end, self.handle = start + PAGE, start + SPACE, 0x1000
+        self.start, self.handle = start, 0x1000
+        self.top, self.end = start + REACH, start + SPACE - REACH
 
     def take(self, nbytes: int) -> int:
         """Poisoned pages with a hole behind them; the block ends where they do, or nearly."""

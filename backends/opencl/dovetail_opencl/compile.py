@@ -19,7 +19,7 @@ from dovetail.extend import (
     ScheduledProgram,
 )
 
-from .schedule import COLUMNS, STYLE, best, schedules
+from .schedule import ANY, COLUMNS, STYLE, best, schedules
 
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 BATCH = 16  # kernels in one build: of 16, each takes Intel's compiler 6 ms, not 27
@@ -30,23 +30,27 @@ OpenCLProgram = ScheduledProgram[Entry]
 
 
 class Compiler(ScheduledCompiler[Entry]):
-    """Builds for one device. `groups`: its compiler is good at work items that work together."""
+    """Builds for one device.
+
+    `groups`: its compiler is good at work items that work together, in kernels with up to `most`
+    reductions along rows.
+    """
 
     refusals = (cl.Error,)
 
     def __init__(self, context: Any, device: Any, info: DeviceInfo) -> None:
         self.context, self.device, self.fingerprint = context, device, info.fingerprint
-        self.groups = groups(device)
+        self.groups, self.most = groups(device), most(device)
         self.options = [EXACT] if info.capabilities.exact_division else []
 
     def first(self, kernel: Kernel) -> str:
-        return next(iter(schedules(kernel, self.groups)))
+        return next(iter(schedules(kernel, self.groups, self.most)))
 
     def best(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
-        return best(kernel, self.groups, ints, grid)
+        return best(kernel, self.groups, ints, grid, self.most)
 
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
-        return schedules(kernel, self.groups)[name]
+        return schedules(kernel, self.groups, self.most)[name]
 
     def build(self, kernel: Kernel, source: str) -> tuple[Entry, bytes]:
         try:
@@ -71,7 +75,7 @@ class Compiler(ScheduledCompiler[Entry]):
         texts = [
             (kernel, name, schedule.source())
             for kernel in kernels
-            for name, schedule in schedules(kernel, self.groups).items()
+            for name, schedule in schedules(kernel, self.groups, self.most).items()
             if name not in COLUMNS  # which only large grids ask for
         ]
         whole = "\n".join(_numbered(text, n) for n, (_, _, text) in enumerate(texts))
@@ -98,6 +102,16 @@ class Compiler(ScheduledCompiler[Entry]):
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # of any driver that says anything
             return program.build(self.options, devices=[self.device], cache_dir=False)
+
+
+def most(device: Any) -> int:
+    """Reductions along rows that groups may do in one kernel.
+
+    With four, Intel's compiler for CPUs writes to memory that it has freed; with three and little
+    else it does not.
+    """
+    intel = device.type & cl.device_type.CPU and "cl_intel_vec_len_hint" in device.extensions
+    return 2 if intel else ANY
 
 
 def groups(device: Any) -> bool:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import pyopencl as cl
 from dovetail.extend import (
@@ -30,10 +34,18 @@ from .raw import compile_raw
 
 
 class Queue(cl.CommandQueue):
-    """A stream: a queue, in order.
+    """A stream: a queue, in order. At its end it leaves the driver's, for its work may go on.
 
     (pyopencl's own cannot be referred to weakly.)
     """
+
+    __slots__ = ("__del__", "__weakref__")
+
+    __del__: Callable[[], object]  # in a slot: no interrupt comes between
+
+    def __init__(self, context: Any, device: Any, left: deque[cl.CommandQueue]) -> None:
+        super().__init__(context, device, cl.command_queue_properties.PROFILING_ENABLE)
+        self.__del__ = partial(left.append, cl.CommandQueue.from_int_ptr(self.int_ptr))
 
 
 class OpenCLBackend(BindingBackend):
@@ -49,6 +61,7 @@ class OpenCLBackend(BindingBackend):
         name = f"{info.type}:{info.index} ({info.name})"
         self._process = Process(name, "OpenCL", end_without_driver)
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+        self._left: deque[cl.CommandQueue] = deque()  # queues that nobody has any more
         self.queue = self.create_stream()
         self._memory = Memory(self.context, self.device)
         self.dlpack_type = HOST_MEMORY if self._memory.shared else None
@@ -137,15 +150,21 @@ class OpenCLBackend(BindingBackend):
 
     def synchronize(self, stream: StreamHandle = None) -> None:
         self._process.check()
-        for queue in tuple(self._queues) if stream is None else (stream,):
+        if stream is not None:
+            stream.finish()
+            return
+        for queue in tuple(self._queues):
             queue.finish()
+        for left in tuple(self._left):
+            left.finish()
+            with suppress(ValueError):  # another thread has done so
+                self._left.remove(left)
 
     # --- streams and events
 
     def create_stream(self) -> Queue:
         self._process.check()
-        profiling = cl.command_queue_properties.PROFILING_ENABLE
-        queue = Queue(self.context, self.device, profiling)
+        queue = Queue(self.context, self.device, self._left)
         self._queues.add(queue)
         return queue
 

@@ -33,16 +33,19 @@ ROWS = 8  # points that a work item does where they are jammed
 WIDE = 512  # columns from which groups keep in step: sums of 4096 columns take 9 ms, not 44
 SHORT = 64  # a reduction below this is done by one work item
 KNOWN = 1024  # kernels of which schedules are kept
+ANY = 1 << 30  # reductions that a group may do
 
 
 @lru_cache(KNOWN)
-def schedules(kernel: Kernel, groups: bool) -> dict[str, Schedule]:
+def schedules(kernel: Kernel, groups: bool, most: int = ANY) -> dict[str, Schedule]:
     """The schedules of a kernel, the first choice first.
 
-    `groups`: the device is good at work items that work together.
+    `groups`: the device is good at work items that work together. `most`: reductions along rows
+    that a kernel may have where they do.
     """
     plain = {PLAIN: Schedule(kernel, STYLE)}
     if shareable(kernel) and along_rows(kernel):
+        groups = groups and sum(1 for _ in reductions(kernel)) <= most
         return {LANED: Schedule(kernel, STYLE, lanes=True)} | plain if groups else plain
     if shareable(kernel) and repeatable(kernel):
         short = sum(1 for _ in walk(kernel.body)) <= BODY
@@ -62,9 +65,11 @@ def repeatable(kernel: Kernel) -> bool:
     return bool(kernel.grid) and ends <= {"param", "const"}
 
 
-def best(kernel: Kernel, groups: bool, ints: Sequence[int], grid: Sequence[int]) -> str:
+def best(
+    kernel: Kernel, groups: bool, ints: Sequence[int], grid: Sequence[int], most: int = ANY
+) -> str:
     """The name of the schedule for a launch of these sizes."""
-    known = schedules(kernel, groups)
+    known = schedules(kernel, groups, most)
     if JAMMED in known:
         return JAMMED if grid[jammed_axis(kernel)] > 1 else PLAIN
     column = next((name for name in COLUMNS if name in known), None)

@@ -8,6 +8,7 @@ import ctypes
 import faulthandler
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ pytest.importorskip(
 from cuda.bindings.driver import CUdevice_attribute, CUresult, CUstream_flags
 from cuda.bindings.nvrtc import nvrtcResult
 from cuda_double import compiler, driver, nvrtc
-from cuda_double.machine import MARK, Machine
+from cuda_double.machine import MARK, SPACE, Machine, space
 from places import ROOT
 
 OK = CUresult.CUDA_SUCCESS
@@ -306,6 +307,16 @@ def test_the_host_cannot_read_device_memory(machine: Machine) -> None:
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     assert int(a) & MARK and int(a) % 256 == 0
+
+
+def test_no_index_of_32_bits_reaches_other_memory(machine: Machine) -> None:
+    """The garbage that memory comes with is such an index: a kernel would write anywhere by it."""
+    at, reach = int(done(driver.cuMemAlloc(64))) ^ MARK, (1 << 31) * 16
+    first, end = space().start, space().start + SPACE
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        low, high = (int(x, 16) for x in line.split()[0].split("-"))
+        if at - reach < high and low < at + reach:
+            assert first <= low < high <= end, line
 
 
 def test_memory_comes_as_garbage_and_is_checked(machine: Machine) -> None:

@@ -49,6 +49,30 @@ def test_a_numpy_array_is_used_where_it_is(own: tuple[Device, Any]) -> None:
         assert a[3] == -6
 
 
+SLOW = """__kernel void slow(__global volatile float *x) {
+  for (long i = 0; i < 100000000; ++i) x[0] = i;
+  x[0] = -7;
+}"""
+
+
+def test_work_of_a_stream_that_nobody_has_any_more_is_waited_for(own: tuple[Device, Any]) -> None:
+    """Else memory would be given back while it is written."""
+    _, backend = own
+    built = backend._compiler.build_text(cl.Program(backend.context, SLOW), ())
+    kernel = cl.Kernel(built, "slow")
+    handle, found = backend.allocate(4), np.zeros(1, "f4")
+    queue = backend.create_stream()
+    kernel.set_arg(0, handle)
+    event = cl.enqueue_nd_range_kernel(queue, kernel, (1,), None)
+    queue.flush()
+    del queue
+    backend.synchronize()
+    assert event.command_execution_status == cl.command_execution_status.COMPLETE
+    backend.copy_out(memoryview(found).cast("B"), handle, 0)
+    assert found[0] == -7
+    backend.free(handle, 4)
+
+
 def test_memory_of_others_outlives_the_work_on_it(own: tuple[Device, Any]) -> None:
     """The array dies when the work on it has been queued, at the earliest."""
     for value in range(20):

@@ -1,0 +1,128 @@
+"""A pytest plugin that shows who reads or writes beside memory, or after its end: `-p guarded`,
+with the folder `tests` on PYTHONPATH, on Linux, without compiled modules (DOVETAIL_PURE=1).
+
+Each tensor has its own piece of the device's memory, which is not kept for reuse. It ends at a page
+that nobody may touch, to within the 16 bytes to which it is aligned; there is such a page before
+it, and what was given back is such pages, whose addresses are not used again. So a kernel that is
+wrong ends the process at once, with `faulthandler`'s stack. That holds for `cpu`, for OpenCL
+devices that share the host's memory, and for the double of CUDA's driver, which makes it a fault.
+Tests of allocators' figures fail under it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+ALIGNMENT = 16  # bytes: of the widest element
+PAGE = mmap.PAGESIZE
+SPACE = 1 << 43  # bytes of addresses; each is used once
+MOST = 1 << 36  # bytes of one piece, and of what is left free on both sides
+NOTHING, BOTH = 0, mmap.PROT_READ | mmap.PROT_WRITE
+PLAIN = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000  # MAP_NORESERVE
+FIXED = 0x10  # MAP_FIXED
+
+
+class Region:
+    """Addresses of this process, a part of which is memory."""
+
+    def __init__(self) -> None:
+        self.libc = ctypes.CDLL(None)
+        self.libc.mmap.restype = ctypes.c_void_p
+        size, number = ctypes.c_size_t, ctypes.c_int
+        self.libc.mmap.argtypes = [ctypes.c_void_p, size, number, number, number, ctypes.c_long]
+        self.libc.mprotect.argtypes = [ctypes.c_void_p, size, number]
+        self.process = self.top = self.end = 0
+        self.live: dict[int, tuple[int, int]] = {}  # address -> first page, bytes of all pages
+
+    def take(self, nbytes: int) -> int:
+        """The address of zeroed memory. Raises: MemoryError."""
+        if self.process != os.getpid():  # a child of fork() has what it inherits, and takes no more
+            start = self.libc.mmap(None, SPACE, NOTHING, PLAIN, -1, 0)
+            self.top, self.end, self.process = start + MOST, start + SPACE - MOST, os.getpid()
+        whole = rounded(nbytes, PAGE)
+        if nbytes > MOST or self.top + whole + PAGE > self.end:
+            raise MemoryError(f"the system has no {nbytes} bytes left")
+        first, self.top = self.top, self.top + whole + PAGE
+        if self.libc.mprotect(first, whole, BOTH):
+            raise MemoryError(f"the system has no {nbytes} bytes left")
+        start = first + whole - rounded(nbytes, ALIGNMENT)
+        self.live[start] = first, whole
+        return start
+
+    def give_back(self, start: int) -> None:
+        """Makes it pages that nobody may touch."""
+        first, whole = self.live.pop(start)
+        assert self.libc.mmap(first, whole, NOTHING, PLAIN | FIXED, -1, 0) == first
+
+
+def rounded(nbytes: int, to: int) -> int:
+    """At least one piece of it."""
+    return -(-max(nbytes, 1) // to) * to
+
+
+class Owner:
+    """What a buffer of OpenCL's lies over."""
+
+    def __init__(self, region: Region, address: int) -> None:
+        self.release = partial(region.give_back, address)
+
+
+def drain(self: Any) -> None:
+    """An allocator's: what was freed goes back to the device at once."""
+    from dovetail.memory.blocks import UNUSED
+
+    if self._freed:
+        self.backend.synchronize()
+    while self._freed:
+        block = self._freed[0]
+        if self._tracer is not None:
+            self._tracer.freed(block)
+        block.state, block.streams = UNUSED, None
+        self._live -= block.size
+        self._frees += 1
+        del self._freed[0]
+        block.segment.pool.insert(block)
+        self._return(block.segment)
+
+
+def install() -> None:
+    """From now on memory is as the module says, on devices that are opened later."""
+    import dovetail as dt
+    from dovetail.memory import front, growing
+
+    assert "dovetail.memory.front" not in dt.__config__["compiled_modules"], "DOVETAIL_PURE=1"
+    front.ROUND = ALIGNMENT
+    front.Front._drain = drain  # type: ignore[method-assign]
+    growing.segment_bytes = lambda size: size
+    region = Region()
+    if find_spec("dovetail_cpu_llvm"):
+        from dovetail_cpu_llvm.memory import _PosixPages
+
+        _PosixPages.allocate = lambda self, nbytes: region.take(nbytes)  # type: ignore[method-assign]
+        _PosixPages.free = lambda self, address, nbytes: region.give_back(address)  # type: ignore[method-assign]
+    if find_spec("dovetail_opencl") and find_spec("pyopencl"):
+        from dovetail_opencl.memory import HostBuffer, Memory
+
+        plain = Memory.allocate
+
+        def allocate(self: Memory, nbytes: int) -> Any:
+            if not self.shared:
+                return plain(self, nbytes)
+            start = region.take(nbytes)
+            return HostBuffer(self.context, start, max(nbytes, 1), Owner(region, start))
+
+        Memory.allocate = allocate  # type: ignore[method-assign]
+    if find_spec("dovetail_cuda"):
+        from cuda_double import machine
+
+        machine.ALIGNMENT = ALIGNMENT
+
+
+def pytest_configure() -> None:
+    """Installs."""
+    install()
