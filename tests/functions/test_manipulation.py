@@ -284,7 +284,7 @@ def test_as_strided(device: dt.Device) -> None:
         (lambda x: x.as_strided((1,), (10**400,)), dt.ShapeError, r"as_strided: .*2\*\*63 bytes"),
         (lambda x: dt.concat([x, dt.ones((2, 2))]), dt.ShapeError, r"\(2, 3\), \(2, 2\) differ "
             r"besides axis 0"),
-        (lambda x: dt.concat([x, dt.ones(2)]), dt.ShapeError, "dt.stack"),
+        (lambda x: dt.concat([x, dt.ones(2)]), dt.ShapeError, "differ besides axis 0"),
         (lambda x: dt.concat([x, 1]), dt.DTypeError, "concat: operands are .*not int"),
         (lambda x: dt.stack([x, dt.ones(2)]), dt.ShapeError, "dt.concat"),
         (lambda x: dt.roll(x, (1, 2), axis=0), dt.ArgumentError, "2 shifts, but 1 axes"),
