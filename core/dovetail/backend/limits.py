@@ -13,6 +13,7 @@ from itertools import product
 from ..dtypes import int32
 from ..errors import DeviceError
 from ..loops.bounds import Beyond, refuse_beyond
+from ..loops.words import WORD, is_wide
 from ..recent import Recent
 from .interface import (
     Backend,
@@ -29,9 +30,9 @@ KNOWN = 64  # launches that are kept ready, of one that is bound: for other plac
 
 
 def has_limits(backend: Backend) -> bool:
-    """Whether a device binds buffers, or launches grids, within limits."""
+    """Whether launches of a device are other ones than those that are asked for."""
     can = backend.info.capabilities
-    return can.offset_alignment > 1 or can.max_grid != ()
+    return can.offset_alignment > 1 or can.max_grid != () or not can.int64
 
 
 def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
@@ -66,7 +67,7 @@ def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | Non
 def _refuse_beyond(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
-    kernel, can = program.kernel, backend.info.capabilities
+    kernel, can = program.kernel.before or program.kernel, backend.info.capabilities
     if kernel.index is not int32:
         return
     spans = [(n, n) for n in ints]
@@ -77,7 +78,7 @@ def _refuse_beyond(
         grid = tuple(map(min, extents, bounds))
         spans += [(0, n - 1) for n in extents] + [(1, n) for n in grid]
     try:
-        refuse_beyond(kernel, dict(zip(kernel.ints, spans, strict=True)), grid)
+        refuse_beyond(kernel, dict(zip(kernel.ints, spans, strict=True)), grid, not can.int64)
     except Beyond as beyond:
         raise DeviceError(
             f"kernel {kernel.name} would be launched over more than 32 bits index, which is what "
@@ -97,7 +98,9 @@ class _Launch:
         "_most",
         "_program",
         "_ready",
+        "_single",
         "_sizes",
+        "_wide",
     )
 
     def __init__(
@@ -107,7 +110,11 @@ class _Launch:
         self._alignment, self._most = can.offset_alignment, can.max_grid
         self._backend, self._program = backend, program
         self._ints, self._grid = tuple(ints), tuple(grid)
-        self._sizes = [b.dtype.itemsize for b in program.kernel.buffers]
+        before = program.kernel.before
+        kernel = before or program.kernel
+        self._sizes = [b.dtype.itemsize for b in kernel.buffers]
+        self._wide = [before is not None and is_wide(d) for _, d in kernel.scalars]
+        self._single = not program.kernel.grid  # whether it does all of a grid by itself
         # the elements that each buffer begins after its offset -> the launches
         self._ready: Recent[tuple[int, ...], list[Launch]] = Recent(KNOWN)
 
@@ -122,15 +129,25 @@ class _Launch:
         found = self._ready.find(starts)
         if found is None:
             found = self._ready[starts] = [*self._bound((*self._ints, *starts))]
+        if True in self._wide:
+            scalars = self._in_words(scalars)
         for launch in found:
             launch(buffers, scalars, stream)
 
     def _bound(self, ints: tuple[int, ...]) -> Iterator[Launch]:
         if not self._most or not self._grid:
-            yield self._backend.bind(self._program, ints, self._grid)
+            yield self._backend.bind(self._program, ints, () if self._single else self._grid)
             return
         for firsts, points in parts(self._grid, self._most):
-            yield self._backend.bind(self._program, (*ints, *firsts, *points), points)
+            grid = () if self._single else points
+            yield self._backend.bind(self._program, (*ints, *firsts, *points), grid)
+
+    def _in_words(self, scalars: Sequence[Scalar]) -> list[Scalar]:
+        """The scalars, those of 64 bits as two numbers."""
+        found: list[Scalar] = []
+        for x, wide in zip(scalars, self._wide, strict=True):
+            found += (int(x) & WORD, int(x) >> 32 & WORD) if wide else (x,)
+        return found
 
 
 def parts(

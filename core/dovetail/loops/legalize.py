@@ -41,6 +41,7 @@ from .limits import grids_in_parts, offsets_as_indices
 from .pairs import complex_as_pairs
 from .rewrite import rewrite
 from .target import Capabilities
+from .wide import int64_as_words
 
 Pass = Callable[[Kernel, Capabilities], Kernel]
 
@@ -322,5 +323,5 @@ def _integer_sqrt(x: Value) -> Value:
 
 PASSES: tuple[Pass, ...] = (
     complex_as_pairs, casts_by_float32, halves_as_integers, round_division, offsets_as_indices,
-    grids_in_parts, indices_in_bits,
+    grids_in_parts, indices_in_bits, int64_as_words,
 )  # fmt: skip

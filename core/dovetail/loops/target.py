@@ -31,6 +31,7 @@ class Capabilities:
     # Most points of a launch along each axis, the last one last: no more axes either. (): no limit
     max_grid: tuple[int, ...] = ()
     index_bits: int = 64  # of indices and sizes in kernels: 32 where the device has no more
+    int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words
 
     def __post_init__(self) -> None:
         alignment, most = self.offset_alignment, self.max_grid
@@ -45,6 +46,11 @@ class Capabilities:
         if self.index_bits not in (32, 64):
             raise ArgumentError(
                 f"Capabilities: index_bits is {self.index_bits}; indices have 32 bits or 64"
+            )
+        if not self.int64 and self.index_bits != 32:
+            raise ArgumentError(
+                "Capabilities: int64 is False and index_bits is 64; a device without 64-bit "
+                "integers has index_bits=32"
             )
         if self.max_buffers and self.max_buffers < LEAST_BUFFERS:
             raise ArgumentError(

@@ -284,6 +284,7 @@ class Touched:
     """
 
     def __init__(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> None:
+        kernel = kernel.before or kernel  # of which more is known
         known = reach_of_each(kernel, ints, grid)
         self.writes = [b.access != "r" for b in kernel.buffers]
         self.spans: list[Span | None] = []
