@@ -13,6 +13,7 @@ from itertools import product
 from ..dtypes import int32
 from ..errors import DeviceError
 from ..loops.bounds import Beyond, refuse_beyond
+from ..loops.target import Capabilities
 from ..loops.words import WORD, is_wide
 from ..recent import Recent
 from .interface import (
@@ -32,7 +33,7 @@ KNOWN = 64  # launches that are kept ready, of one that is bound: for other plac
 def has_limits(backend: Backend) -> bool:
     """Whether launches of a device are other ones than those that are asked for."""
     can = backend.info.capabilities
-    return can.offset_alignment > 1 or can.max_grid != () or not can.int64
+    return can.offset_alignment > 1 or can.max_grid != () or not can.int64 or can.contraction
 
 
 def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
@@ -64,13 +65,18 @@ def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | Non
     return backend.sequence(launches)
 
 
+def _zeros(can: Capabilities) -> tuple[int, ...]:
+    """The integer that keeps products and sums apart (`loops.floats`)."""
+    return (0,) if can.contraction else ()
+
+
 def _refuse_beyond(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
     kernel, can = program.kernel.before or program.kernel, backend.info.capabilities
     if kernel.index is not int32:
         return
-    spans = [(n, n) for n in ints]
+    spans = [(n, n) for n in (*ints, *_zeros(can))]
     if can.offset_alignment > 1:
         spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
     if can.max_grid and grid:
@@ -109,7 +115,7 @@ class _Launch:
         can = backend.info.capabilities
         self._alignment, self._most = can.offset_alignment, can.max_grid
         self._backend, self._program = backend, program
-        self._ints, self._grid = tuple(ints), tuple(grid)
+        self._ints, self._grid = (*ints, *_zeros(can)), tuple(grid)
         before = program.kernel.before
         kernel = before or program.kernel
         self._sizes = [b.dtype.itemsize for b in kernel.buffers]

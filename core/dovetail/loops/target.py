@@ -22,6 +22,10 @@ class Capabilities:
     native_halves: frozenset[DType] = frozenset()
     exact_division: bool = True  # whether float32 div and sqrt round correctly
     float64: bool = True
+    fma: bool = True  # whether there is an fma that rounds once
+    contraction: bool = False  # whether a product may be fused with a sum that uses it, unasked
+    denormals: bool = True  # whether float32 arithmetic keeps them
+    nan: bool = True  # whether float arithmetic keeps infinities and NaN
     concurrency: int = 1  # how many independent grid points keep the device busy
     # Bytes that a grid point may write and soon read again at little cost, its loops being as quick
     # as neighbouring points are: of a first cache. 0 where points share what is near.
