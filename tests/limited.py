@@ -66,6 +66,9 @@ class Limited(lies.Honest):
             raise RuntimeError(f"indices of 64 bits:\n{kernel}")
         if not self.capabilities.int64 and has_int64(kernel):
             raise RuntimeError(f"integers of 64 bits:\n{kernel}")
+        words = self.capabilities.storage_bits == 32
+        if words and any(b.dtype.itemsize < 4 for b in kernel.buffers):
+            raise RuntimeError(f"elements of less than 32 bits:\n{kernel}")
         verify(kernel)
         return super().compile(kernel)
 
@@ -123,6 +126,12 @@ class SmallIndices(Limited):
     capabilities = replace(OF_REFERENCE, index_bits=32)
 
 
+class Packed(Limited):
+    """Reads and writes memory in words of 32 bits."""
+
+    capabilities = replace(OF_REFERENCE, offset_alignment=4, storage_bits=32)
+
+
 class Words(Limited):
     """Has no integers of 64 bits."""
 
@@ -138,11 +147,12 @@ class Small(Limited):
 
 
 class SmallWords(Limited):
-    """All of them, and no numbers of 64 bits, as poor GPUs have it."""
+    """All of them, words alone, and no numbers of 64 bits, as poor GPUs have it."""
 
     capabilities = replace(
-        Small.capabilities, int64=False, float64=False, dtypes=OF_REFERENCE.dtypes - {float64}
-    )
+        Small.capabilities, int64=False, storage_bits=32, float64=False,
+        dtypes=OF_REFERENCE.dtypes - {float64},
+    )  # fmt: skip
 
 
-LIMITED = (FewBuffers, Aligned, SmallGrids, SmallIndices, Words, Small, SmallWords)
+LIMITED = (FewBuffers, Aligned, SmallGrids, SmallIndices, Packed, Words, Small, SmallWords)

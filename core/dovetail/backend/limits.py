@@ -76,6 +76,7 @@ def _refuse_beyond(
     kernel, can = program.kernel.before or program.kernel, backend.info.capabilities
     if kernel.index is not int32:
         return
+    grid = grid if kernel.grid else ()  # it does all points in one
     spans = [(n, n) for n in (*ints, *_zeros(can))]
     if can.offset_alignment > 1:
         spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
@@ -104,7 +105,6 @@ class _Launch:
         "_most",
         "_program",
         "_ready",
-        "_single",
         "_sizes",
         "_wide",
     )
@@ -115,12 +115,11 @@ class _Launch:
         can = backend.info.capabilities
         self._alignment, self._most = can.offset_alignment, can.max_grid
         self._backend, self._program = backend, program
-        self._ints, self._grid = (*ints, *_zeros(can)), tuple(grid)
-        before = program.kernel.before
-        kernel = before or program.kernel
+        self._ints = (*ints, *_zeros(can))
+        self._grid = tuple(grid) if program.kernel.grid else ()
+        kernel = program.kernel.before or program.kernel
         self._sizes = [b.dtype.itemsize for b in kernel.buffers]
-        self._wide = [before is not None and is_wide(d) for _, d in kernel.scalars]
-        self._single = not program.kernel.grid  # whether it does all of a grid by itself
+        self._wide = [not can.int64 and is_wide(d) for _, d in kernel.scalars]
         # the elements that each buffer begins after its offset -> the launches
         self._ready: Recent[tuple[int, ...], list[Launch]] = Recent(KNOWN)
 
@@ -142,11 +141,10 @@ class _Launch:
 
     def _bound(self, ints: tuple[int, ...]) -> Iterator[Launch]:
         if not self._most or not self._grid:
-            yield self._backend.bind(self._program, ints, () if self._single else self._grid)
+            yield self._backend.bind(self._program, ints, self._grid)
             return
         for firsts, points in parts(self._grid, self._most):
-            grid = () if self._single else points
-            yield self._backend.bind(self._program, (*ints, *firsts, *points), grid)
+            yield self._backend.bind(self._program, (*ints, *firsts, *points), points)
 
     def _in_words(self, scalars: Sequence[Scalar]) -> list[Scalar]:
         """The scalars, those of 64 bits as two numbers."""

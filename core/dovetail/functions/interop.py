@@ -149,6 +149,9 @@ def share(
     if nbytes and start % dtype.itemsize:
         return None
     backend = opened(device).backend
+    word = backend.info.capabilities.storage_bits // 8
+    if start % word or nbytes % word:
+        return None
     handle = backend.adopt(start, nbytes)
     if handle is None:
         return None

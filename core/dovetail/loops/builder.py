@@ -46,7 +46,7 @@ class Kernel:
     grid: tuple[Value, ...]
     body: Block
     index: DType = int64  # of the ints, grid and loops, and indices: int32 once legalised so
-    before: Kernel | None = None  # this one while it had 64-bit integers, which are words now
+    before: Kernel | None = None  # this one while its numbers were no 32-bit words
 
     def __str__(self) -> str:
         return print_kernel(self)

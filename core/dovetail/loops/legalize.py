@@ -24,6 +24,7 @@ from .analysis import values
 from .builder import Kernel
 from .exact import fuse_exactly, round_division
 from .floats import products_apart
+from .in_order import carries_in_order
 from .indices import indices_in_bits
 from .language import (
     Buffer,
@@ -36,6 +37,7 @@ from .language import (
     where,
 )
 from .limits import grids_in_parts, offsets_as_indices
+from .packed import elements_in_words
 from .pairs import complex_as_pairs
 from .rewrite import rewrite
 from .target import Capabilities
@@ -149,7 +151,8 @@ def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 
     So do those of the dtypes of plugins, by what their descriptions say.
     """
-    return _as_integers(kernel, [d for d in TO_BITS if d not in capabilities.native_halves])
+    native = capabilities.native_halves if capabilities.storage_bits == 8 else frozenset[DType]()
+    return _as_integers(kernel, [d for d in TO_BITS if d not in native])
 
 
 def plugins_as_integers(kernel: Kernel) -> Kernel:
@@ -226,5 +229,6 @@ FROM_BITS: dict[DType, Callable[[Value], Value]] = {
 
 PASSES: tuple[Pass, ...] = (
     complex_as_pairs, casts_by_float32, halves_as_integers, round_division, fuse_exactly,
-    products_apart, offsets_as_indices, grids_in_parts, indices_in_bits, int64_as_words,
+    products_apart, offsets_as_indices, carries_in_order, grids_in_parts, indices_in_bits,
+    elements_in_words, int64_as_words,
 )  # fmt: skip

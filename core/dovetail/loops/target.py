@@ -36,6 +36,7 @@ class Capabilities:
     max_grid: tuple[int, ...] = ()
     index_bits: int = 64  # of indices and sizes in kernels: 32 where the device has no more
     int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words
+    storage_bits: int = 8  # of what memory is read and written by: 32 for words alone
 
     def __post_init__(self) -> None:
         alignment, most = self.offset_alignment, self.max_grid
@@ -55,6 +56,11 @@ class Capabilities:
             raise ArgumentError(
                 "Capabilities: int64 is False and index_bits is 64; a device without 64-bit "
                 "integers has index_bits=32"
+            )
+        if self.storage_bits not in (8, 32) or (self.storage_bits == 32 and alignment < 4):
+            raise ArgumentError(
+                f"Capabilities: storage_bits is {self.storage_bits}, offset_alignment {alignment}; "
+                "memory is read by 8 bits, or by 32 with an offset_alignment of 4 bytes or more"
             )
         if self.max_buffers and self.max_buffers < LEAST_BUFFERS:
             raise ArgumentError(

@@ -3,9 +3,6 @@
 In memory an int64 is two uint32 elements, the low word first: the core's buffers and strides stay
 as they are, and a kernel sees twice the elements. A scalar comes as two, too, of which
 `backend.limits` makes them. Indices have 32 bits by then (`indices`).
-
-No operation of one word adds to a number of two, as a carry must not get lost: a kernel that has
-such an atomic does its points one after the other, in one.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from .language import (
     Statement,
     Store,
     Value,
-    binary,
     const,
     eq,
     load,
@@ -28,7 +24,7 @@ from .language import (
     walk,
     where,
 )
-from .rewrite import Cloner, PartsCloner, unused_names
+from .rewrite import PartsCloner, unused_names
 from .words import (
     HALF,
     Words,
@@ -67,18 +63,17 @@ def int64_as_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:
         any(map(is_wide, held)) or any(_has_wide(s) for s in walk(kernel.body))
     ):
         return kernel
-    made = _in_order(kernel) if any(map(_carries, walk(kernel.body))) else kernel
-    buffers = {b: Buffer(b.name, uint32, b.access) for b in made.buffers if is_wide(b.dtype)}
-    wide = [name for name, d in made.scalars if is_wide(d)]
-    highs = dict(zip(wide, unused_names(made, [f"{n}_high" for n in wide]), strict=True))
+    buffers = {b: Buffer(b.name, uint32, b.access) for b in kernel.buffers if is_wide(b.dtype)}
+    wide = [name for name, d in kernel.scalars if is_wide(d)]
+    highs = dict(zip(wide, unused_names(kernel, [f"{n}_high" for n in wide]), strict=True))
     scalars: list[tuple[str, DType]] = []
-    for name, d in made.scalars:
+    for name, d in kernel.scalars:
         scalars += [(name, uint32), (highs[name], uint32)] if name in highs else [(name, d)]
-    return made.with_body(
-        _InWords(buffers, highs).block(made.body),
-        buffers=tuple(buffers.get(b, b) for b in made.buffers),
+    return kernel.with_body(
+        _InWords(buffers, highs).block(kernel.body),
+        buffers=tuple(buffers.get(b, b) for b in kernel.buffers),
         scalars=tuple(scalars),
-        before=kernel,
+        before=kernel.before or kernel,
     )
 
 
@@ -259,50 +254,3 @@ def _args(cloner: _InWords, side: str, old: tuple[Value, ...]) -> tuple[Value, .
             cloner.new[id(v)] = made[0]
         new += made
     return tuple(new)
-
-
-# --- atomics that carry --------------------------------------------------------------------------
-
-
-def _carries(s: Statement) -> bool:
-    """Whether it is an atomic of 64 bits whose words depend on each other."""
-    return isinstance(s, Atomic) and is_wide(s.value.dtype) and s.op in ("add", "min", "max")
-
-
-def _in_order(kernel: Kernel) -> Kernel:
-    """A kernel of one point that does those of the grid in order; what carries is no atomic."""
-    updated = {s.buffer for s in walk(kernel.body) if isinstance(s, Atomic) and _carries(s)}
-    buffers = {b: Buffer(b.name, b.dtype, "rw") for b in updated}
-    loops = [Loop("fold", const(0, kernel.index), n) for n in kernel.grid]
-    body = _InOrder(buffers, [loop.var for loop in loops]).block(kernel.body)
-    for loop in reversed(loops):
-        loop.body, loop.effects = body, tuple(s for s in body if not isinstance(s, Value))
-        body = (loop,)
-    held = tuple(buffers.get(b, b) for b in kernel.buffers)
-    return kernel.with_body(body, buffers=held, grid=())
-
-
-class _InOrder(Cloner):
-    """Copies a kernel, one iteration after the other."""
-
-    def __init__(self, buffers: dict[Buffer, Buffer], points: list[Value]) -> None:
-        super().__init__(buffers)
-        self.points = points
-
-    def operand(self, v: Value) -> Value:
-        return self.points[v.axis] if v.op == "index" else super().operand(v)
-
-    def head(self, old: Loop) -> Loop:
-        new = super().head(old)
-        new.kind = "fold" if old.kind == "map" else old.kind
-        return new
-
-    def effect(self, s: Store | Atomic) -> Store | Atomic:
-        new = super().effect(s)
-        if isinstance(s, Store) or not _carries(s):
-            return new
-        held = load(new.buffer, new.index, *(() if new.when is None else (new.when,)))
-        a, b = (held, new.value) if s.op == "max" else (new.value, held)
-        value = held + new.value if s.op == "add" else where(binary("lt", a, b), new.value, held)
-        self.emit(value)
-        return Store(new.buffer, new.index, value, new.when)
