@@ -78,6 +78,18 @@ class SaysThatItContracts(Contracting):
     companion = "reference"
 
 
+class ContractsApart(SaysThatItContracts):
+    """Its memory is none of the companion's."""
+
+    dlpack_type = None
+
+    def host_address(self, handle: Any, offset: int) -> None:
+        return None
+
+    def adopt(self, address: int, nbytes: int) -> None:
+        return None
+
+
 class Flushing(Floats):
     """Takes denormal float32 for zero, and gives zero for them, in all arithmetic."""
 
@@ -160,5 +172,6 @@ class Poor(NoFma):
 
 LIES = (Contracting, Flushing, WithoutNan)
 HONEST = (
-    SaysThatItContracts, SaysThatItFlushes, SaysThatItHasNoNan, NoFma, NoFmaNorDoubles, Poor,
+    SaysThatItContracts, ContractsApart, SaysThatItFlushes, SaysThatItHasNoNan, NoFma,
+    NoFmaNorDoubles, Poor,
 )  # fmt: skip

@@ -43,6 +43,7 @@ from dovetail.loops.legalize import legalize
 from dovetail.loops.target import Capabilities
 from dovetail.loops.verify import verify
 from dovetail.plugins.companion import accompanied
+from partial_devices import installed
 
 CONTRACTS = Capabilities(contraction=True)
 ALL = Capabilities(native_halves=frozenset((float16, bfloat16)))
@@ -195,3 +196,12 @@ def test_without_a_companion_it_is_an_error_that_says_why() -> None:
     assert opened.backend.accepts(legalize(KEPT["moved"][0], FLUSHES))
     with pytest.raises(CompileError, match="which needs float32 arithmetic with denormals, and"):
         opened.backend.compile(legalize(KEPT["added"][0], FLUSHES))
+
+
+def test_what_is_copied_to_a_companion_is_told() -> None:
+    """Though the kernel has an integer that the plan does not know."""
+    with installed(devices.ContractsApart) as (device,):
+        x = dt.asarray(np.arange(6, dtype="c8").reshape(2, 3) + 1j, device=device)
+        y = dt.prod(x * x, axis=1)
+        assert "80 bytes copied for it" in str(dt.explain(y))
+        assert y.tolist() == dt.prod(x.to("reference") ** 2, axis=1).tolist()

@@ -19,6 +19,7 @@ from ..recent import Recent
 from .interface import (
     Backend,
     Compiled,
+    Handle,
     Handles,
     Launch,
     QueuedLaunch,
@@ -56,6 +57,12 @@ def launch(
         _Launch(backend, program, ints, grid)(buffers, (), None)
     else:
         backend.launch(program, buffers, ints, (), grid)
+
+
+def adopt(backend: Backend, address: int, nbytes: int) -> Handle:
+    """`Backend.adopt` of what is whole words of the device's; None where it is of no use."""
+    word = backend.info.capabilities.storage_bits // 8
+    return None if address % word or nbytes % word else backend.adopt(address, nbytes)
 
 
 def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | None:

@@ -32,6 +32,7 @@ from .. import dtypes as D
 from .. import layout as lay
 from ..arguments import DIMENSIONS, flag, function, integer, integers, named
 from ..backend.faults import look
+from ..backend.limits import adopt
 from ..backend.streams import current_handle, wait
 from ..device import Device, default_device, opened
 from ..device import device as device_named
@@ -146,13 +147,9 @@ def share(
     low, high = lay.span(StridedView(shape, strides, 0))
     nbytes = (high - low) * dtype.itemsize
     start = address + low * dtype.itemsize
-    if nbytes and start % dtype.itemsize:
-        return None
     backend = opened(device).backend
-    word = backend.info.capabilities.storage_bits // 8
-    if start % word or nbytes % word:
-        return None
-    handle = backend.adopt(start, nbytes)
+    fits = not (nbytes and start % dtype.itemsize)
+    handle = adopt(backend, start, nbytes) if fits else None
     if handle is None:
         return None
     # Queued work may still use the memory when nobody else does.
