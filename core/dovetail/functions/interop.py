@@ -31,8 +31,8 @@ import numpy as np
 from .. import dtypes as D
 from .. import layout as lay
 from ..arguments import DIMENSIONS, flag, function, integer, integers, named
+from ..backend import limits
 from ..backend.faults import look
-from ..backend.limits import adopt
 from ..backend.streams import current_handle, wait
 from ..device import Device, default_device, opened
 from ..device import device as device_named
@@ -149,7 +149,7 @@ def share(
     start = address + low * dtype.itemsize
     backend = opened(device).backend
     fits = not (nbytes and start % dtype.itemsize)
-    handle = adopt(backend, start, nbytes) if fits else None
+    handle = limits.adopt(backend, start, nbytes) if fits else None
     if handle is None:
         return None
     # Queued work may still use the memory when nobody else does.
