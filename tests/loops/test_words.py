@@ -151,6 +151,16 @@ def test_quotients(d: DType, rule: Callable[[Value, Value], Value]) -> None:
         assert found[k] == (q if rule is quo else a - q * b)
 
 
+@pytest.mark.parametrize("n, loops", [(7, 0), (-7, 0), (65535, 0), (65536, 1), (-(1 << 63), 1)])
+def test_small_divisors_that_are_known_need_no_loop(n: int, loops: int) -> None:
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", int64, "r"), b.buffer("out", int64, "w")
+    i = b.axis(b.int("n"))
+    b.store(out, i, quo(load(x, i), const(n, int64)))
+    assert str(legal(b.build())).count("fold") == loops
+    computed(lambda a: rem(a, const(n, int64)), int64, hard(int64), dtypes=(int64,))
+
+
 @pytest.mark.parametrize("d", WIDE, ids=lambda d: d.name)
 def test_shifts(d: DType) -> None:
     x = hard(d)

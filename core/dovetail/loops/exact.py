@@ -48,14 +48,14 @@ def _divide_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
 def _divide_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
     if not _is_division(v):
         return None
-    return _integer_sqrt(*args) if v.op == "sqrt" else _integer_quotient(*args)
+    return _integer_sqrt(*args) if v.op == "sqrt" else _integer_quotient(*args, divided=_at_once)
 
 
 def _divide_in_words(v: Value, args: tuple[Value, ...]) -> Value | None:
     """As in integers, without a quotient of 64 bits."""
     if not _is_division(v):
         return None
-    return _integer_sqrt(*args) if v.op == "sqrt" else _integer_quotient(*args, _by_digits)
+    return _integer_sqrt(*args) if v.op == "sqrt" else _integer_quotient(*args, divided=_by_digits)
 
 
 _INFINITY, _NAN = 0x7F800000, 0x7FC00000
@@ -109,7 +109,7 @@ def _by_digits(ma: Value, mb: Value, below: Value) -> tuple[Value, Value]:
     return cast(quotient, uint64), rest
 
 
-def _integer_quotient(a: Value, b: Value, divided: Division = _at_once) -> Value:
+def _integer_quotient(a: Value, b: Value, *, divided: Division) -> Value:
     (ma, ea), (mb, eb) = _parts(a), _parts(b)
     below = ma < mb  # then the quotient's first bit is one place lower
     quotient, rest = divided(ma, mb, below)

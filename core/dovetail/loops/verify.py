@@ -255,7 +255,7 @@ class _Verifier:
             _broken("a map has effects only", s)
 
     def reduce(self, s: Loop) -> None:
-        if not is_combine(s.combine) or s.carry or s.init:
+        if s.combine is None or not is_combine(s.combine) or s.carry or s.init:
             _broken("a reduce has a known combine and no carries", s)
         if any(not isinstance(x, (Value, Loop)) for x in s.body):
             _broken("a reduce has no effects", s)

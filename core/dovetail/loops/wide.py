@@ -145,7 +145,7 @@ class _InWords(PartsCloner):
         if v.op in ("shl", "shr"):
             return shifted(v.op, a, rest[0][0], signed)
         if v.op in ("quo", "rem"):
-            return self._divided(a, *rest, signed)[v.op == "rem"]
+            return self._divided(a, rest[0], signed)[v.op == "rem"]
         if v.op in _BITWISE:
             low, high = (Value(v.op, uint32, words) for words in zip(a, *rest, strict=True))
             return low, high
@@ -158,8 +158,7 @@ class _InWords(PartsCloner):
         if not signed:
             return self._divided_unsigned(a, b)
         signs = is_negative(a), is_negative(b)
-        sizes = (chosen(s, neg(x), x) for s, x in zip(signs, (a, b), strict=True))
-        quotient, rest = self._divided_unsigned(*sizes)
+        quotient, rest = self._divided_unsigned(_size(a, signs[0]), _size(b, signs[1]))
         return (
             chosen(signs[0] ^ signs[1], neg(quotient), quotient),
             chosen(signs[0], neg(rest), rest),
@@ -168,6 +167,8 @@ class _InWords(PartsCloner):
     def _divided_unsigned(self, a: Words, b: Words) -> tuple[Words, Words]:
         """By digits where the divisor is small, else bit by bit: 64 iterations, or none."""
         low, high = b
+        if low.op == high.op == "const" and high.number == 0 and 0 < low.number <= HALF:
+            return divided_by_half(a, low)
         small = eq(high, 0) & (low <= HALF) & ne(low, 0)
         by_digits = divided_by_half(a, where(small, low, 1))
         loop = Loop("fold", const(0, int32), where(small, const(0, int32), 64), None,
@@ -178,7 +179,8 @@ class _InWords(PartsCloner):
         for v in (*by_digits[0], *by_digits[1], loop.stop, *loop.init, *b):
             self.emit(v)
         outer, self.out = self.out, []
-        quotient, rest = division_step((loop.carry[0], loop.carry[1]), loop.carry[2:], b)
+        now, rest_now = (loop.carry[0], loop.carry[1]), (loop.carry[2], loop.carry[3])
+        quotient, rest = division_step(now, rest_now, b)
         loop.update = *quotient, *rest
         for v in loop.update:
             self.emit(v)
@@ -213,6 +215,14 @@ class _InWords(PartsCloner):
         if old.combine is not None and any(is_wide(v.dtype) for v in old.results):
             new.combine = old.combine + OF + "_".join(v.dtype.code for v in old.results)
         return new
+
+
+def _size(a: Words, negative: Value) -> Words:
+    """|a|, as an unsigned number."""
+    if a[0].op == a[1].op == "const":
+        n = int(a[1].number) << 32 | int(a[0].number)
+        return constant(n if n < 1 << 63 else -n)
+    return chosen(negative, neg(a), a)
 
 
 # --- combines ------------------------------------------------------------------------------------
