@@ -9,6 +9,7 @@ from typing import Any
 import dovetail as dt
 import limited
 import numpy as np
+import partial_devices
 import pytest
 from dovetail.backend import limits
 from dovetail.backend.limits import parts
@@ -25,6 +26,7 @@ from dovetail.loops.legalize import legalize
 from dovetail.loops.parser import parse_kernel
 from dovetail.loops.target import LEAST_BUFFERS, Capabilities
 from dovetail.loops.verify import broken, verify
+from random_programs import check
 
 Program = Callable[[Device], list[dt.Tensor]]
 
@@ -276,6 +278,15 @@ def test_a_limited_device_gives_the_same_bits(small: Device, program: Program) -
             program(small)
         return
     agree(program, small)
+
+
+@pytest.mark.parametrize("of", (limited.Packed, limited.Words), ids=lambda c: c.__name__)
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_programs(of: type[limited.Limited], first: int) -> None:
+    """Most are of float64, whose bits are words where there are no larger integers."""
+    with partial_devices.installed(of) as (device,):
+        for seed in range(first, first + 20):
+            check(seed, str(device))
 
 
 # --- buffers
