@@ -220,13 +220,14 @@ def test_bits_of_float64() -> None:
     x = np.concatenate([x[~np.isnan(x)], -np.array(edges), rng.uniform(size=500) * 1e-308])
     computed(lambda a: bitcast(a, int64), int64, x, dtypes=(float64,))
     computed(lambda a: bitcast(a, float64), float64, x.view(np.int64), dtypes=(int64,))
-    found = np.zeros(1, np.int64)
+    found = np.zeros(2, np.int64)
     b = KernelBuilder("nan")
     a, out = b.buffer("a", float64, "r"), b.buffer("out", int64, "w")
     i = b.axis(b.int("n"))
     b.store(out, i, bitcast(load(a, i), int64))
-    run(b.build(), [np.array([np.nan]), found], (1,))
-    assert np.isnan(found.view(np.float64)[0])
+    run(b.build(), [np.array([np.nan, -np.nan]), found], (2,))
+    assert np.isnan(found.view(np.float64)).all()
+    assert np.signbit(found.view(np.float64)).tolist() == [False, True]
 
 
 # --- memory, numbers, loops

@@ -219,8 +219,8 @@ _INFINITE, _NAN = 0x7FF00000, 0x7FF80000  # high words
 
 
 def bits_of(x: Value) -> Words:
-    """The bits of a float64; of a NaN those of one."""
-    negative = (x < 0.0) | (eq(x, 0.0) & (1.0 / x < 0.0))
+    """The bits of a float64; of a NaN those of one, with its sign."""
+    sign = bitcast(cast(x, float32), uint32) >> 31
     size = where(x < 0.0, -x, x)
     below_one = size < 1.0
     exponent = where(below_one, const(1, uint32), 1023)  # biased
@@ -235,7 +235,7 @@ def bits_of(x: Value) -> Words:
     word_above = cast(high, uint32) | (exponent << 20)
     special = ne(x, x) | eq(size, math.inf)
     word_above = where(special, where(ne(x, x), word(_NAN), _INFINITE), word_above)
-    return where(special, 0, low), word_above | (cast(negative, uint32) << 31)
+    return where(special, 0, low), word_above | (sign << 31)
 
 
 def float_of(a: Words) -> Value:
