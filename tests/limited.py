@@ -11,14 +11,16 @@ import lying_backends as lies
 from dovetail.backend.interface import DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device, device
-from dovetail.dtypes import int32
-from dovetail.loops.builder import Kernel
+from dovetail.dtypes import float64, int32, int64, uint64
+from dovetail.loops.builder import Kernel, combine
+from dovetail.loops.language import Loop, Value, walk
 from dovetail.loops.target import Capabilities
 from dovetail.loops.verify import verify
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.opened import Opened
 
+WIDE = (int64, uint64)
 OF_REFERENCE = ReferenceBackend.info.capabilities
 
 
@@ -62,6 +64,11 @@ class Limited(lies.Honest):
             raise RuntimeError(f"{len(kernel.buffers)} buffers, more than {most}:\n{kernel}")
         if self.capabilities.index_bits == 32 and kernel.index is not int32:
             raise RuntimeError(f"indices of 64 bits:\n{kernel}")
+        if not self.capabilities.int64 and has_int64(kernel):
+            raise RuntimeError(f"integers of 64 bits:\n{kernel}")
+        words = self.capabilities.storage_bits == 32
+        if words and any(b.dtype.itemsize < 4 for b in kernel.buffers):
+            raise RuntimeError(f"elements of less than 32 bits:\n{kernel}")
         verify(kernel)
         return super().compile(kernel)
 
@@ -76,6 +83,23 @@ class Limited(lies.Honest):
         if most and (len(grid) > len(most) or any(map(gt, grid[::-1], most[::-1]))):
             raise RuntimeError(f"a grid of {tuple(grid)}, more than {most}")
         super().launch(program, buffers, ints, scalars, grid, stream)
+
+
+def has_int64(kernel: Kernel) -> bool:
+    """Whether a 64-bit integer is anywhere in a kernel: memory, numbers, values, combines."""
+    found = [kernel.index, *(b.dtype for b in kernel.buffers), *(d for _, d in kernel.scalars)]
+    values: list[Value] = [*kernel.grid]
+    for s in walk(kernel.body):
+        if isinstance(s, Value):
+            values += (s, *s.args)
+        elif isinstance(s, Loop):
+            values += (s.start, s.stop, s.var, *s.init, *s.carry, *s.update, *s.results)
+            if s.combine is not None:
+                rule = combine(s.combine, tuple(u.dtype for u in s.update))
+                values += (*rule.identity, *rule.left, *rule.right, *rule.body, *rule.result)
+        else:
+            values += (s.index, s.value)
+    return any(d in WIDE for d in (*found, *(v.dtype for v in values)))
 
 
 class FewBuffers(Limited):
@@ -102,6 +126,18 @@ class SmallIndices(Limited):
     capabilities = replace(OF_REFERENCE, index_bits=32)
 
 
+class Packed(Limited):
+    """Reads and writes memory in words of 32 bits."""
+
+    capabilities = replace(OF_REFERENCE, offset_alignment=4, storage_bits=32)
+
+
+class Words(Limited):
+    """Has no integers of 64 bits."""
+
+    capabilities = replace(OF_REFERENCE, index_bits=32, int64=False)
+
+
 class Small(Limited):
     """All of these limits at once."""
 
@@ -110,4 +146,13 @@ class Small(Limited):
     )
 
 
-LIMITED = (FewBuffers, Aligned, SmallGrids, SmallIndices, Small)
+class SmallWords(Limited):
+    """All of them, words alone, and no numbers of 64 bits, as poor GPUs have it."""
+
+    capabilities = replace(
+        Small.capabilities, int64=False, storage_bits=32, float64=False,
+        dtypes=OF_REFERENCE.dtypes - {float64},
+    )  # fmt: skip
+
+
+LIMITED = (FewBuffers, Aligned, SmallGrids, SmallIndices, Packed, Words, Small, SmallWords)

@@ -9,6 +9,7 @@ from typing import Any
 import dovetail as dt
 import limited
 import numpy as np
+import partial_devices
 import pytest
 from dovetail.backend import limits
 from dovetail.backend.limits import parts
@@ -17,7 +18,7 @@ from dovetail.device import Device
 from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.events import counters
 from dovetail.engine.programs import program
-from dovetail.errors import ArgumentError, DeviceError, LayoutError
+from dovetail.errors import ArgumentError, DeviceError, DTypeError, LayoutError
 from dovetail.loops.analysis import values
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.language import cast, const, load
@@ -25,6 +26,7 @@ from dovetail.loops.legalize import legalize
 from dovetail.loops.parser import parse_kernel
 from dovetail.loops.target import LEAST_BUFFERS, Capabilities
 from dovetail.loops.verify import broken, verify
+from random_programs import check
 
 Program = Callable[[Device], list[dt.Tensor]]
 
@@ -161,24 +163,36 @@ def several_ops(device: Device) -> list[dt.Tensor]:
     x, y = (dt.asarray(numbers(40, 30, seed=k), device=device) for k in (1, 2))
     return [
         dt.sort(x), dt.argsort(x, axis=0), x @ y.T, dt.cumulative_sum(x, axis=1),
-        dt.softmax(x, axis=1), dt.var(x, axis=0), dt.median(x), dt.fft.fft(x),
-        dt.linalg.inv(x[:30] @ y[:30].T), dt.topk(x, 3)[0], dt.unique(dt.round(x)),
+        dt.softmax(x, axis=1), dt.var(x, axis=0), dt.fft.fft(x),
+        dt.linalg.inv(x[:30] @ y[:30].T), dt.topk(x, 3)[0], dt.unique(dt.round(x)), x // y,
+        (x * 9).astype(dt.int32) % 7,
+    ]  # fmt: skip
+
+
+def doubles(device: Device) -> list[dt.Tensor]:
+    """What computes in float64, or is stored as such."""
+    x = dt.asarray(numbers(40, 30).astype("f8"), device=device)
+    return [
+        dt.median(x), dt.exp(x), dt.exp2(x * 90), dt.sort(x, axis=1), dt.nextafter(x, -x),
+        dt.frexp(x)[1], x.astype(dt.int64), x.astype(dt.float16), dt.sum(x), dt.pow(abs(x), 2.5),
+        *shifted(device, "c16"), dt.median(x.astype(dt.float32)),
     ]  # fmt: skip
 
 
 def odd_offsets(device: Device) -> list[dt.Tensor]:
     """Slices that begin anywhere, read and written in place."""
-    found = []
-    for dtype in ("f4", "i1", "i8", "f2", "c8", "c16", "?"):
-        x = dt.asarray((numbers(300) * 50).astype(dtype), device=device)
-        y = dt.asarray((numbers(300, seed=1) * 50).astype(dtype), device=device)
-        for k in (1, 3, 64, 77):
-            x[k : k + 100] = y[k + 5 : k + 105]
-            if dtype != "?":
-                x[k + 2 : 290 : 3] += y[k : k + len(range(k + 2, 290, 3))]
-            x[5] = y[k]
-        found += [x, x[13:].copy(), dt.concat([x[7:9], y[9:11]])]
-    return found
+    return [x for dtype in ("f4", "i1", "i8", "f2", "c8", "?") for x in shifted(device, dtype)]
+
+
+def shifted(device: Device, dtype: str) -> list[dt.Tensor]:
+    x = dt.asarray((numbers(300) * 50).astype(dtype), device=device)
+    y = dt.asarray((numbers(300, seed=1) * 50).astype(dtype), device=device)
+    for k in (1, 3, 64, 77):
+        x[k : k + 100] = y[k + 5 : k + 105]
+        if dtype != "?":
+            x[k + 2 : 290 : 3] += y[k : k + len(range(k + 2, 290, 3))]
+        x[5] = y[k]
+    return [x, x[13:].copy(), dt.concat([x[7:9], y[9:11]])]
 
 
 def large_grids(device: Device) -> list[dt.Tensor]:
@@ -252,13 +266,27 @@ PROGRAMS: tuple[Program, ...] = (
     sum_of_many, sum_as_a_tree, many_results, many_reductions, reduction_of_many, chunks_of_many,
     joined, joined_while_pending, shifted_slices, in_place, indexed, gradients, examples, sparse,
     several_ops, odd_offsets, large_grids, counted, captured, own_kernels, drawn,
-    places,
+    places, doubles,
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_a_limited_device_gives_the_same_bits(small: Device, program: Program) -> None:
+    assert small.opened is not None
+    if program is doubles and not small.opened.backend.info.capabilities.float64:
+        with pytest.raises(DTypeError, match=r"has no (float64|complex128)"):
+            program(small)
+        return
     agree(program, small)
+
+
+@pytest.mark.parametrize("of", (limited.Packed, limited.Words), ids=lambda c: c.__name__)
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_programs(of: type[limited.Limited], first: int) -> None:
+    """Most are of float64, whose bits are words where there are no larger integers."""
+    with partial_devices.installed(of) as (device,):
+        for seed in range(first, first + 20):
+            check(seed, str(device))
 
 
 # --- buffers

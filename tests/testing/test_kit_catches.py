@@ -11,6 +11,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import float_devices as floats
+import limited
 import lying_backends as lies
 import partial_devices as partial
 import pytest
@@ -30,6 +32,9 @@ BACKENDS = (
     lies.ListsItsGaps,
     *partial.LIES,
     *partial.HONEST,
+    *floats.LIES,
+    *floats.HONEST,
+    *limited.LIMITED,
 )
 
 
@@ -96,7 +101,9 @@ EXHAUSTIVE = [pytest.param(lie, marks=pytest.mark.exhaustive) for lie in lies.MO
 
 
 @pytest.mark.parametrize(
-    "lie", [*lies.LIES, *partial.LIES, *EXHAUSTIVE], ids=lambda c: getattr(c, "__name__", None)
+    "lie",
+    [*lies.LIES, *partial.LIES, *floats.LIES, *EXHAUSTIVE],
+    ids=lambda c: getattr(c, "__name__", None),
 )
 def test_a_lie_is_caught(site: Path, lie: type[lies.Honest]) -> None:
     level, _, case = lie.shown_by.partition(" and ")
@@ -145,6 +152,34 @@ def test_devices_that_do_a_part_are_honest(site: Path, device: type[lies.Honest]
     found = certificate["companion"]
     assert found["device"] == companion and found["launches"] > 100
     assert f"{found['launches']} launches were done by its companion, {companion}" in output
+
+
+@pytest.mark.parametrize("device", floats.HONEST, ids=lambda c: c.__name__)
+def test_other_floats_are_honest_where_they_are_said(site: Path, device: type[Any]) -> None:
+    """What a device of the same floats is caught by, if it does not say so."""
+    level, _, case = (device.shown_by or "test_scalar_ops and fma").partition(" and ")
+    status, output, certificate = run_level(site, device.plugin.type, level, "-k", case)
+    assert status == 0 and certificate["conforms"] and certificate["cases"] > 1, output
+
+
+POOR = (limited.SmallWords, floats.Poor)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        *POOR,
+        *(
+            pytest.param(c, marks=pytest.mark.exhaustive)
+            for c in (*limited.LIMITED, *floats.HONEST)
+            if c not in POOR
+        ),
+    ],
+    ids=lambda c: getattr(c, "__name__", None),
+)
+def test_limited_devices_are_honest(site: Path, device: type[lies.Honest]) -> None:
+    """A sample of each: what they lack, the core does not ask for."""
+    _is_honest(site, device.plugin.type)
 
 
 @pytest.mark.exhaustive

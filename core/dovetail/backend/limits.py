@@ -13,10 +13,13 @@ from itertools import product
 from ..dtypes import int32
 from ..errors import DeviceError
 from ..loops.bounds import Beyond, refuse_beyond
+from ..loops.target import Capabilities
+from ..loops.words import WORD, is_wide
 from ..recent import Recent
 from .interface import (
     Backend,
     Compiled,
+    Handle,
     Handles,
     Launch,
     QueuedLaunch,
@@ -29,9 +32,9 @@ KNOWN = 64  # launches that are kept ready, of one that is bound: for other plac
 
 
 def has_limits(backend: Backend) -> bool:
-    """Whether a device binds buffers, or launches grids, within limits."""
+    """Whether launches of a device are other ones than those that are asked for."""
     can = backend.info.capabilities
-    return can.offset_alignment > 1 or can.max_grid != ()
+    return can.offset_alignment > 1 or can.max_grid != () or not can.int64 or can.contraction
 
 
 def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
@@ -56,6 +59,12 @@ def launch(
         backend.launch(program, buffers, ints, (), grid)
 
 
+def adopt(backend: Backend, address: int, nbytes: int) -> Handle:
+    """`Backend.adopt` of what is whole words of the device's; None where it is of no use."""
+    word = backend.info.capabilities.storage_bits // 8
+    return None if address % word or nbytes % word else backend.adopt(address, nbytes)
+
+
 def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | None:
     """`Backend.sequence` of what `bind` gave."""
     if any(isinstance(q.launch, _Launch) for q in launches):
@@ -63,13 +72,19 @@ def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | Non
     return backend.sequence(launches)
 
 
+def _zeros(can: Capabilities) -> tuple[int, ...]:
+    """The integer that keeps products and sums apart (`loops.floats`)."""
+    return (0,) if can.contraction else ()
+
+
 def _refuse_beyond(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
-    kernel, can = program.kernel, backend.info.capabilities
+    kernel, can = program.kernel.before or program.kernel, backend.info.capabilities
     if kernel.index is not int32:
         return
-    spans = [(n, n) for n in ints]
+    grid = grid if kernel.grid else ()  # it does all points in one
+    spans = [(n, n) for n in (*ints, *_zeros(can))]
     if can.offset_alignment > 1:
         spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
     if can.max_grid and grid:
@@ -77,7 +92,7 @@ def _refuse_beyond(
         grid = tuple(map(min, extents, bounds))
         spans += [(0, n - 1) for n in extents] + [(1, n) for n in grid]
     try:
-        refuse_beyond(kernel, dict(zip(kernel.ints, spans, strict=True)), grid)
+        refuse_beyond(kernel, dict(zip(kernel.ints, spans, strict=True)), grid, not can.int64)
     except Beyond as beyond:
         raise DeviceError(
             f"kernel {kernel.name} would be launched over more than 32 bits index, which is what "
@@ -98,6 +113,7 @@ class _Launch:
         "_program",
         "_ready",
         "_sizes",
+        "_wide",
     )
 
     def __init__(
@@ -106,8 +122,11 @@ class _Launch:
         can = backend.info.capabilities
         self._alignment, self._most = can.offset_alignment, can.max_grid
         self._backend, self._program = backend, program
-        self._ints, self._grid = tuple(ints), tuple(grid)
-        self._sizes = [b.dtype.itemsize for b in program.kernel.buffers]
+        self._ints = (*ints, *_zeros(can))
+        self._grid = tuple(grid) if program.kernel.grid else ()
+        kernel = program.kernel.before or program.kernel
+        self._sizes = [b.dtype.itemsize for b in kernel.buffers]
+        self._wide = [not can.int64 and is_wide(d) for _, d in kernel.scalars]
         # the elements that each buffer begins after its offset -> the launches
         self._ready: Recent[tuple[int, ...], list[Launch]] = Recent(KNOWN)
 
@@ -122,6 +141,8 @@ class _Launch:
         found = self._ready.find(starts)
         if found is None:
             found = self._ready[starts] = [*self._bound((*self._ints, *starts))]
+        if True in self._wide:
+            scalars = self._in_words(scalars)
         for launch in found:
             launch(buffers, scalars, stream)
 
@@ -131,6 +152,13 @@ class _Launch:
             return
         for firsts, points in parts(self._grid, self._most):
             yield self._backend.bind(self._program, (*ints, *firsts, *points), points)
+
+    def _in_words(self, scalars: Sequence[Scalar]) -> list[Scalar]:
+        """The scalars, those of 64 bits as two numbers."""
+        found: list[Scalar] = []
+        for x, wide in zip(scalars, self._wide, strict=True):
+            found += (int(x) & WORD, int(x) >> 32 & WORD) if wide else (x,)
+        return found
 
 
 def parts(

@@ -218,9 +218,9 @@ def copied(opened: Opened, step: Step) -> int:
     if 0 in step.grid or not isinstance(backend, companion.Accompanied) or backend.shares:
         return 0
     sizes = dict(step.fresh)  # of other memory it is not known how far it reaches
-    touched = companion.Touched(
-        legalize(step.kernel, backend.info.capabilities), step.ints, step.grid
-    )
+    legal = legalize(step.kernel, backend.info.capabilities)
+    added = len(legal.ints) > len(step.ints)  # of which it is launches that know the values
+    touched = companion.Touched(step.kernel if added else legal, step.ints, step.grid)
     extents = [(0, sizes[slot]) if slot in sizes else None for slot, _ in step.buffers]
     return sum(p.nbytes for _, p in touched.pieces(step.buffers, extents))
 

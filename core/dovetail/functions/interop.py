@@ -31,6 +31,7 @@ import numpy as np
 from .. import dtypes as D
 from .. import layout as lay
 from ..arguments import DIMENSIONS, flag, function, integer, integers, named
+from ..backend import limits
 from ..backend.faults import look
 from ..backend.streams import current_handle, wait
 from ..device import Device, default_device, opened
@@ -146,10 +147,9 @@ def share(
     low, high = lay.span(StridedView(shape, strides, 0))
     nbytes = (high - low) * dtype.itemsize
     start = address + low * dtype.itemsize
-    if nbytes and start % dtype.itemsize:
-        return None
     backend = opened(device).backend
-    handle = backend.adopt(start, nbytes)
+    fits = not (nbytes and start % dtype.itemsize)
+    handle = limits.adopt(backend, start, nbytes) if fits else None
     if handle is None:
         return None
     # Queued work may still use the memory when nobody else does.

@@ -12,6 +12,7 @@ from contextlib import suppress
 from ..dtypes import DType, int32
 from .builder import Kernel
 from .language import CHUNK, Atomic, Block, Loop, Store, Value, walk
+from .words import is_wide
 
 Interval = tuple[int, int]  # the least and the largest value
 Known = Mapping[int, Interval]  # by id of a value, what a condition says of it
@@ -49,11 +50,13 @@ def reach_of_each(
     return found.run() | dict.fromkeys(found.loose)
 
 
-def refuse_beyond(kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int]) -> None:
+def refuse_beyond(
+    kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int], words: bool = False
+) -> None:
     """Nothing, if what a kernel with int32 indices computes of its integers fits, for these.
 
     `spans`: the least and the largest value of each integer. What memory holds is not asked, but
-    as far as the kernel compares it.
+    as far as the kernel compares it. `words`: whether 64-bit integers are two elements each.
 
     Raises: Beyond, with a number that does not fit.
     """
@@ -62,6 +65,8 @@ def refuse_beyond(kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[
             raise Beyond(n)
     if 0 not in grid:
         _Fitting(kernel, spans, grid).run()
+        if words:
+            _InWords(kernel, spans, grid).run()
 
 
 def whole(d: DType) -> Interval:
@@ -161,8 +166,12 @@ class _Reach:
         if rule is None or not v.dtype.is_integer:
             if v.dtype.kind == "f":
                 raise Unbounded(self.kernel.name)
-            return whole(v.dtype)
-        return rule(*[self.value(a, known) for a in v.args]) or whole(v.dtype)
+            return self.unknown(v.dtype)
+        return rule(*[self.value(a, known) for a in v.args]) or self.unknown(v.dtype)
+
+    def unknown(self, d: DType) -> Interval:
+        """What is said of a value of which nothing is known."""
+        return whole(d)
 
     def chosen(self, v: Value, known: Known) -> Interval:
         """One or the other value, each where the condition says so."""
@@ -202,21 +211,33 @@ class _ReachOfEach(_Reach):
 
 
 class _Fitting(_Reach):
-    """Looks at every int32 value once, and at indices under their conditions."""
+    """Looks at int32 values of integers alone once, and at indices under their conditions."""
 
     def __init__(self, kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int]) -> None:
         super().__init__(kernel, {}, grid)
         self.spans = spans
         self.plain: dict[int, Interval] = {}  # where no condition is known
+        self.data: set[int] = set()  # ids of values in which memory or a scalar has a part
 
     def block(self, block: Block) -> None:
         for s in block:
             self.work = 0
             with suppress(Unbounded):
-                if isinstance(s, Value) and s.op != "load" and s.dtype is int32:
-                    self.value(s, {})
+                if isinstance(s, Value) and s.op != "load":
+                    if any(map(self.is_data, s.args)):
+                        self.data.add(id(s))
+                    elif s.dtype is int32:
+                        self.value(s, {})
                 else:
                     super().block((s,))
+
+    def is_data(self, v: Value) -> bool:
+        """Whether a value is none of the launch's integers, nor made of these alone."""
+        if v.op in ("const", "index", "loopvar"):
+            return False
+        return v.op in ("load", "carry", "result") or id(v) in self.data or (
+            v.op == "param" and v.name not in self.spans
+        )  # fmt: skip
 
     def touch(self, name: str, index: Value, when: Value | None) -> None:
         self.value(index, {} if when is None else self.told(when, True, {}))
@@ -241,6 +262,50 @@ class _Fitting(_Reach):
         if all(_fits(self.value(a, known)) for a in v.args):  # else it is memory that says so
             raise Beyond(max(found, key=abs))
         return found
+
+
+class _InWords(_Reach):
+    """Looks at indices of 64-bit integers, which are twice as large in words.
+
+    What memory holds may be anything, as far as the kernel does not compare it: `_ANY`, which is
+    also what is made of it, and no index is refused for that.
+    """
+
+    def __init__(self, kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int]) -> None:
+        super().__init__(kernel, {}, grid)
+        self.spans = spans
+        self.pairs = {b.name for b in kernel.buffers if is_wide(b.dtype)}
+
+    def block(self, block: Block) -> None:
+        for s in block:
+            self.work = 0
+            with suppress(Unbounded):
+                super().block((s,))
+
+    def touch(self, name: str, index: Value, when: Value | None) -> None:
+        if name in self.pairs:
+            _, high = self.value(index, {} if when is None else self.told(when, True, {}))
+            if high <= LARGEST < 2 * high + 1:  # more than fits is none but memory's
+                raise Beyond(2 * high + 1)
+
+    def value(self, v: Value, known: Known) -> Interval:
+        self.work += 1
+        if self.work > MOST:
+            raise Unbounded(self.kernel.name)
+        low, high = self.computed(v, known)
+        least, most = known.get(id(v), (low, high))
+        return max(low, least), min(high, most)
+
+    def computed(self, v: Value, known: Known) -> Interval:
+        if v.op == "param" and v.name in self.spans:
+            return self.spans[v.name]
+        return super().computed(v, known)
+
+    def unknown(self, d: DType) -> Interval:
+        return whole(d) if d.kind == "b" else _ANY
+
+
+_ANY = -(1 << 200), 1 << 200
 
 
 def _fits(x: Interval) -> bool:

@@ -32,6 +32,7 @@ from .language import (
 )
 from .printer import print_kernel
 from .rewrite import Cloner
+from .wide import OF, combine_in_words, dtypes_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +46,7 @@ class Kernel:
     grid: tuple[Value, ...]
     body: Block
     index: DType = int64  # of the ints, grid and loops, and indices: int32 once legalised so
+    before: Kernel | None = None  # this one while its numbers were no 32-bit words
 
     def __str__(self) -> str:
         return print_kernel(self)
@@ -56,16 +58,19 @@ class Kernel:
         ints: tuple[str, ...] | None = None,
         grid: tuple[Value, ...] | None = None,
         index: DType | None = None,
+        scalars: tuple[tuple[str, DType], ...] | None = None,
+        before: Kernel | None = None,
     ) -> Kernel:
         """This kernel with another body, and what else a pass has changed."""
         return Kernel(
             self.name,
             self.buffers if buffers is None else buffers,
             self.ints if ints is None else ints,
-            self.scalars,
+            self.scalars if scalars is None else scalars,
             self.grid if grid is None else grid,
             body,
             self.index if index is None else index,
+            self.before if before is None else before,
         )
 
 
@@ -404,6 +409,13 @@ _COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _Pair]] = {
 }
 COMBINE_NAMES = tuple(name for name in _COMBINES if name != "complex_mul")  # of single values
 ALL_COMBINES = tuple(_COMBINES)
+
+
+def is_combine(name: str | None) -> bool:
+    """Whether there is a combine of this name, also one of 64-bit integers in words."""
+    return name is not None and name.partition(OF)[0] in _COMBINES
+
+
 _combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
 
 
@@ -411,6 +423,13 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
     """The combination `name` for carried values of `dtypes`, written in the loop language."""
     key = (name, dtypes)
     if key not in _combine_cache:
+        base, _, codes = name.partition(OF)
+        if codes:
+            found = combine_in_words(combine(base, dtypes_of(codes)), name)
+            if tuple(v.dtype for v in found.left) != dtypes:
+                raise ValueError(name)
+            _combine_cache[key] = found
+            return found
         identity, rule = _COMBINES[name]
         left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
         right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))

@@ -5,7 +5,6 @@ Every pass keeps the bits of the result, and returns the kernel itself where it 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 from ..dtypes import (
@@ -19,11 +18,13 @@ from ..dtypes import (
     int32,
     uint16,
     uint32,
-    uint64,
 )
 from ..errors import DeviceError, DTypeError
 from .analysis import values
 from .builder import Kernel
+from .exact import fuse_exactly, round_division
+from .floats import products_apart
+from .in_order import carries_in_order
 from .indices import indices_in_bits
 from .language import (
     Buffer,
@@ -33,14 +34,14 @@ from .language import (
     const,
     eq,
     ne,
-    quo,
-    sqrt,
     where,
 )
 from .limits import grids_in_parts, offsets_as_indices
+from .packed import elements_in_words
 from .pairs import complex_as_pairs
 from .rewrite import rewrite
 from .target import Capabilities
+from .wide import int64_as_words
 
 Pass = Callable[[Kernel, Capabilities], Kernel]
 
@@ -150,7 +151,8 @@ def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 
     So do those of the dtypes of plugins, by what their descriptions say.
     """
-    return _as_integers(kernel, [d for d in TO_BITS if d not in capabilities.native_halves])
+    native = capabilities.native_halves if capabilities.storage_bits == 8 else frozenset[DType]()
+    return _as_integers(kernel, [d for d in TO_BITS if d not in native])
 
 
 def plugins_as_integers(kernel: Kernel) -> Kernel:
@@ -225,102 +227,8 @@ FROM_BITS: dict[DType, Callable[[Value], Value]] = {
 }
 
 
-# --- division and square root --------------------------------------------------------------------
-
-
-def round_division(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """float32 division and square root through float64 (or, without it, integers).
-
-    Source: Figueroa, When is double rounding innocuous? SIGNUM Newsletter 30(3), 1995: the 53 bits
-    of float64 are at least 2 * 24 + 2.
-    """
-    if capabilities.exact_division or not any(_is_division(v) for v in values(kernel.body)):
-        return kernel
-    return rewrite(kernel, _divide_in_float64 if capabilities.float64 else _divide_in_integers)
-
-
-def _is_division(v: Value) -> bool:
-    return v.op in ("div", "sqrt") and v.dtype is float32
-
-
-def _divide_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
-    if not _is_division(v):
-        return None
-    wide = [cast(a, float64) for a in args]
-    return cast(sqrt(wide[0]) if v.op == "sqrt" else wide[0] / wide[1], float32)
-
-
-def _divide_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
-    if not _is_division(v):
-        return None
-    return _integer_sqrt(*args) if v.op == "sqrt" else _integer_quotient(*args)
-
-
-_INFINITY, _NAN = 0x7F800000, 0x7FC00000
-
-
-def _parts(x: Value) -> tuple[Value, Value]:
-    """The 24 bits of a finite float32's significand, as uint64, and its biased exponent, as int32.
-
-    A denormal is its bits times 2^-149; the float32 that equals its bits is free of leading zeros.
-    """
-    size = bitcast(x, uint32) & 0x7FFFFFFF
-    tiny = size < 0x800000
-    bits = where(tiny, bitcast(cast(size, float32), uint32), size)
-    exponent = cast(bits >> 23, int32) - where(tiny, const(149, int32), 0)
-    return cast((bits & 0x7FFFFF) | 0x800000, uint64), exponent
-
-
-def _assembled(significand: Value, exponent: Value) -> Value:
-    """The bits of the float32 nearest (ties to even) a 27-bit significand, its last bit sticky."""
-    denormal = exponent < 1
-    lost = where(denormal, 4 - exponent, 3)
-    lost = cast(where(lost < 31, lost, 31), uint32)
-    kept = significand >> lost
-    rest, half = significand - (kept << lost), const(1, uint32) << (lost - 1)
-    up = (half < rest) | (eq(rest, half) & eq(kept & 1, 1))
-    base = cast(where(denormal, 0, exponent - 1), uint32) << 23
-    bits = base + kept + cast(up, uint32)  # a carry raises the exponent, as it should
-    return where(bits < _INFINITY, bits, _INFINITY)
-
-
-def _sticky(root: Value, rest: Value) -> Value:
-    return cast((root << 1) | cast(ne(rest, 0), uint64), uint32)
-
-
-def _integer_quotient(a: Value, b: Value) -> Value:
-    (ma, ea), (mb, eb) = _parts(a), _parts(b)
-    below = ma < mb  # then the quotient's first bit is one place lower
-    dividend = where(below, ma << 26, ma << 25)
-    quotient = quo(dividend, mb)
-    exponent = ea - eb + where(below, const(126, int32), 127)
-    bits = _assembled(_sticky(quotient, dividend - quotient * mb), exponent)
-    sizes = [bitcast(x, uint32) & 0x7FFFFFFF for x in (a, b)]
-    (a_zero, b_zero), (a_inf, b_inf) = ([eq(s, n) for s in sizes] for n in (0, _INFINITY))
-    bits = where(a_inf | b_zero, _INFINITY, where(a_zero | b_inf, 0, bits))
-    bits = bits | ((bitcast(a, uint32) ^ bitcast(b, uint32)) & 0x80000000)
-    nothing = ne(a, a) | ne(b, b) | (a_inf & b_inf) | (a_zero & b_zero)
-    return bitcast(where(nothing, _NAN, bits), float32)
-
-
-def _integer_sqrt(x: Value) -> Value:
-    """The device's root, mended: it is off by at most 3 units in the last place, as in OpenCL."""
-    m, e = _parts(x)
-    odd = eq(e & 1, 0)  # of the unbiased exponent
-    m = where(odd, m << 1, m)
-    target = m << 27  # its root has 26 bits
-    near = sqrt(cast(m, float32) * 2.0**-23) * 2.0**25
-    root = cast(near, uint64) - 32  # 3 units near 2 are up to 24 of its own
-    for step in (32, 16, 8, 4, 2, 1):
-        more = root + step
-        root = where(more * more <= target, more, root)
-    exponent = ((e - where(odd, const(128, int32), 127)) >> 1) + 127
-    bits = _assembled(_sticky(root, target - root * root), exponent)
-    plain = (x > 0.0) & (x < math.inf)
-    return bitcast(where(plain, bits, where(x < 0.0, _NAN, bitcast(x, uint32))), float32)
-
-
 PASSES: tuple[Pass, ...] = (
-    complex_as_pairs, casts_by_float32, halves_as_integers, round_division, offsets_as_indices,
-    grids_in_parts, indices_in_bits,
+    complex_as_pairs, casts_by_float32, halves_as_integers, round_division, fuse_exactly,
+    products_apart, offsets_as_indices, carries_in_order, grids_in_parts, indices_in_bits,
+    elements_in_words, int64_as_words,
 )  # fmt: skip

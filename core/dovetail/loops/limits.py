@@ -6,12 +6,12 @@ kernel has: `backend.limits` gives them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .analysis import grid_index
 from .builder import Kernel
 from .language import Atomic, Store, Value, quo, rem
-from .rewrite import Cloner
+from .rewrite import Cloner, unused_names
 from .target import Capabilities
 
 
@@ -19,7 +19,7 @@ def offsets_as_indices(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """A kernel whose buffers begin at aligned offsets, and at an index: an integer for each."""
     if capabilities.offset_alignment == 1:
         return kernel
-    names = _unused(kernel, [f"at{k}" for k in range(len(kernel.buffers))])
+    names = unused_names(kernel, [f"at{k}" for k in range(len(kernel.buffers))])
     starts = [Value("param", kernel.index, (), n) for n in names]
     cloner = _Starting({b.name: s for b, s in zip(kernel.buffers, starts, strict=True)})
     return kernel.with_body(cloner.block(kernel.body), ints=(*kernel.ints, *names))
@@ -52,8 +52,8 @@ def grids_in_parts(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     count = min(len(capabilities.max_grid), len(kernel.grid))
     if not count:
         return kernel
-    firsts = _unused(kernel, [f"first{k}" for k in range(count)])
-    points = _unused(kernel, [f"points{k}" for k in range(count)])
+    firsts = unused_names(kernel, [f"first{k}" for k in range(count)])
+    points = unused_names(kernel, [f"points{k}" for k in range(count)])
     parts = [grid_index(k, kernel.index) + Value("param", kernel.index, (), n)
              for k, n in enumerate(firsts)]  # fmt: skip
     folded = kernel.grid[: len(kernel.grid) - count + 1]
@@ -83,16 +83,3 @@ class _Pointed(Cloner):
 
     def operand(self, v: Value) -> Value:
         return self.points[v.axis] if v.op == "index" else super().operand(v)
-
-
-def _unused(kernel: Kernel, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of parameters that the kernel does not have, like these."""
-    taken = {*(b.name for b in kernel.buffers), *kernel.ints, *(n for n, _ in kernel.scalars)}
-
-    def unused() -> Iterator[str]:
-        for name in names:
-            while name in taken:
-                name += "_"
-            yield name
-
-    return tuple(unused())

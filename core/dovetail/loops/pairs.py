@@ -26,7 +26,7 @@ from .language import (
     walk,
     where,
 )
-from .rewrite import Cloner
+from .rewrite import PartsCloner
 from .target import Capabilities
 
 HELD = {d: uint64 if d is complex64 else float64 for d in COMPLEX}  # what buffers of them become
@@ -49,20 +49,16 @@ def _is_complex(s: Statement) -> bool:
     return (s if isinstance(s, Value) else s.value).dtype.kind == "c"
 
 
-class _Pairs(Cloner):
+class _Pairs(PartsCloner):
     """Copies a kernel; what stands for a complex value is in `parts`."""
 
     def __init__(self, buffers: dict[Buffer, Buffer]) -> None:
         super().__init__(buffers)
-        self.parts: dict[int, tuple[Value, Value]] = {}
         self.words: dict[int, Value] = {}  # of complex64 values that were loaded
 
-    def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """What stands for several values: two for a complex one."""
-        found: list[Value] = []
-        for v in values:
-            found += self.parts[id(v)] if v.dtype.kind == "c" else (self.operand(v),)
-        return tuple(found)
+    def part(self, d: DType) -> DType | None:
+        """The dtype of the parts of a complex number."""
+        return d.part if d.kind == "c" else None
 
     def value(self, v: Value) -> None:
         """Copies a value's statement, or those of its parts."""
@@ -83,16 +79,8 @@ class _Pairs(Cloner):
             halves = (cast(w, uint32) for w in (word, word >> 32))
             re, im = (bitcast(half, float32) for half in halves)
             return re, im
-        first, second = self._both(index)
+        first, second = self.both(index)
         return load(buffer, first, *when), load(buffer, second, *when)
-
-    def _both(self, index: Value) -> tuple[Value, Value]:
-        """Where the parts of a complex128 stand; their accesses follow each other at once."""
-        first = index * 2
-        second = first + 1
-        self.emit(first)
-        self.emit(second)
-        return first, second
 
     def _parts(self, v: Value) -> tuple[Value, Value]:
         """The parts of what an operation gives."""
@@ -129,7 +117,7 @@ class _Pairs(Cloner):
         if s.value.dtype is complex64:
             return Store(buffer, index, self._word(s.value), when)
         re, im = self.parts[id(s.value)]
-        first, second = self._both(index)
+        first, second = self.both(index)
         self.out.append(Store(buffer, first, re, when))
         return Store(buffer, second, im, when)
 
@@ -148,20 +136,3 @@ class _Pairs(Cloner):
         if old.combine == "mul" and old.results[0].dtype.kind == "c":
             new.combine = "complex_mul"
         return new
-
-    def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The carries or results of a new loop: two for a complex one."""
-        new: list[Value] = []
-        for v in old:
-            width = 2 if v.dtype.kind == "c" else 1
-            made = [_position(op, v.dtype.part, loop, len(new) + i) for i in range(width)]
-            if width == 2:
-                self.parts[id(v)] = made[0], made[1]
-            else:
-                self.new[id(v)] = made[0]
-            new += made
-        return tuple(new)
-
-
-def _position(op: str, d: DType, loop: Loop, i: int) -> Value:
-    return Value(op, d, (), (loop, i))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..dtypes import BY_CODE, DType, int64, load_plugins
 from ..errors import ArgumentError, InternalError
-from .builder import ALL_COMBINES, Kernel
+from .builder import Kernel, is_combine
 from .language import ALL_OPS, Atomic, Block, Buffer, Loop, Statement, Store, Value, const
 
 _CONST = re.compile(r"(\w+)\(([^()]*)\)")
@@ -190,7 +190,7 @@ class _Parser:
         carry: str | None,
         results: str | None,
     ) -> Loop:
-        if (kind == "reduce") != (combine in ALL_COMBINES):
+        if (kind == "reduce") != is_combine(combine):
             raise self.wrong(f"a {kind} with combine {combine!r}")
         heads = [self.declared(piece) for piece in _pieces(carry or "")]
         states = [(name, *rest.partition(" = ")[::2]) for name, rest in heads]

@@ -6,12 +6,13 @@ place of a value is in `new`; a pass says by a rule, or by an `operand` of its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .language import OPERANDS, Atomic, Block, Buffer, Loop, Statement, Store, Value
 
 if TYPE_CHECKING:
+    from ..dtypes import DType
     from .builder import Kernel
 
 # (a value, its arguments as rewritten) -> what takes its place; None: itself with those arguments
@@ -104,6 +105,55 @@ class Cloner:
         return new
 
 
+class PartsCloner(Cloner):
+    """A cloner that puts two values, `parts`, in the place of those of some dtypes.
+
+    A subclass says of which dtype they are, and how each such operation is done.
+    """
+
+    def __init__(self, buffers: Mapping[Buffer, Buffer] | None = None) -> None:
+        super().__init__(buffers)
+        self.parts: dict[int, tuple[Value, Value]] = {}  # by id of the old value
+
+    def part(self, d: DType) -> DType | None:
+        """The dtype of the parts of values of `d`; None: they stay whole."""
+        raise NotImplementedError
+
+    def parts_of(self, v: Value) -> tuple[Value, Value]:
+        """The parts of an operand of the old kernel."""
+        return self.parts[id(v)]
+
+    def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """What stands for several values: two for one in parts."""
+        found: list[Value] = []
+        for v in values:
+            whole = self.part(v.dtype) is None
+            found += (self.operand(v),) if whole else self.parts_of(v)
+        return tuple(found)
+
+    def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The carries or results of a new loop: two for one in parts."""
+        new: list[Value] = []
+        for v in old:
+            part = self.part(v.dtype)
+            dtypes = (v.dtype,) if part is None else (part, part)
+            made = [Value(op, d, (), (loop, len(new) + i)) for i, d in enumerate(dtypes)]
+            if part is None:
+                self.new[id(v)] = made[0]
+            else:
+                self.parts[id(v)] = made[0], made[1]
+            new += made
+        return tuple(new)
+
+    def both(self, index: Value) -> tuple[Value, Value]:
+        """Where two parts stand that are elements of their own, side by side."""
+        first = index * 2
+        second = first + 1
+        self.emit(first)
+        self.emit(second)
+        return first, second
+
+
 class _Ruled(Cloner):
     def __init__(self, rule: Rule, buffers: Mapping[Buffer, Buffer] | None) -> None:
         super().__init__(buffers)
@@ -135,3 +185,16 @@ class PointCloner(Cloner):
         if v.op == "index" and v.axis == self.axis:
             return self.index
         return super().operand(v)
+
+
+def unused_names(kernel: Kernel, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of parameters that the kernel does not have, like these."""
+    taken = {*(b.name for b in kernel.buffers), *kernel.ints, *(n for n, _ in kernel.scalars)}
+
+    def unused() -> Iterator[str]:
+        for name in names:
+            while name in taken:
+                name += "_"
+            yield name
+
+    return tuple(unused())

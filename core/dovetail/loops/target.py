@@ -22,6 +22,10 @@ class Capabilities:
     native_halves: frozenset[DType] = frozenset()
     exact_division: bool = True  # whether float32 div and sqrt round correctly
     float64: bool = True
+    fma: bool = True  # whether there is an fma that rounds once
+    contraction: bool = False  # whether a product may be fused with a sum that uses it, unasked
+    denormals: bool = True  # whether float32 arithmetic keeps them
+    nan: bool = True  # whether float arithmetic keeps infinities and NaN
     concurrency: int = 1  # how many independent grid points keep the device busy
     # Bytes that a grid point may write and soon read again at little cost, its loops being as quick
     # as neighbouring points are: of a first cache. 0 where points share what is near.
@@ -31,6 +35,8 @@ class Capabilities:
     # Most points of a launch along each axis, the last one last: no more axes either. (): no limit
     max_grid: tuple[int, ...] = ()
     index_bits: int = 64  # of indices and sizes in kernels: 32 where the device has no more
+    int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words
+    storage_bits: int = 8  # of what memory is read and written by: 32 for words alone
 
     def __post_init__(self) -> None:
         alignment, most = self.offset_alignment, self.max_grid
@@ -45,6 +51,16 @@ class Capabilities:
         if self.index_bits not in (32, 64):
             raise ArgumentError(
                 f"Capabilities: index_bits is {self.index_bits}; indices have 32 bits or 64"
+            )
+        if not self.int64 and self.index_bits != 32:
+            raise ArgumentError(
+                "Capabilities: int64 is False and index_bits is 64; a device without 64-bit "
+                "integers has index_bits=32"
+            )
+        if self.storage_bits not in (8, 32) or (self.storage_bits == 32 and alignment < 4):
+            raise ArgumentError(
+                f"Capabilities: storage_bits is {self.storage_bits}, offset_alignment {alignment}; "
+                "memory is read by 8 bits, or by 32 with an offset_alignment of 4 bytes or more"
             )
         if self.max_buffers and self.max_buffers < LEAST_BUFFERS:
             raise ArgumentError(

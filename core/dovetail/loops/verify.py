@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from ..dtypes import BY_CODE, DType, bool_, complex64, complex128, float32, int32, int64
 from ..errors import ArgumentError, InternalError
-from .builder import ALL_COMBINES, Combine, Kernel, combine
+from .builder import Combine, Kernel, combine, is_combine
 from .language import ALL_OPS, OPERANDS, Atomic, Block, Buffer, Loop, Store, Value
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -255,7 +255,7 @@ class _Verifier:
             _broken("a map has effects only", s)
 
     def reduce(self, s: Loop) -> None:
-        if s.combine not in ALL_COMBINES or s.carry or s.init:
+        if s.combine is None or not is_combine(s.combine) or s.carry or s.init:
             _broken("a reduce has a known combine and no carries", s)
         if any(not isinstance(x, (Value, Loop)) for x in s.body):
             _broken("a reduce has no effects", s)

@@ -20,6 +20,8 @@ from .units import bytes_text
 
 __all__ = ["MappedFile"]
 
+WORD = 4  # bytes, the largest that memory is read by (`Capabilities.storage_bits`)
+
 
 class _Region(NamedTuple):
     """A piece of the file, mapped: where it begins, and how long it is."""
@@ -84,7 +86,7 @@ class MappedFile(Allocator):
         with self._lock:
             self._drain()
             region = self._found(whole) or self._grown(whole)
-            handle = self._backend.adopt(region.address, size)
+            handle = self._backend.adopt(region.address, -(-size // WORD) * WORD)
             if handle is None:
                 self._free.append(region)
                 raise DeviceError(f"MappedFile: {self.device} cannot use the memory of a file")

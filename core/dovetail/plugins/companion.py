@@ -30,6 +30,7 @@ from ..dtypes import DType
 from ..errors import CompileError, PluginError
 from ..loops.bounds import reach_of_each
 from ..loops.builder import Kernel
+from ..loops.floats import keeps_all, lacking
 from ..memory import make_allocator
 from ..memory.pointer import DataPtr
 from ..recent import Recent
@@ -125,12 +126,15 @@ class Accompanied:
         text = str(kernel)
         known = self._accepted.find(text)
         if known is None:
-            answer: object = self.own.accepts(kernel)
+            answer: object = self._lacks(kernel) == "" and self.own.accepts(kernel)
             if not isinstance(answer, bool):
                 what = f"{self.device}: accepts({kernel.name}) returned {shown(answer)}"
                 raise PluginError(f"{what}, not True or False")
             known = self._accepted[text] = answer
         return known
+
+    def _lacks(self, kernel: Kernel) -> str:
+        return lacking(kernel, self.own.info.capabilities)
 
     def compile(self, kernel: Kernel) -> Program:
         """See `Backend.compile`. Raises: CompileError where nobody takes the kernel."""
@@ -144,8 +148,10 @@ class Accompanied:
 
     def _elsewhere(self, kernel: Kernel) -> Elsewhere:
         if self.companion is None:
+            lacks = self._lacks(kernel)
             raise CompileError(
-                f"{self.device} does not accept the kernel {kernel.name}, and has no companion to "
+                f"{self.device} does not accept the kernel {kernel.name}"
+                f"{f', which needs {lacks}' if lacks else ''}, and has no companion to "
                 'run it. Its backend can name one, DeviceInfo(..., companion="reference"); or '
                 f"compute this on another device: x.to(...)\n{kernel}"
             )
@@ -230,8 +236,9 @@ class _Routine:
 def accompanied(
     dev: Device, backend: Backend, companion: Opened | None, calls: LibraryCalls
 ) -> Opened:
-    """A device that is opened: with `Accompanied` before it, if it may refuse kernels."""
-    if type(backend).accepts is Backend.accepts:
+    """A device that is opened: with `Accompanied` before it, if not every kernel may run there."""
+    accepts_all = type(backend).accepts is Backend.accepts
+    if accepts_all and keeps_all(backend.info.capabilities):
         return Opened(backend, make_allocator(dev, backend), dev, calls)
     partly = Accompanied(backend, dev, companion)
     seen = cast(Backend, partly)  # which it is registered as
@@ -284,6 +291,7 @@ class Touched:
     """
 
     def __init__(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> None:
+        kernel = kernel.before or kernel  # of which more is known
         known = reach_of_each(kernel, ints, grid)
         self.writes = [b.access != "r" for b in kernel.buffers]
         self.spans: list[Span | None] = []

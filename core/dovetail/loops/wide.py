@@ -1,0 +1,266 @@
+"""The pass of `legalize` for devices without 64-bit integers: each becomes two words (`words`).
+
+In memory an int64 is two uint32 elements, the low word first: the core's buffers and strides stay
+as they are, and a kernel sees twice the elements. A scalar comes as two, too, of which
+`backend.limits` makes them. Indices have 32 bits by then (`indices`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..dtypes import BY_CODE, DType, int32, uint32
+from .language import (
+    Atomic,
+    Buffer,
+    Loop,
+    Statement,
+    Store,
+    Value,
+    const,
+    eq,
+    load,
+    ne,
+    walk,
+    where,
+)
+from .rewrite import PartsCloner, unused_names
+from .words import (
+    HALF,
+    Words,
+    add,
+    bits_of,
+    chosen,
+    compared,
+    constant,
+    divided_by_half,
+    division_step,
+    float_of,
+    is_negative,
+    is_wide,
+    mul,
+    narrowed,
+    neg,
+    shifted,
+    sub,
+    widened,
+    word,
+)
+
+if TYPE_CHECKING:
+    from .builder import Combine, Kernel
+    from .target import Capabilities
+
+_BITWISE = ("and", "or", "xor", "not")
+_SUMS = {"add": add, "sub": sub, "mul": mul}
+OF = "_of_"  # in the name of a combine, before what its values were: "argmax_of_f32_i64"
+
+
+def int64_as_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """A kernel without 64-bit integers, which remembers the one `before` it; or the kernel."""
+    held = [*(b.dtype for b in kernel.buffers), *(d for _, d in kernel.scalars)]
+    if capabilities.int64 or not (
+        any(map(is_wide, held)) or any(_has_wide(s) for s in walk(kernel.body))
+    ):
+        return kernel
+    buffers = {b: Buffer(b.name, uint32, b.access) for b in kernel.buffers if is_wide(b.dtype)}
+    wide = [name for name, d in kernel.scalars if is_wide(d)]
+    highs = dict(zip(wide, unused_names(kernel, [f"{n}_high" for n in wide]), strict=True))
+    scalars: list[tuple[str, DType]] = []
+    for name, d in kernel.scalars:
+        scalars += [(name, uint32), (highs[name], uint32)] if name in highs else [(name, d)]
+    return kernel.with_body(
+        _InWords(buffers, highs).block(kernel.body),
+        buffers=tuple(buffers.get(b, b) for b in kernel.buffers),
+        scalars=tuple(scalars),
+        before=kernel.before or kernel,
+    )
+
+
+def _has_wide(s: Statement) -> bool:
+    if isinstance(s, Value):
+        return is_wide(s.dtype) or any(is_wide(a.dtype) for a in s.args)
+    if isinstance(s, Loop):
+        return any(is_wide(v.dtype) for v in s.results)
+    return is_wide(s.value.dtype)
+
+
+class _InWords(PartsCloner):
+    """Copies a kernel; what stands for a 64-bit integer is in `parts`."""
+
+    def __init__(self, buffers: dict[Buffer, Buffer], highs: dict[str, str]) -> None:
+        super().__init__(buffers)
+        self.highs = highs  # of scalars: the names of their high words
+
+    def part(self, d: DType) -> DType | None:
+        """The dtype of a word."""
+        return uint32 if is_wide(d) else None
+
+    def parts_of(self, v: Value) -> Words:
+        """The words of an operand."""
+        if v.op == "const":
+            return constant(int(v.number))
+        if v.op == "param":
+            low, high = (Value("param", uint32, (), n) for n in (v.name, self.highs[v.name]))
+            return low, high
+        return self.parts[id(v)]
+
+    def value(self, v: Value) -> None:
+        """Copies a value's statement, or those of its words."""
+        if is_wide(v.dtype):
+            self.parts[id(v)] = words = self._words(v)
+            for w in words:
+                self.emit(w)
+        elif any(is_wide(a.dtype) for a in v.args):
+            self.new[id(v)] = self._single(v)
+            self.emit(self.new[id(v)])
+        else:
+            super().value(v)
+
+    def _single(self, v: Value) -> Value:
+        """What is no 64-bit integer, of some that are."""
+        signed = v.args[0].dtype.kind == "i"
+        of = [self.parts_of(a) for a in v.args]
+        if v.op == "cast":
+            return narrowed(of[0], v.dtype, signed)
+        if v.op == "bitcast":
+            return float_of(of[0])
+        return compared(v.op, of[0], of[1], signed)
+
+    def _words(self, v: Value) -> Words:
+        """The words of what an operation gives."""
+        if v.op == "load":
+            first, second = self.both(self.operand(v.index))
+            when = self.operands(v.args[1:])
+            buffer = self.buffers[v.buffer]
+            return load(buffer, first, *when), load(buffer, second, *when)
+        if v.op in ("cast", "bitcast") and not is_wide(v.args[0].dtype):
+            return (widened if v.op == "cast" else bits_of)(self.operand(v.args[0]))
+        if v.op == "where":
+            return chosen(self.operand(v.args[0]), *map(self.parts_of, v.args[1:]))
+        signed = v.dtype.kind == "i"
+        a, *rest = map(self.parts_of, v.args)
+        if v.op in _SUMS:
+            return _SUMS[v.op](a, *rest)
+        if v.op in ("shl", "shr"):
+            return shifted(v.op, a, rest[0][0], signed)
+        if v.op in ("quo", "rem"):
+            return self._divided(a, rest[0], signed)[v.op == "rem"]
+        if v.op in _BITWISE:
+            low, high = (Value(v.op, uint32, words) for words in zip(a, *rest, strict=True))
+            return low, high
+        return neg(a) if v.op == "neg" else a  # a cast or a bitcast between the two dtypes
+
+    # --- quotients, in a loop
+
+    def _divided(self, a: Words, b: Words, signed: bool) -> tuple[Words, Words]:
+        """Quotient and remainder, towards zero."""
+        if not signed:
+            return self._divided_unsigned(a, b)
+        signs = is_negative(a), is_negative(b)
+        quotient, rest = self._divided_unsigned(_size(a, signs[0]), _size(b, signs[1]))
+        return (
+            chosen(signs[0] ^ signs[1], neg(quotient), quotient),
+            chosen(signs[0], neg(rest), rest),
+        )
+
+    def _divided_unsigned(self, a: Words, b: Words) -> tuple[Words, Words]:
+        """By digits where the divisor is small, else bit by bit: 64 iterations, or none."""
+        low, high = b
+        if low.op == high.op == "const" and high.number == 0 and 0 < low.number <= HALF:
+            return divided_by_half(a, low)
+        small = eq(high, 0) & (low <= HALF) & ne(low, 0)
+        by_digits = divided_by_half(a, where(small, low, 1))
+        loop = Loop("fold", const(0, int32), where(small, const(0, int32), 64), None,
+                    (*a, word(0), word(0)))  # fmt: skip
+        loop.carry, loop.results = (
+            tuple(Value(op, uint32, (), (loop, k)) for k in range(4)) for op in ("carry", "result")
+        )
+        for v in (*by_digits[0], *by_digits[1], loop.stop, *loop.init, *b):
+            self.emit(v)
+        outer, self.out = self.out, []
+        now, rest_now = (loop.carry[0], loop.carry[1]), (loop.carry[2], loop.carry[3])
+        quotient, rest = division_step(now, rest_now, b)
+        loop.update = *quotient, *rest
+        for v in loop.update:
+            self.emit(v)
+        loop.body, self.out = tuple(self.out), outer
+        self.out.append(loop)
+        found = loop.results
+        return (
+            chosen(small, by_digits[0], (found[0], found[1])),
+            chosen(small, by_digits[1], (found[2], found[3])),
+        )
+
+    # --- effects and loops
+
+    def effect(self, s: Store | Atomic) -> Store | Atomic:
+        """The copy of a store or an atomic; of 64 bits the last of two."""
+        if not is_wide(s.value.dtype):
+            return super().effect(s)
+        buffer, when = self.buffers[s.buffer], None if s.when is None else self.operand(s.when)
+        places = self.both(self.operand(s.index))
+        low, high = (
+            Store(buffer, at, w, when)
+            if isinstance(s, Store)
+            else Atomic(s.op, buffer, at, w, when)
+            for at, w in zip(places, self.parts_of(s.value), strict=True)
+        )
+        self.out.append(low)
+        return high
+
+    def head(self, old: Loop) -> Loop:
+        """The copy of a loop without its body."""
+        new = super().head(old)
+        if old.combine is not None and any(is_wide(v.dtype) for v in old.results):
+            new.combine = old.combine + OF + "_".join(v.dtype.code for v in old.results)
+        return new
+
+
+def _size(a: Words, negative: Value) -> Words:
+    """|a|, as an unsigned number."""
+    if a[0].op == a[1].op == "const":
+        n = int(a[1].number) << 32 | int(a[0].number)
+        return constant(n if n < 1 << 63 else -n)
+    return chosen(negative, neg(a), a)
+
+
+# --- combines ------------------------------------------------------------------------------------
+
+
+def dtypes_of(codes: str) -> tuple[DType, ...]:
+    """The dtypes that the name of a combine says. Raises: ValueError."""
+    found = [BY_CODE.get(code) for code in codes.split("_")]
+    if None in found:
+        raise ValueError(codes)
+    return tuple(d for d in found if d is not None)
+
+
+def combine_in_words(rule: Combine, name: str) -> Combine:
+    """A combination of values of which some are 64-bit integers, in words."""
+    cloner = _InWords({}, {})
+    left, right = (_args(cloner, side, of) for side, of in (("left", rule.left),
+                                                            ("right", rule.right)))  # fmt: skip
+    body = cloner.block(rule.body)
+    return rule._replace(
+        name=name,
+        identity=cloner.operands(rule.identity),
+        left=left,
+        right=right,
+        body=tuple(s for s in body if isinstance(s, Value)),
+        result=cloner.operands(rule.result),
+    )
+
+
+def _args(cloner: _InWords, side: str, old: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The operands of one side, two for each of 64 bits."""
+    new: list[Value] = []
+    for v in old:
+        dtypes = (uint32, uint32) if is_wide(v.dtype) else (v.dtype,)
+        made = [Value("arg", d, (), (side, len(new) + i)) for i, d in enumerate(dtypes)]
+        if len(made) == 2:
+            cloner.parts[id(v)] = made[0], made[1]
+        else:
+            cloner.new[id(v)] = made[0]
+        new += made
+    return tuple(new)
