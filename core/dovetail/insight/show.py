@@ -278,9 +278,14 @@ def _colour(place: int | None, of: int) -> tuple[str, str]:
     return f"#{r:02x}{g:02x}{b:02x}", "#fff" if t > 0.66 else "#111"
 
 
-def _brief(n: int) -> str:
+def _brief(n: int, digits: int = 5) -> str:
     """A count or a place that the corner of a cell has room for."""
-    return str(n) if n < 100_000 else f"{n:.0e}".replace("e+0", "e").replace("e+", "e")
+    return str(n) if n < 10**digits else f"{n:.0e}".replace("e+0", "e").replace("e+", "e")
+
+
+def _at(place: int) -> str:
+    """A place, which has a corner to itself: neighbours are told apart."""
+    return f"@{_brief(place, 7)}"
 
 
 def _cell(
@@ -398,7 +403,7 @@ def _table(v: View, at: Shape, rows: int, columns: int, top: int) -> tuple[str, 
                 continue
             cell = places[r, c]
             order = (before * rows + r) * columns + c
-            found.append(_cell(left, high, values[cell], f"@{_brief(cell)}", "", order, v.size))
+            found.append(_cell(left, high, values[cell], _at(cell), "", order, v.size))
     return "".join(found), top + len(down) * HIGH + 4
 
 
@@ -421,7 +426,7 @@ def _memory(v: View, top: int, walked: bool) -> tuple[str, int]:
         times, first = v.visits(c)
         often = f" x{_brief(times)}" if times > 1 else ""
         seen = "" if first is None or not walked else f"#{_brief(first)}{often}"
-        found.append(_cell(left, high, values[c], f"@{_brief(c)}", seen, first, v.size))
+        found.append(_cell(left, high, values[c], _at(c), seen, first, v.size))
     return "".join(found), top + -(-len(cells) // COLUMNS) * HIGH + 4
 
 
