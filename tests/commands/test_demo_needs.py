@@ -30,12 +30,20 @@ def asked() -> list[tuple[str, tuple[str, ...], str]]:
 
 def brought(extra: str) -> set[str]:
     """The packages that an extra installs, and those that these need."""
-    names = {re.split(r"[\[<>=~!; ]", line)[0] for line in EXTRAS[extra]}
-    for name in tuple(names):
-        for line in importlib.metadata.requires(name) or ():
-            if "extra ==" not in line:
-                names.add(re.split(r"[\[<>=~!; (]", line)[0])
+    names = set()
+    for line in EXTRAS[extra]:
+        name, of = named(line), re.findall(r"\w+", "".join(re.findall(r"\[(.*?)\]", line)))
+        names.add(name)
+        for needed in importlib.metadata.requires(name) or ():
+            wanted = re.search(r"extra == ['\"](\w+)['\"]", needed)
+            if wanted is None or wanted[1] in of:
+                names.add(named(needed))
     return names
+
+
+def named(requirement: str) -> str:
+    """The package of a requirement."""
+    return re.split(r"[\[<>=~!; (]", requirement)[0]
 
 
 def test_there_are_demonstrations_that_need_something() -> None:
@@ -45,5 +53,5 @@ def test_there_are_demonstrations_that_need_something() -> None:
 @pytest.mark.parametrize(("demo", "modules", "extra"), asked())
 def test_the_extra_brings_what_is_needed(demo: str, modules: tuple[str, ...], extra: str) -> None:
     for name in EXTRAS[extra]:
-        pytest.importorskip(re.split(r"[\[<>=~!; ]", name)[0].replace("scikit-learn", "sklearn"))
+        pytest.importorskip(named(name).replace("scikit-learn", "sklearn"))
     assert {CALLED.get(m, m) for m in modules} <= brought(extra), demo
