@@ -204,3 +204,31 @@ def test_generators_fuse() -> None:
     y = x * dt.arange(50, dtype=dt.float32) + dt.ones(50) * dt.zeros(())
     assert y.tolist() == list(range(50))
     assert counters.launches == before + 1
+
+
+@pytest.mark.parametrize("dtype", [None, dt.uint64])
+@pytest.mark.parametrize(
+    "given",
+    [[2**63 + 1, 1], [[1, 2], [3, 2**64 - 1]], [0, np.uint64(2**63 + 1)], [True, 2**63 + 1]],
+)
+def test_ints_over_int64_are_exact_beside_smaller_ones(given: Any, dtype: Any) -> None:
+    """Of which NumPy makes floats."""
+    x = dt.asarray(given, dtype=dtype)
+    expected = np.array(given, dtype=object).astype(np.uint64)
+    assert x.dtype is dt.uint64 and x.numpy().tolist() == expected.tolist()
+    y = dt.zeros(x.shape, dtype=dt.uint64)
+    y[...] = given
+    assert y.numpy().tolist() == expected.tolist()
+    assert dt.asarray(given, dtype=dt.float64).numpy().tolist() == np.array(given, "f8").tolist()
+
+
+def test_ints_that_fit_no_dtype_together_are_an_error() -> None:
+    for given in ([-1, 2**63], [np.int64(-1), np.uint64(2**63)], [[0, -3], [2**64 - 1, 1]]):
+        for dtype in (None, dt.uint64, dt.int64):
+            with pytest.raises(dt.ValueOverflow):
+                dt.asarray(given, dtype=dtype)
+        assert dt.asarray(given, dtype=dt.float64).dtype is dt.float64
+        with pytest.raises(dt.ValueOverflow):
+            dt.zeros(np.shape(given), dtype=dt.uint64)[...] = given
+    assert dt.asarray([2.0**63, -1.0]).dtype is dt.float32
+    assert dt.asarray([2**63, -1.5]).dtype is dt.float32

@@ -25,6 +25,7 @@ from ..tensor import operands
 from ..tensor.host import evaluate, from_host, shown
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
+from ..tensor.writes import whole_numbers
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, move
 from .interop import HasDLPack, adopt, from_dlpack
 
@@ -187,6 +188,8 @@ def _nested(obj: object, want: DType | None) -> np.ndarray:
     except ValueError:
         _require_even(obj)
         raise
+    if want is None or want.kind in "iu":
+        values = whole_numbers(values, obj)
     if values.dtype == object:
         _require_even(obj)
         if all(isinstance(v, int) for v in values.flat):

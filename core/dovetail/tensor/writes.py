@@ -254,6 +254,8 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
         return _number(name, value, want, device)
     require_untaped(name, value)
     array = array_of(name, value)
+    if want.kind in "iu" and not isinstance(value, np.ndarray):
+        array = whole_numbers(array, value)
     if array.dtype.kind == "O" and _is_of_ints(array):
         raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
     if array.dtype.kind not in "biufc":
@@ -275,6 +277,20 @@ def array_of(name: str, value: object) -> np.ndarray:
         raise ShapeError(f"{name}: {shown(value)} is ragged; pad it to one length") from error
     except TypeError as error:
         raise DTypeError(f"{name}: {shown(value)} is no array; see dt.asarray") from error
+
+
+def whole_numbers(values: np.ndarray, given: object) -> np.ndarray:
+    """What NumPy made of lists; where that is floats, of ints of which some are over int64: these.
+
+    As uint64, or as objects where they do not fit that either.
+    """
+    if values.dtype != np.float64 or not (values >= 2.0**63).any():
+        return values
+    whole = np.array(given, dtype=object)
+    if not all(isinstance(v, (int, np.integer)) for v in whole.flat):
+        return values
+    fits = all(0 <= v < 1 << 64 for v in whole.flat)
+    return whole.astype(np.uint64) if fits else np.frompyfunc(int, 1, 1)(whole)
 
 
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
