@@ -225,3 +225,13 @@ def test_rows_of_read_only_memory() -> None:
     with pytest.raises(dt.ReadOnlyError):
         put_rows("test", [x], [rows_at(x, at) + 1], at)
     assert fixed[1, 0] == 1
+
+
+def test_places_that_lie_apart_are_not_taken_for_their_neighbours(device: dt.Device) -> None:
+    """What is read by a view from the same element on, of as many elements, are other places."""
+    x, base = dt.zeros((8, 3), device=device), dt.asarray([5, 1, 4, 0], device=device)
+    dt.evaluate(x, base)
+    apart, beside = base[::2], base[:2]
+    values = [rows_at(x, beside) + 1.0]
+    put_rows("test", [x], values, apart)
+    assert x.sum(axis=1).tolist() == [0, 0, 0, 0, 3, 3, 0, 0]

@@ -47,7 +47,9 @@ class Together(Evaluation):
         )
 
     def places(self, at: Expr) -> tuple[int, ...]:
-        """The slots of leaves that are `at`, or views of all of it."""
+        """The slots of leaves that are `at`, or views of all of it; none where it lies apart."""
+        if at.strides != at.spec.strides:
+            return ()
         return tuple(
             slot
             for slot, e in enumerate(self.leaves)

@@ -123,9 +123,7 @@ def _traced(
     raise failed
 
 
-def _resized(
-    args: Sequence[object], dims: dynamic.Dims, sizes: Mapping[str, int]
-) -> list[object]:  # fmt: skip
+def _resized(args: Sequence[object], dims: dynamic.Dims, sizes: Mapping[str, int]) -> list[object]:
     """Arguments like these, in which axes have other sizes."""
     i, resized = 0, []
     for x in args:
