@@ -30,7 +30,7 @@ from dovetail.extend import (
 from . import products, sequence
 from .compile import Compiler, CpuProgram, link
 from .emit import counted, fields
-from .pool import Pool, runtime_ir
+from .pool import Pool, runtime_ir, weight
 from .schedule import work
 from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 
@@ -39,9 +39,13 @@ SHARE = 250_000  # from which threads that are awake are faster than one
 # Points from which they share launches of less, too: what others of as many points wrote, or will
 # read, is in both their caches (a stencil in place: 7 us, and 20 where its copy was not shared).
 POINTS = 16_384
+# While threads are far from each other they share what is this many times as much, ...
+FAR = 32
+# ... and products only with this many multiplications for each number that is read or written.
+REUSE = 64
 
-# The block: function, tiles, how (0: keep the GIL, 1: release it, else: share, and the scalar
-# operations), state of the pool,
+# The block: function, tiles, how (0: keep the GIL, 1: release it, else: share, `weight` of
+# the scalar operations), state of the pool,
 # None, buffers, scalars, position of the first scalar's slot, slots; then the slots; then the kinds
 # of the scalars.
 _HEADER = (
@@ -249,8 +253,10 @@ class Launcher:
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
         operations = math.prod(grid) * work(k, dict(zip(k.ints, ints, strict=True)))
         how = int(operations >= RELEASE_GIL)
-        if tiles > 1 and (operations >= SHARE or math.prod(grid) >= POINTS):
-            how = int(min(operations, 1 << 62))
+        points = math.prod(grid)
+        if tiles > 1 and (operations >= SHARE or points >= POINTS):
+            anywhere = operations >= FAR * SHARE or points >= FAR * POINTS
+            how = weight(operations, anywhere)
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
         first = len(k.buffers) + len(ints)
@@ -268,7 +274,8 @@ class Launcher:
         address, n = self._products[found.kernel], found.operations
         how = int(n >= RELEASE_GIL)
         if n >= SHARE and found.blocks > 1:
-            how = min(n, 1 << 62)
+            numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
+            how = weight(n, n >= FAR * SHARE and n >= REUSE * numbers)
             self.pool.start()
         shared = how if how > 1 else 0
         fixed = Fixed(address, found.blocks, shared, n, slots, len(slots), [])

@@ -18,6 +18,11 @@ threads are hardly slower than one, however busy the machine.
 Each thread begins with a range of its own, the same one every time, so that what it wrote before is
 in its core's cache when it comes to it again. Who has done that goes on with what others have left,
 unless they come to its end in a moment: what one takes from another, both have to fetch.
+
+How long that takes depends on where the system, or a virtual machine's host, has put the threads:
+a line of memory goes to the other core and back in 0.1 us, or in 0.5 between sockets. So now and
+then the time is taken (`ping`), and while threads are far from each other they share what is worth
+it (the lowest bit of `operations`), not what is small, or what each reads of the others' results.
 """
 
 from __future__ import annotations
@@ -33,9 +38,11 @@ from dovetail.extend import ArgumentError, whole_setting
 # Indices of the 8-byte fields of the state; what different threads write is 128 bytes apart.
 GENERATION, SLEEPERS, BUSY, INSIDE = 0, 16, 32, 48
 OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS, THREADS = 80, 81, 82, 83, 84, 85
-MUTEX, CONDITION, LAUNCHER, CORES, REST, NEXT = 96, 112, 128, 129, 145, 160
+MUTEX, CONDITION, LAUNCHER, CORES, REST = 96, 112, 128, 129, 145
+PING, PONG, NEXT = 160, 176, 192
 LAST, OWED = 86, 87  # of launches that nobody was woken for: when, in ns, and their operations
 UNTIL = 88  # when launches are shared again, in ns; 0: they are
+PROBED, DISTANCE, FAR = 89, 90, 91  # when the distance was measured, in ns; what it was; 1: far
 
 MOST = 1024  # threads: more cores than `sched_setaffinity` is asked about here
 SIZE = NEXT + 16 * MOST  # NEXT: of each range, the tile that is taken next; beside it:
@@ -48,6 +55,10 @@ PATIENCE = 3_500  # about 50 us before the launching thread gives way to others
 ALONE_FOR = 16  # times as long as the launching thread has waited
 PARTS = 32  # of its range that a thread takes, one after the other, if there are so many tiles
 GRACE = 64  # about 1 us before a thread that is done takes from what another has left
+EVERY = 50_000_000  # ns between two measurements of how far threads are from each other
+FAR_FROM, NEAR_TO = 300, 200  # ns for a line to go and come: they are far; they are near again
+ROUNDS = 8  # of which the shortest counts
+UNHEARD = 10_000  # about 0.15 ms that an answer is waited for: a sleeper has to wake first
 FAIR = 2  # times as long as what is taken at once that the wait for the last of it may be
 
 STATE = {
@@ -55,7 +66,8 @@ STATE = {
     "open": OPEN, "function": FUNCTION, "arguments": ARGUMENTS, "tiles": TILES, "workers": WORKERS,
     "threads": THREADS, "mutex": MUTEX, "condition": CONDITION, "launcher": LAUNCHER,
     "cores": CORES, "rest": REST, "thread": THREAD, "moved": MOVED,
-    "last": LAST, "owed": OWED, "until": UNTIL,
+    "last": LAST, "owed": OWED, "until": UNTIL, "probed": PROBED, "distance": DISTANCE,
+    "far": FAR, "ping": PING, "pong": PONG,
 }  # fmt: skip
 # Where all of it is, for each function: LLVM drops what is not used.
 POINTERS = "\n".join(f"  %{n}p = getelementptr i64, ptr %state, i64 {k}" for n, k in STATE.items())
@@ -66,6 +78,7 @@ declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @sched_yield()
+declare i64 @llvm.umin.i64(i64, i64)
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @sched_getcpu()
 declare i32 @sched_setaffinity(i32, i64, ptr)
@@ -220,6 +233,7 @@ wait:
   %tired = or i1 %long, %told
   br i1 %tired, label %lie, label %spin
 lie:
+  APART  ; who was kept off a core while awake does not sleep so
   call i32 @pthread_mutex_lock(ptr %mutexp)
   atomicrmw add ptr %sleepersp, i64 1 seq_cst
   br label %sleep
@@ -320,6 +334,99 @@ define internal i1 @worth(ptr %state, i64 %operations) noinline {{
   ret i1 %enough
 }}
 
+; A job of one tile for each thread. The launching thread has the last, and asks; the first worker
+; answers. Nothing is found out where that one does not come in time, or nobody shares.
+define internal void @ping(ptr %state, i64 %begin, i64 %end) noinline {{
+entry:
+{POINTERS}
+  %tiles = sub i64 %end, %begin
+  %shared = icmp eq i64 %tiles, 1
+  br i1 %shared, label %who, label %done
+who:
+  %workers = load atomic i64, ptr %workersp monotonic, align 8
+  %asks = icmp eq i64 %begin, %workers
+  br i1 %asks, label %ask, label %other
+other:
+  %answers = icmp eq i64 %begin, 0
+  br i1 %answers, label %answer, label %done
+
+ask:
+  %round = phi i64 [ 1, %who ], [ %round1, %back ]
+  %least = phi i64 [ {1 << 40}, %who ], [ %least1, %back ]
+  %sent = call i64 @now()
+  store atomic i64 %round, ptr %pingp release, align 8
+  br label %listen
+listen:
+  %spins = phi i64 [ 0, %ask ], [ %spins1, %silence ]
+  %heard = load atomic i64, ptr %pongp acquire, align 8
+  %right = icmp eq i64 %heard, %round
+  br i1 %right, label %back, label %silence
+silence:
+  PAUSE
+  %spins1 = add i64 %spins, 1
+  %never = icmp ugt i64 %spins1, {UNHEARD}
+  br i1 %never, label %stop, label %listen
+back:
+  %came = call i64 @now()
+  %took = sub i64 %came, %sent
+  %least1 = call i64 @llvm.umin.i64(i64 %took, i64 %least)
+  %round1 = add i64 %round, 1
+  %more = icmp ule i64 %round1, {ROUNDS}
+  br i1 %more, label %ask, label %note
+note:
+  store atomic i64 %least1, ptr %distancep monotonic, align 8
+  %was = load atomic i64, ptr %farp monotonic, align 8
+  %wasfar = icmp ne i64 %was, 0
+  %most = select i1 %wasfar, i64 {NEAR_TO}, i64 {FAR_FROM}
+  %isfar = icmp ugt i64 %least1, %most
+  %is = zext i1 %isfar to i64
+  store atomic i64 %is, ptr %farp monotonic, align 8
+  br label %stop
+stop:
+  store atomic i64 {ROUNDS + 1}, ptr %pingp release, align 8
+  ret void
+
+answer:
+  %last = phi i64 [ 0, %other ], [ %last, %idle ], [ %asked, %reply ]
+  %idles = phi i64 [ 0, %other ], [ %idles1, %idle ], [ 0, %reply ]
+  %asked = load atomic i64, ptr %pingp acquire, align 8
+  %new = icmp ne i64 %asked, %last
+  br i1 %new, label %reply, label %idle
+reply:
+  store atomic i64 %asked, ptr %pongp release, align 8
+  %over = icmp ugt i64 %asked, {ROUNDS}
+  br i1 %over, label %done, label %answer
+idle:
+  PAUSE
+  %idles1 = add i64 %idles, 1
+  %gone = icmp ugt i64 %idles1, {UNHEARD}
+  br i1 %gone, label %done, label %answer
+done:
+  ret void
+}}
+
+; Whether the distance is measured now, after `EVERY`; if so, that is noted.
+define internal i1 @due(ptr %state, i64 %now) {{
+{POINTERS}
+  %probed = load atomic i64, ptr %probedp monotonic, align 8
+  %since = sub i64 %now, %probed
+  %due = icmp sgt i64 %since, {EVERY}
+  %noted = select i1 %due, i64 %now, i64 %probed
+  store atomic i64 %noted, ptr %probedp monotonic, align 8
+  ret i1 %due
+}}
+
+define internal void @measure(ptr %state) noinline {{
+{POINTERS}
+  store atomic i64 0, ptr %pingp monotonic, align 8
+  store atomic i64 0, ptr %pongp monotonic, align 8
+  %workers = load atomic i64, ptr %workersp monotonic, align 8
+  %threads = add i64 %workers, 1
+  call void @share(ptr %state, ptr @ping, ptr %state, i64 %threads, i64 {SHARE | 1})
+  ret void
+}}
+
+; `operations`: odd if the launch is shared wherever the threads are.
 define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles, i64 %operations) {{
 entry:
 {POINTERS}
@@ -329,10 +436,23 @@ entry:
 calm:
   %until = load atomic i64, ptr %untilp monotonic, align 8
   %shares = icmp eq i64 %until, 0
-  br i1 %shares, label %size, label %ask
+  br i1 %shares, label %calmly, label %ask
 ask:
   %over = call i1 @again(ptr %state, i64 %until)
-  br i1 %over, label %size, label %alone
+  br i1 %over, label %calmly, label %alone
+calmly:
+  %far = load atomic i64, ptr %farp monotonic, align 8
+  %near = icmp eq i64 %far, 0
+  %lowest = trunc i64 %operations to i1
+  %here = or i1 %near, %lowest
+  br i1 %here, label %size, label %apart
+apart:
+  %apart0 = call i64 @now()
+  %still0 = call i1 @due(ptr %state, i64 %apart0)
+  br i1 %still0, label %measure, label %alone
+measure:
+  call void @measure(ptr %state)
+  br label %calm
 size:
   %large = icmp uge i64 %operations, {SHARE}
   br i1 %large, label %try, label %small
@@ -354,6 +474,12 @@ alone:
 publish:
   WHERE
   %begun = call i64 @now()
+  %due = call i1 @due(ptr %state, i64 %begun)
+  br i1 %due, label %later, label %open
+later:
+  store atomic i64 0, ptr %busyp release, align 8
+  br label %measure
+open:
   store ptr %function, ptr %functionp
   store ptr %arguments, ptr %argumentsp
   store i64 %tiles, ptr %tilesp
@@ -363,7 +489,7 @@ publish:
   %range = udiv i64 %up, %threads
   br label %deal
 deal:
-  %i = phi i64 [ 0, %publish ], [ %i1, %deal ]
+  %i = phi i64 [ 0, %open ], [ %i1, %deal ]
   %first = mul i64 %i, %range
   %slot = shl i64 %i, 4
   %place = getelementptr i64, ptr %nextp, i64 %slot
@@ -457,6 +583,11 @@ def runtime_ir(triple: str) -> str:
     return text
 
 
+def weight(operations: float, anywhere: bool) -> int:
+    """What `share` is told of a launch. `anywhere`: it is worth it while threads are far apart."""
+    return max(2, int(min(operations, 1 << 62))) & ~1 | anywhere
+
+
 def cores() -> int:
     """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -481,6 +612,11 @@ class Pool:
         self._set(threads or whole_setting("DOVETAIL_NUM_THREADS", 0, 0, MOST) or cores())
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
+
+    @property
+    def distance(self) -> int:
+        """How long a line of memory goes to the first worker and back, in ns; 0: not yet known."""
+        return self._fields[DISTANCE]
 
     @property
     def num_threads(self) -> int:

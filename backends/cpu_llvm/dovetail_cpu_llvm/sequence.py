@@ -24,7 +24,7 @@ class Fixed(NamedTuple):
 
     function: int
     tiles: int
-    shared: int  # the operations that threads of the pool share, or 0
+    shared: int  # `pool.weight` of what its threads share, or 0
     operations: float
     slots: list[int]
     first_scalar: int  # its slot

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dovetail.extend import OPERANDS, Atomic, Buffer, DType, Kernel, Store, Value, bool_, int64
 
 from .emit import Emitter, Lane, constant, memory_type, scalar_type
-from .schedule import Schedule
+from .schedule import LINE, Schedule
 
 # Strides at which whole rows are read, or written but for what is between, and shuffled: 1/4 M
 # float32 at stride 2 take 33 us instead of 80, backwards 21.
 BACK, APART = -1, (2, 3, 4)
-LINE = 64  # bytes of a line of the caches
 AHEAD, FETCHES = 8, 8  # vectors between a fetch and its use; fetches for each vector
 
 # op -> {kinds: instruction of two arguments}
@@ -398,7 +397,9 @@ class Values(Emitter):
     def store_row(self, d: DType, text: str, place: str, active: str | None) -> None:
         """Writes a vector to `place`.
 
-        Past the caches, where that pays, all lanes are active and `place` is at a line's start.
+        Past the caches, where that pays, all lanes are active, `place` is at a line's start, and
+        the vector fills lines: half a line past the caches, and the other half not, takes 100 times
+        as long as either way.
         """
         given = f"{self.wide(memory_type(d))} {text}"
         if active is not None:
@@ -406,7 +407,7 @@ class Values(Emitter):
             self.do(f"call void @llvm.masked.store.{self.suffix(d)}.p0({given}, {to})")
             return
         plain = f"store {given}, ptr {place}, align {d.itemsize}"
-        if not self.streams:
+        if not self.streams or self.width * d.itemsize % LINE:
             self.do(plain)
             return
         low = self.let(f"and i64 {self.let(f'ptrtoint ptr {place} to i64')}, {LINE - 1}")

@@ -20,15 +20,21 @@ from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import plugin
+from dovetail_cpu_llvm.launch import FAR as TIMES
 from dovetail_cpu_llvm.launch import POINTS, SHARE
 from dovetail_cpu_llvm.pool import (
+    DISTANCE,
+    FAR,
+    FAR_FROM,
     GENERATION,
     INSIDE,
     LAST,
     MOVED,
+    NEAR_TO,
     OWED,
     OWED_MOST,
     PLACED,
+    PROBED,
     SLEEPERS,
     THREAD,
     UNTIL,
@@ -340,10 +346,16 @@ def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
     wait_for_sleepers(backend, 3)
 
 
+def as_if(fields: Any, *, far: bool) -> None:
+    """Threads are as far from each other as is said, and nobody finds out."""
+    fields[FAR], fields[PROBED] = far, 1 << 62
+
+
 def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((300, 1000), "f4")  # 600,000 operations
     run_large(fresh, program, np.ones((3000, 1000), "f4"))  # threads are there, and go to sleep
     fields = fresh._launcher.pool._fields
+    as_if(fields, far=False)
     woken = []
     for _ in range(3):
         wait_for_sleepers(fresh, 3)
@@ -365,6 +377,46 @@ def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -
     assert any(woken), "many launches in a row never woke anybody"
 
 
+def test_how_far_threads_are_from_each_other_is_measured_now_and_then(fresh: Any) -> None:
+    program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
+    pool = fresh._launcher.pool
+    fields = pool._fields
+    for before in (0, 1):
+        for _ in range(1000):  # the machine may be busy: nobody answers in time
+            fields[DISTANCE], fields[FAR], fields[PROBED], fields[UNTIL] = 0, before, 1, 0
+            assert run_large(fresh, program, x).sum() == 3_000_000
+            if pool.distance:
+                break
+        assert 10 < pool.distance < 1_000_000
+        assert fields[FAR] == (pool.distance > (NEAR_TO if before else FAR_FROM))
+        assert time.monotonic_ns() - fields[PROBED] < 60e9
+    measured, fields[DISTANCE] = fields[PROBED], 0
+    fields[PROBED] += 1 << 40
+    assert run_large(fresh, program, x).sum() == 3_000_000
+    assert not fields[DISTANCE] and fields[PROBED] == measured + (1 << 40), "before it was time"
+
+
+def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh: Any) -> None:
+    program, fields = fresh.compile(row_sums()), fresh._launcher.pool._fields
+    few, many = 1000, TIMES * 300
+    rows = {n: np.ones((n, 1000), "f4") for n in (few, many)}
+    assert SHARE < few * 1000 and few * 1000 * 4 < TIMES * SHARE <= many * 1000
+    for far, shared in ((False, {few, many}), (True, {many})):
+        seen = set()
+        for n, x in rows.items():
+            as_if(fields, far=far)
+            fields[UNTIL] = 0  # the machine may be busy
+            before = fields[GENERATION]
+            assert run_large(fresh, program, x).sum() == n * 1000
+            seen |= {n} if fields[GENERATION] > before else set()
+        assert seen == shared
+    as_if(fields, far=True)
+    fields[UNTIL], fields[PROBED] = 0, 1  # it is time to look again
+    before = fields[GENERATION]
+    run_large(fresh, program, rows[few])
+    assert fields[GENERATION] > before, "who is far once is far for good"
+
+
 def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> None:
     """What others of as many points wrote is in both cores' caches."""
     large, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
@@ -377,6 +429,7 @@ def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> N
         for _ in range(200):  # the machine may be busy, and helpers asleep
             run_large(fresh, large, x)
             fields[UNTIL] = 0
+            as_if(fields, far=False)
             before = fields[GENERATION]
             fresh.launch(little, handles(given, out), (n,), (1.0,), (n,))
             assert (out == 2).all()
@@ -401,6 +454,7 @@ def test_whoever_waited_long_for_a_helper_is_alone_for_a_while(fresh: Any) -> No
     waited = time.monotonic_ns() - begun
     left = fields[UNTIL] - time.monotonic_ns()
     assert 0.3e9 < left < 16 * waited
+    as_if(fields, far=False)
     shared = fields[GENERATION]
     assert run_large(fresh, program, x).sum() == 3_000_000
     assert fields[GENERATION] == shared, "work was shared again at once"

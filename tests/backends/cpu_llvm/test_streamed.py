@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_cpu_llvm.schedule import STREAMED, TURNED
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import cast, load
+from dovetail_cpu_llvm.render import render
+from dovetail_cpu_llvm.schedule import LINE, REGISTERS, STREAMED, TURNED, schedule
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +50,36 @@ def test_large_transposes_are_whole(shape: tuple[int, int], kind: str) -> None:
     x = dt.asarray(values, device="cpu")
     np.testing.assert_array_equal(dt.copy(x.T).numpy(), values.T)
     np.testing.assert_array_equal(dt.copy(x[:, 1:].T).numpy(), values[:, 1:].T)
+
+
+CODES = {"float32": "float", "float64": "double", "bool": "i8", "int16": "i16"}
+
+
+@pytest.mark.parametrize("native", [16, 32, 64])
+@pytest.mark.parametrize("target", CODES)
+@pytest.mark.parametrize("source", ["float32", "float64", "int64"])
+def test_what_goes_past_the_caches_fills_lines(source: str, target: str, native: int) -> None:
+    """Half a line past them and half of it not took 230 ms for 16 M float64 as float32, not 5."""
+    b = KernelBuilder("cast")
+    given, out = b.buffer("x", getattr(dt, source), "r"), b.buffer("out", getattr(dt, target), "w")
+    i = b.axis(b.int("n"))
+    b.store(out, i, cast(load(given, i), getattr(dt, target)))
+    kernel = b.build()
+    ir = render(kernel, schedule(kernel, native))
+    widths = re.findall(rf"store <(\d+) x {CODES[target]}> .*nontemporal", ir)
+    itemsize = getattr(dt, target).itemsize
+    assert all(int(width) * itemsize % LINE == 0 for width in widths)
+    if REGISTERS * native // getattr(dt, source).itemsize * itemsize >= LINE:
+        assert widths, "nothing goes past them"
+
+
+@pytest.mark.parametrize("start", [0, 1, 16, 19])
+def test_large_results_of_another_size_are_whole(large: np.ndarray, start: int) -> None:
+    wide = large.astype("f8")
+    x = dt.zeros(large.size + 32, dtype=dt.float32, device="cpu")
+    x[start : start + large.size] = dt.astype(dt.asarray(wide, device="cpu") * 2, dt.float32)
+    expected = np.zeros(large.size + 32, "f4")
+    expected[start : start + large.size] = wide * 2
+    np.testing.assert_array_equal(x.numpy(), expected)
+    z = dt.asarray(large + 1j * large[::-1], dtype=dt.complex64, device="cpu")
+    np.testing.assert_array_equal((dt.imag(z) + 1).numpy(), large[::-1] + np.float32(1))
