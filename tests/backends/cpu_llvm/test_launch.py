@@ -400,7 +400,7 @@ def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh:
     program, fields = fresh.compile(row_sums()), fresh._launcher.pool._fields
     few, many = 1000, TIMES * 300
     rows = {n: np.ones((n, 1000), "f4") for n in (few, many)}
-    assert SHARE < few * 1000 and few * 1000 * 4 < TIMES * SHARE <= many * 1000
+    assert few * 1000 > SHARE and few * 1000 * 4 < TIMES * SHARE <= many * 1000
     for far, shared in ((False, {few, many}), (True, {many})):
         seen = set()
         for n, x in rows.items():
