@@ -85,13 +85,19 @@ def argsort(
         return
     n = x.shape[-1]
     place = (n - 1).bit_length()
-    if x.dtype.kind in "iu" and x.size <= CHUNK and _argsort_half(x, out, place):
+    few = _ends(x) if x.dtype.kind in "iu" and x.size <= CHUNK else None
+    if few and _argsort_half(x, out, place, *few):
         return
     apart = not out.flags.c_contiguous
     words = np.empty(x.shape, np.uint64) if apart else out.view(np.uint64)
-    low, high = _put_keys(x, words)
-    lost = max(0, (high - low).bit_length() + place - WORD)
-    _add_positions(words, low, lost, place)
+    if few and x.dtype == np.uint64 and (few[1] - few[0]).bit_length() == WORD:  # full words
+        lost = place
+        np.bitwise_and(x, np.uint64((1 << WORD) - (1 << place)), out=words)
+        words |= _few_places(n)
+    else:
+        low, high = _put_keys(x, words)
+        lost = max(0, (high - low).bit_length() + place - WORD)
+        _add_positions(words, low, lost, place)
     words.sort(axis=-1)
     flat = words.reshape(-1)
     tied = _tied(flat, place) if lost else None
@@ -103,11 +109,14 @@ def argsort(
         np.copyto(out, words.view(out.dtype))
 
 
-def _argsort_half(x: Array, out: Array, place: int) -> bool:
+def _ends(x: Array) -> tuple[int, int]:
+    """The least and the greatest."""
+    return int(np.minimum.reduce(x, axis=None)), int(np.maximum.reduce(x, axis=None))
+
+
+def _argsort_half(x: Array, out: Array, place: int, low: int, high: int) -> bool:
     """The same of few integers, where these and positions fit words of half a size."""
-    low = int(np.minimum.reduce(x, axis=None))
-    span = int(np.maximum.reduce(x, axis=None)) - low
-    if span.bit_length() + place > HALF:
+    if (high - low).bit_length() + place > HALF:
         return False
     words = np.subtract(x, low, dtype=x.dtype).astype(np.uint32) if low else x.astype(np.uint32)
     words <<= np.uint32(place)
@@ -139,8 +148,8 @@ def _put_keys(x: Array, words: Array) -> tuple[int, int]:
     low, high = 1 << WORD, 0
     for part, to in _chunks(x, words):
         to[...] = _keys(part)
-        low = min(low, int(np.minimum.reduce(to, axis=None)))
-        high = max(high, int(np.maximum.reduce(to, axis=None)))
+        least, greatest = _ends(to)
+        low, high = min(low, least), max(high, greatest)
     return low, high
 
 
@@ -177,7 +186,7 @@ def _chunks(read: Array, changed: Array) -> Iterator[tuple[Array, Array]]:
 def _tied(words: Array, place: int) -> Array:
     """Which sorted words have the key of a neighbour."""
     above, found = np.uint64(1 << place), []
-    if words.size <= CHUNK and not ((words[1:] ^ words[:-1]) < above).any():
+    if words.size <= CHUNK and np.minimum.reduce(words[1:] ^ words[:-1], initial=above) == above:
         return words[:0]
     for start in range(0, words.size, CHUNK):
         some = words[start : start + CHUNK + 1]
