@@ -32,6 +32,7 @@ APART_TILE = 512
 PANEL_BYTES = 4096  # of a row in a tile of reductions along columns: 1 kB takes 1.5 times as long
 PANELS = 4  # column panels for each thread, at least
 LINE = 64  # bytes of a line of the caches
+FILLS = 40  # statements of a kernel whose vectors fill lines: more of them wait for no memory
 SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
 LONG_SIDE = 256  # of it along the axis on which memory is contiguous: long pieces are read
 REGISTERS = 4  # to a vector in a kernel with loops: so many chains of operations at once
@@ -126,7 +127,7 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
     """The schedule where lanes are points of the innermost axis."""
     rank, item = len(kernel.grid), max(_itemsizes(walk(kernel.body)), default=8)
     width = native // item * (REGISTERS if loops else 2)
-    if not loops:  # what is smaller than `item` fills lines, too, if that takes no more registers
+    if not loops and len(kernel.body) <= FILLS:  # what is smaller than `item` fills lines, too
         stored = (s.buffer.dtype.itemsize for s in kernel.body if isinstance(s, Store))
         width = max(width, min(LINE // min(stored, default=item), native // item * REGISTERS))
     if loops and (shared := _shared(kernel, loops)):
