@@ -254,6 +254,17 @@ def test_positions_whose_keys_have_no_room_beside_them(dtype: str) -> None:
             check(some, axis, False, "cpu")
 
 
+@pytest.mark.usefixtures("routines")
+@pytest.mark.parametrize("ties", [0, 1, 700])
+def test_few_words_that_use_all_bits(ties: int) -> None:
+    """Positions take the place of their lowest bits, in which some of them differ."""
+    a = np.random.default_rng(4).integers(0, (1 << 64) - 1, (2, 1000), dtype="u8", endpoint=True)
+    a[:, 0], a[:, 1] = 0, (1 << 64) - 1
+    a[:, 100 : 100 + ties] = (a[0, 50] >> 10 << 10) + (a[:, 100 : 100 + ties] & 3)
+    for some in (a[0], a, a[:, ::-1]):
+        check(some, some.ndim - 1, False, "cpu")
+
+
 def test_saved_functions_sort(tmp_path: Path) -> None:
     a = values("f4", (2, 100))
     x = dt.asarray(a, device="cpu")

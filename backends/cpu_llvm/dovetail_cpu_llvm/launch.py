@@ -40,7 +40,7 @@ SHARE = 250_000  # from which threads that are awake are faster than one
 # read, is in both their caches (a stencil in place: 7 us, and 20 where its copy was not shared).
 POINTS = 16_384
 # While threads are far from each other they share what is this many times as much, ...
-FAR = 32
+WORTH = 32
 # ... and products only with this many multiplications for each number that is read or written.
 REUSE = 64
 
@@ -255,7 +255,7 @@ class Launcher:
         how = int(operations >= RELEASE_GIL)
         points = math.prod(grid)
         if tiles > 1 and (operations >= SHARE or points >= POINTS):
-            anywhere = operations >= FAR * SHARE or points >= FAR * POINTS
+            anywhere = operations >= WORTH * SHARE or points >= WORTH * POINTS
             how = weight(operations, anywhere)
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
@@ -275,7 +275,7 @@ class Launcher:
         how = int(n >= RELEASE_GIL)
         if n >= SHARE and found.blocks > 1:
             numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
-            how = weight(n, n >= FAR * SHARE and n >= REUSE * numbers)
+            how = weight(n, n >= WORTH * SHARE and n >= REUSE * numbers)
             self.pool.start()
         shared = how if how > 1 else 0
         fixed = Fixed(address, found.blocks, shared, n, slots, len(slots), [])

@@ -436,20 +436,20 @@ entry:
 calm:
   %until = load atomic i64, ptr %untilp monotonic, align 8
   %shares = icmp eq i64 %until, 0
-  br i1 %shares, label %calmly, label %ask
+  br i1 %shares, label %reach, label %ask
 ask:
   %over = call i1 @again(ptr %state, i64 %until)
-  br i1 %over, label %calmly, label %alone
-calmly:
+  br i1 %over, label %reach, label %alone
+reach:
   %far = load atomic i64, ptr %farp monotonic, align 8
   %near = icmp eq i64 %far, 0
   %lowest = trunc i64 %operations to i1
   %here = or i1 %near, %lowest
   br i1 %here, label %size, label %apart
 apart:
-  %apart0 = call i64 @now()
-  %still0 = call i1 @due(ptr %state, i64 %apart0)
-  br i1 %still0, label %measure, label %alone
+  %moment = call i64 @now()
+  %look = call i1 @due(ptr %state, i64 %moment)
+  br i1 %look, label %measure, label %alone
 measure:
   call void @measure(ptr %state)
   br label %calm
@@ -612,11 +612,6 @@ class Pool:
         self._set(threads or whole_setting("DOVETAIL_NUM_THREADS", 0, 0, MOST) or cores())
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
-
-    @property
-    def distance(self) -> int:
-        """How long a line of memory goes to the first worker and back, in ns; 0: not yet known."""
-        return self._fields[DISTANCE]
 
     @property
     def num_threads(self) -> int:
