@@ -3,9 +3,9 @@
 Runs the conformance kit, the demo and the measurements on this machine's GPU, through CUDA and,
 where its driver offers one, through OpenCL, and writes docs/gpu-runs/<gpu>-<date>.md. Installs
 nothing, and needs no network: the working tree is used as it is, with NumPy, cuda-bindings and
-NVRTC of the machine, and with the pure Python wheels in bench/gpu_check/wheels, which
-`python bench/gpu_check --pack` fetches beforehand. Where there is no GPU it says why, and writes
-nothing.
+NVRTC of the machine, and with the wheels in bench/gpu_check/wheels for what it lacks, which
+`python bench/gpu_check --pack` fetches beforehand (`--pack 3.12`: for that Python there). Where
+there is no GPU it says why, and writes nothing.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def setting(plugin: dict[str, Any]) -> dict[str, str]:
+def setting(plugin: dict[str, Any], known: str | None) -> dict[str, str]:
     """Commit, versions and driver."""
     git = [
         "git",
@@ -135,7 +135,7 @@ def setting(plugin: dict[str, Any]) -> dict[str, str]:
     try:
         commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        commit = "unknown: no git here"
+        commit = known or "unknown: no git here"
     ask = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
     try:
         driver = subprocess.run(
@@ -150,27 +150,32 @@ def setting(plugin: dict[str, Any]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def pack() -> int:
-    """Fetches the wheels that a machine without a network may lack. Only pure Python ones."""
-    pip = ["pip", "download", "--no-deps", "--only-binary=:all:", "--platform=any"]
-    command = [sys.executable, "-m", *pip, "--dest", str(WHEELS), *NEEDED]
+def pack(version: str) -> int:
+    """Fetches the wheels that a machine without a network may lack, for a Python on Linux."""
+    pip = ["pip", "download", "--no-deps", "--only-binary=:all:", "--implementation=cp"]
+    tags = [f"--platform=manylinux_2_{n}_x86_64" for n in (28, 27, 24, 17, 12)]
+    options = [f"--python-version={version}", *tags, "--platform=manylinux2014_x86_64"]
+    command = [sys.executable, "-m", *pip, *options, "--dest", str(WHEELS), *NEEDED]
     return subprocess.call(command)
 
 
 def main() -> int:
     """0 if there is a GPU on which everything ran; 1 if something failed there; 2 without a GPU."""
     parser = argparse.ArgumentParser(prog="python bench/gpu_check", description=__doc__)
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
     parser.add_argument(
-        "--pack", action="store_true", help="fetch wheels, where there is a network"
-    )
+        "--pack", nargs="?", const=here, metavar="PYTHON",
+        help="fetch wheels for that Python, where there is a network, and end",
+    )  # fmt: skip
     parser.add_argument("--sample", type=int, default=1, help="one in so many cases of the kit")
     parser.add_argument("--elements", type=int, default=1 << 28, help="of the large arrays")
     parser.add_argument("--steps", nargs="+", default=STEPS, choices=STEPS, help="only these")
     parser.add_argument("--minutes", type=float, help="limit of each step")
+    parser.add_argument("--commit", help="of the tree, where there is no git to ask")
     parser.add_argument("--out", type=Path, default=RUNS, help="folder of the page")
     asked = parser.parse_args()
     if asked.pack:
-        return pack()
+        return pack(asked.pack)
     with tempfile.TemporaryDirectory() as folder:
         check = Check(Path(folder), asked)
         plugins = check.plugins()
@@ -186,7 +191,7 @@ def everything(check: Check, plugins: dict[str, Any]) -> int:
     devices = check.devices(plugins)
     check.run["gpu"] = plugins["cuda"]["devices"][0].split(" ", 1)[1]
     check.run["date"] = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
-    check.run["setting"] = setting(plugins["cuda"])
+    check.run["setting"] = setting(plugins["cuda"], check.asked.commit)
     if "demo" in check.asked.steps:
         check.demo(devices)
     path = check.write()

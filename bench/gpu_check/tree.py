@@ -4,26 +4,38 @@ points in a folder, and a path. For machines without a network, where nothing is
 
 from __future__ import annotations
 
+import importlib.metadata
 import tomllib
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECTS = (ROOT, *sorted(p.parent for p in ROOT.glob("backends/*/pyproject.toml")))
-WHEELS = (
-    Path(__file__).resolve().parent / "wheels"
-)  # pure Python ones: `python bench/gpu_check --pack`
+WHEELS = Path(__file__).resolve().parent / "wheels"  # `python bench/gpu_check --pack`
 NEEDED = (
-    "pluggy", "platformdirs", "rich", "markdown-it-py", "mdurl", "pygments", "pytest", "iniconfig",
-    "packaging", "pytest-xdist", "execnet", "pytest-timeout", "cuda-pathfinder",
+    "pluggy", "platformdirs", "optree", "typing-extensions", "rich", "markdown-it-py", "mdurl",
+    "pygments", "pytest", "iniconfig", "packaging", "pytest-xdist", "execnet", "pytest-timeout",
+    "cuda-pathfinder", "pyopencl", "pytools", "siphash24",
 )  # fmt: skip
 
 
 def search_path(folder: Path) -> list[str]:
-    """What PYTHONPATH is to hold. Writes the metadata into `folder`; carried wheels come last."""
+    """What PYTHONPATH is to hold. Writes metadata, and what this Python lacks, into `folder`."""
+    carried = folder / "carried"
+    for wheel in sorted(WHEELS.glob("*.whl")):
+        if not _installed(wheel.name.partition("-")[0]):
+            zipfile.ZipFile(wheel).extractall(carried)
     for project in PROJECTS:
         _describe(tomllib.loads((project / "pyproject.toml").read_text()), folder)
-    sources = [ROOT / "core", ROOT / "sparse", *PROJECTS[1:], *sorted(WHEELS.glob("*.whl"))]
-    return [str(folder), *map(str, sources)]
+    sources = [ROOT / "core", ROOT / "sparse", ROOT / "nn", *PROJECTS[1:]]
+    return [str(folder), *map(str, sources), str(carried)]
+
+
+def _installed(distribution: str) -> bool:
+    try:
+        return bool(importlib.metadata.version(distribution))
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def _describe(content: dict[str, object], folder: Path) -> None:
