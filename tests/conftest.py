@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from zlib import crc32
 
 import dovetail as dt
 import pytest
@@ -25,6 +28,45 @@ if _sparse is not None and _sparse.origin is None:
     collect_ignore = ["functions/test_dask_distributed.py"]
 
 pytest.register_assert_rewrite("captured", "cstyle_cases", "fake_device")
+
+
+PART, FEWEST = 16, 4
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "of each parametrized test one case in N, four at least; 1: all. Unless something is "
+    text += f"chosen by `::`, -k or -m, N is {PART}"
+    parser.addoption("--part", type=int, metavar="N", help=text)
+
+
+def part(config: pytest.Config) -> int:
+    """One case in how many is run: whoever names what is to be run gets all of it."""
+    if (asked := config.getoption("--part")) is not None:
+        return max(int(asked), 1)
+    named = config.option.keyword or any("::" in a for a in config.args)
+    return 1 if named or "not exhaustive" not in config.option.markexpr else PART
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    n = part(config)
+    return f"of parametrized tests one case in {n} (--part 1: all)" if n > 1 else "all cases"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the same cases each time, and in every process: a part of each test's."""
+    families: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        families[item.nodeid.partition("[")[0]].append(item.nodeid)
+    kept = {node for cases in families.values() for node in sample(cases, part(config))}
+    config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in kept])
+    items[:] = [i for i in items if i.nodeid in kept]
+
+
+def sample(cases: Sequence[str], n: int) -> list[str]:
+    """One in n, `FEWEST` at least, by chance that is the same each time."""
+    many = max(FEWEST, math.ceil(len(cases) / n))
+    return sorted(cases, key=lambda case: crc32(case.encode()))[:many] if n > 1 else [*cases]
 
 
 @pytest.fixture(scope="module", autouse=True)

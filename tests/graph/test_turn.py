@@ -81,6 +81,15 @@ def test_an_error_inside_leaves() -> None:
     assert done.wait(10)
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is, also where a shell has started this with `&`, by which it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("taken_in_by", ["who waits", "who is inside"])
 def test_ctrl_c_reaches_who_waits(taken_in_by: str) -> None:
     turn = Turn()
