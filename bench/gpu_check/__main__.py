@@ -133,7 +133,8 @@ def setting(plugin: dict[str, Any], known: str | None) -> dict[str, str]:
         "--exclude=*",
     ]
     try:
-        commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+        found = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+        commit = known or found  # a copy of the tree may lie in a checkout of something else
     except (OSError, subprocess.CalledProcessError):
         commit = known or "unknown: no git here"
     ask = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]

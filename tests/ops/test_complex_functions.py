@@ -168,7 +168,7 @@ SPECIAL: dict[str, list[tuple[complex, complex]]] = {  # of annex G, with the si
 }  # fmt: skip
 SIGN_IS_OPEN = [
     ("tanh", complex(INF, NAN)), ("exp", complex(-INF, INF)), ("cosh", complex(NAN, 0)),
-    ("expm1", complex(-INF, NAN)),
+    ("expm1", complex(-INF, NAN)), ("sqrt", complex(-INF, NAN)),
 ]  # fmt: skip
 
 

@@ -350,7 +350,7 @@ Measured with {setting}. Every contestant has {threads} threads and the same flo
 its turn in each round; times are medians, ratios are ratios of medians. dovetail's times include
 recording the ops and planning, each time; its results are freed each time, as a user's would be.
 JAX runs under `jax.jit` and is waited for. "of copy" compares with a plain copy of as many bytes,
-at {{rate}}. No figure is from a GPU: dovetail has not been run on one yet.
+at {{rate}}. No figure is from a GPU: those are in docs/gpu-runs.
 
 {{table}}
 {{rest}}

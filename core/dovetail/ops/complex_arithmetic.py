@@ -15,7 +15,7 @@ from collections.abc import Callable
 from ..loops.language import Value, bitcast, const, eq, fma, imag, ne, pair, real, sqrt, where
 from . import elementary as el
 from . import trigonometry as tr
-from .float_parts import bits_of, format_of, magnitude, sign_of, with_sign
+from .float_parts import bits_of, format_of, magnitude, sign_of, sign_of_number, with_sign
 
 Parts = tuple[Value, Value]
 Expression = Callable[..., Value]
@@ -37,9 +37,9 @@ def parts(z: Value) -> Parts:
 
 
 def signed(size: float | Value, like: Value) -> Value:
-    """A value that is not negative, with the sign of another one."""
+    """A value that is not negative, with the sign of another one; of NaN it takes none."""
     size = size if isinstance(size, Value) else const(size, like.dtype)
-    return with_sign(size, sign_of(like))
+    return with_sign(size, sign_of_number(like))
 
 
 def is_finite(x: Value) -> Value:
@@ -222,7 +222,7 @@ def square_root(z: Value) -> Value:
     x, y = magnitude(a) * by, magnitude(b) * by
     t = sqrt((x + el.hypot(x, y)) * 0.5)
     other = where(eq(t, 0.0), 0.0, y / (t + t))
-    right = ne(sign_of(a), 0)
+    right = ne(sign_of_number(a), 0)
     re, im = where(right, other, t) * back, where(right, t, other) * back
     high, nan = eq(magnitude(b), math.inf), ne(b, b)
     re, im = where(high, math.inf, re), where(high, math.inf, im)

@@ -21,7 +21,16 @@ from .complex_arithmetic import (
     signed,
     square_root,
 )
-from .float_parts import bits_of, fast_two_sum, format_of, magnitude, sign_of, two_product, two_sum
+from .float_parts import (
+    bits_of,
+    fast_two_sum,
+    format_of,
+    magnitude,
+    sign_of,
+    sign_of_number,
+    two_product,
+    two_sum,
+)
 
 # --- exponentials ---------------------------------------------------------------------------------
 
@@ -98,7 +107,7 @@ def cosh(z: Value) -> Value:
     _, _, im, re = _halves(x, c, s)
     wild, level = ~is_finite(y), eq(y, 0.0)
     re = where(wild & eq(magnitude(x), math.inf), math.inf, where(level, el.cosh(x), re))
-    zero = signed(0.0, bitcast(bits_of(x) ^ sign_of(y), x.dtype))
+    zero = bitcast(sign_of_number(x) ^ sign_of_number(y), x.dtype)
     return pair(re, where(level | (wild & eq(x, 0.0)), zero, im))
 
 
@@ -234,7 +243,7 @@ def acos(z: Value) -> Value:
     im = el.asinh(real(b) * imag(a) - imag(b) * real(a))
     far, log_2z = _far(z)
     re = where(far, tr.atan2(magnitude(y), x), re)
-    im = where(far, signed(log_2z, bitcast(bits_of(y) ^ format_of(y).sign, y.dtype)), im)
+    im = where(far, signed(log_2z, -y), im)
     at_zero = eq(x, 0.0) & ne(y, y)
     return pair(where(at_zero, math.pi / 2.0, re), im)
 

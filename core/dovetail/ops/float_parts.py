@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loops.language import Value, bitcast, const, fma, sqrt, where
+from ..loops.language import Value, bitcast, const, eq, fma, sqrt, where
 from .coefficients import FORMATS, FloatFormat
 
 Pair = tuple[Value, Value]
@@ -85,6 +85,11 @@ def bits_of(x: Value) -> Value:
 def sign_of(x: Value) -> Value:
     """The sign bit of a float, the others 0."""
     return bits_of(x) & format_of(x).sign
+
+
+def sign_of_number(x: Value) -> Value:
+    """The sign bit of a float, but 0 of NaN, whose sign differs from processor to processor."""
+    return where(eq(x, x), sign_of(x), 0)
 
 
 def magnitude(x: Value) -> Value:
