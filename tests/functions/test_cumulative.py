@@ -73,7 +73,7 @@ def test_the_gradient_of_logarithms_of_sums_of_nothing_is_nothing() -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_halves_accumulate_in_float32(name: str) -> None:
-    a = rng.standard_normal((2, 300)).astype(np.float16)
+    a = rng.standard_normal((2, 256)).astype(np.float16)
     want = np.cumsum(a.astype(np.float32), 1).astype(np.float16)
     np.testing.assert_array_equal(cumulative_sum(on(name, a), axis=1).numpy(), want)
 
@@ -144,6 +144,55 @@ def test_long_rows_of_integers_in_blocks(
             np.testing.assert_array_equal(made.numpy(), want)
     a = rng.integers(0, 2, n).astype(bool)
     np.testing.assert_array_equal(cumulative_sum(on(name, a)).numpy(), a.cumsum())
+
+
+def in_blocks(a: Any) -> Any:
+    """The running sum of one row as docs/numerics.md says: element i is (g + b) + e."""
+    a = a.astype(np.float32) if a.dtype == np.float16 else a
+    found, zero = np.empty_like(a), a.dtype.type(0)
+    groups = blocks = zero
+    for at in range(0, len(a), 256):
+        if at % (256 * 256) == 0:
+            groups, blocks = groups + blocks, zero
+        inside = np.cumsum(a[at : at + 256])
+        found[at : at + 256] = (groups + blocks) + inside
+        blocks = blocks + inside[-1]
+    return found
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("d", ["f2", "f4", "f8", "c8"])
+@pytest.mark.parametrize("plan", ["chosen", "launches", "chains"])
+def test_long_rows_of_floats(name: str, d: str, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits by one launch and by several, with one block for each point and with four."""
+    monkeypatch.setattr(scans, "LONG", 1 << 30 if plan == "chosen" else 1)
+    monkeypatch.setattr(scans, "CHAINS_BUSY", 0 if plan == "chains" else 1 << 30)
+    long = 5 * scans.BLOCK**2 // 2 + 9 if plan != "chosen" or name == "cpu" else 700
+    odd = {"chosen": 0, "launches": 1, "chains": 2}[plan]  # a shape is planned once
+    shapes = [
+        ((257 + odd,), 0),
+        ((2, 1025 + odd), 1),
+        ((1300 + odd, 3), 0),
+        ((1, 1030 + odd, 2), 1),
+    ]
+    shapes.append(((long + odd,), 0))
+    for shape, axis in shapes:
+        a = rng.standard_normal(shape).astype(d)
+        want = np.apply_along_axis(in_blocks, axis, a).astype(d)
+        made = cumulative_sum(on(name, a), axis=axis)
+        several = 1 if plan == "chosen" or shape[axis] < 1024 else 5 if shape[0] > long else 3
+        assert len(explain(made).launches) == several
+        np.testing.assert_array_equal(made.numpy(), want)
+        first = cumulative_sum(on(name, a), axis=axis, include_initial=True).numpy()
+        zero = np.zeros_like(np.take(want, [0], axis))
+        np.testing.assert_array_equal(first, np.concatenate([zero, want], axis))
+
+
+def test_errors_of_running_sums_grow_with_the_blocks() -> None:
+    a = rng.random(1 << 20).astype(np.float32)
+    want = np.cumsum(a, dtype=np.float64)
+    ours = np.abs(cumulative_sum(on("cpu", a)).numpy() - want).max()
+    assert ours * 20 < np.abs(np.cumsum(a) - want).max()
 
 
 @pytest.mark.parametrize("name", DEVICES)

@@ -1,6 +1,6 @@
-"""Running sums and products, and differences: along an axis, one element after the other.
+"""Running sums and products, and differences along an axis.
 
-The order is k ascending on every device; float16 and bfloat16 are accumulated in float32.
+The order is the same on every device; float16 and bfloat16 are accumulated in float32.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def cumulative_sum(
     longer. `dtype` is one to which the elements are cast first.
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are summed in float32.
-    Order: k ascending, one after the other: the same bits on every device.
+    Order: k ascending, in blocks of 256 (docs/numerics.md): the same bits on every device.
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
