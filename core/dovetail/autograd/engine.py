@@ -313,8 +313,7 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
         )
     seen.tape = None if tape is None else Leaf(seen.spec)
     if x._aliases is not None:
-        x._aliases.refs = [r for r in x._aliases.refs if r() is not x]
-        x._aliases = None
+        x._aliases.leave(x)
     x._expr = seen
     return x
 

@@ -7,9 +7,9 @@ from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
 from dovetail.settings cimport Flags
-from dovetail.tensor.fields cimport expr_of
+from dovetail.tensor.fields cimport alias, expr_of
 from dovetail.tensor.host cimport evaluated
-from dovetail.tensor.tensor cimport alias, make
+from dovetail.tensor.tensor cimport make
 
 
 cdef Flags flags

@@ -22,9 +22,9 @@ from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_over
 from ..plugins.opened import Opened
 from ..settings import Settings, current, flags
-from ..tensor.fields import expr_of
+from ..tensor.fields import alias, expr_of
 from ..tensor.host import evaluated
-from ..tensor.tensor import Tensor, alias, make
+from ..tensor.tensor import Tensor, make
 from .closures import Path
 from .containers import Flat, Static, rebuilt
 

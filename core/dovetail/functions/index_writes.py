@@ -26,11 +26,11 @@ from ..ops import table as ops
 from ..ops.scatter import FEW, Manner
 from ..ops.table import SCATTER, WHERE
 from ..recent import Recent
-from ..tensor.fields import expr_of, is_strided
+from ..tensor.fields import alias, expr_of, is_strided
 from ..tensor.host import fresh, from_host
 from ..tensor.operands import Operand
 from ..tensor.slicing import basic_leaf
-from ..tensor.tensor import Tensor, alias, make, required, strided
+from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, pending_view, view
 from ..tensor.writes import to_spec, value_node, write, write_value
 from .forms import into

@@ -4,9 +4,9 @@ cimport cython
 from dovetail.functions.index_keys cimport is_integer_tensor
 from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
 from dovetail.memory.callers cimport caller
-from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.fields cimport alias, expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf
-from dovetail.tensor.tensor cimport alias, make
+from dovetail.tensor.tensor cimport make
 
 
 @cython.locals(e=Expr, i=Expr, made=Expr, key=tuple, found=tuple, s=Spec)

@@ -18,10 +18,10 @@ from ..layout import Move, Shape
 from ..memory.callers import caller
 from ..ops import table as ops
 from ..recent import Recent
-from ..tensor.fields import expr_of, is_strided
+from ..tensor.fields import alias, expr_of, is_strided
 from ..tensor.operands import ARRAYS, Array, Operand, beside, operands
 from ..tensor.slicing import basic_leaf
-from ..tensor.tensor import Tensor, alias, make, required, strided, without_meaning
+from ..tensor.tensor import Tensor, make, required, strided, without_meaning
 from ..tensor.verbs import dispatch, pending_view, view
 from ..tensor.writes import value_node
 from .forms import remade

@@ -21,10 +21,10 @@ from ..graph.expr import leaf, spec, storage_of, tape_of
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
 from ..respelled import UNGIVEN, retold
-from ..tensor.fields import expr_of
+from ..tensor.fields import alias, expr_of
 from ..tensor.host import evaluated
 from ..tensor.operands import Array, brought
-from ..tensor.tensor import Tensor, alias, make, required, strided
+from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import (
     apply,
     dispatch,

@@ -8,7 +8,6 @@ from dovetail.memory.storage cimport Storage
 
 
 @cython.final
-@cython.freelist(64)
 cdef class Spec:
     cdef object __weakref__
     cdef public tuple shape
@@ -21,7 +20,6 @@ cdef class Spec:
 
 
 @cython.final
-@cython.freelist(256)
 cdef class Expr:
     cdef object __weakref__
     cdef public object op

@@ -14,6 +14,7 @@ from weakref import ref
 from ..arguments import DIMENSIONS
 from ..dtypes import DType
 from ..errors import ShapeError
+from ..freelists import keep
 from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..recent import Shared
 from .regions import are_apart
@@ -129,6 +130,8 @@ class Expr:
     readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
     asked_at: str | None  # of a node that checks indices when it runs: the source line that asked
 
+
+keep(Expr)
 
 # Every node that may still be pending; the dead and the done are dropped in passing. The first
 # `_noted` of them are among the `readers` of what they read: a node, or the storage of a leaf.

@@ -2,7 +2,6 @@
 cimport cython
 
 
-@cython.freelist(256)
 cdef class Value:
     cdef public str op
     cdef public object dtype

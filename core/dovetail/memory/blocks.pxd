@@ -10,7 +10,6 @@ cdef class Segment:
     cdef public Pool pool
 
 
-@cython.freelist(64)
 cdef class Block:
     cdef public list bin
     cdef public object give_back

@@ -4,6 +4,8 @@ between it and what gives the memory back.
 
 cimport cython
 
+from dovetail.freelists cimport keep
+
 import sys
 
 from ..errors import of_this_process
@@ -13,7 +15,6 @@ cdef object _is_ending = sys.is_finalizing  # no name of the module: these are g
 Handle = StreamHandle = Context = Deleter = object
 
 
-@cython.freelist(64)
 @cython.no_gc_clear  # what gives the memory back is there until the end
 cdef class DataPtr:
     """Memory on a device, given back exactly once: when this object dies or is released.
@@ -92,6 +93,9 @@ cdef class DataPtr:
 
     def __repr__(self):
         return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
+
+
+keep(DataPtr)
 
 
 @cython.final

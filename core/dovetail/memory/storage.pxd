@@ -3,7 +3,6 @@ cimport cython
 from dovetail.memory.pointer cimport DataPtr
 
 
-@cython.freelist(64)
 cdef class Storage:
     cdef object __weakref__
     cdef public object checks

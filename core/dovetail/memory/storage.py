@@ -11,6 +11,7 @@ from weakref import ref
 from ..arguments import LARGEST, integer
 from ..device import Device, usable
 from ..errors import InternalError, of_this_process
+from ..freelists import keep
 from ..settings import ask_while
 from .allocator import obtained
 from .pointer import DataPtr
@@ -133,6 +134,9 @@ class Storage:
     def __repr__(self) -> str:
         of = "" if self.dtype is None else f"{len(self)} {self.dtype.name}, "
         return f"<Storage of {of}{self.nbytes} bytes{',' * bool(of)} on {self.device}>"
+
+
+keep(Storage)
 
 
 def _key(key: object) -> Any:

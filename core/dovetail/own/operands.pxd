@@ -4,8 +4,7 @@ cimport cython
 from dovetail.graph.expr cimport Expr, is_apart, storage_of
 from dovetail.memory.storage cimport Storage
 from dovetail.settings cimport Flags
-from dovetail.tensor.fields cimport aliases_of, expr_of, is_strided
-from dovetail.tensor.tensor cimport Aliases
+from dovetail.tensor.fields cimport Aliases, aliases_of, expr_of, is_strided
 
 cdef Flags flags
 

@@ -12,8 +12,8 @@ from ..graph.expr import Expr, is_apart, node, storage_of
 from ..ops.table import COPY
 from ..settings import current, flags
 from ..tensor import writes
-from ..tensor.fields import aliases_of, expr_of, is_strided
-from ..tensor.tensor import Aliases, Tensor, strided
+from ..tensor.fields import Aliases, aliases_of, expr_of, is_strided
+from ..tensor.tensor import Tensor, strided
 
 
 class Named(Protocol):

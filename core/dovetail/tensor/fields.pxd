@@ -1,9 +1,23 @@
+from cpython.object cimport PyObject
+
 from dovetail.graph.expr cimport Expr
+
+
+cdef class Fields:
+    cdef PyObject* after  # the next one over the same memory
+    cdef PyObject** named  # where this one is named as such; null if nowhere
+
+
+cdef class Aliases:
+    cdef PyObject* first
+    cdef public bint taped
+    cpdef add(self, object y)
+    cpdef list live(self)
 
 
 cpdef Expr expr_of(object x)
 cpdef become(object x, Expr e)
 cpdef bint is_strided(object x)
 cpdef object aliases_of(object x)
-cpdef become_alias(object x, object group)
+cpdef object alias(object x, object y)
 cpdef object made(object kind, Expr e)

@@ -31,9 +31,9 @@ from ..memory.storage import Export, Storage, exported, storage_at, storage_over
 from ..ops import table as ops
 from ..plugins.opened import Opened
 from ..settings import flags
-from .fields import expr_of, is_strided
+from .fields import alias, expr_of, is_strided
 from .reading import HostMemory, array_over, element
-from .tensor import Tensor, alias, make, parts_of, required, strided
+from .tensor import Tensor, make, parts_of, required, strided
 
 __all__ = ["evaluate"]
 

@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """`x[key]` of integers, slices, `...` and None: `slicing.py`, compiled. Shapes are compared with those of specs
 that were found lately before any tuple is made of them.
 """

@@ -11,7 +11,8 @@ from cpython.object cimport PyObject
 from dovetail.graph.expr cimport Expr
 from dovetail.tensor.operators cimport recorded, recorded_reflected
 from dovetail.tensor.slicing cimport basic_leaf
-from dovetail.tensor.tensor cimport alias, make
+from dovetail.tensor.fields cimport alias
+from dovetail.tensor.tensor cimport make
 from dovetail.tensor.writes cimport write_value
 
 from ..ops import table as ops

@@ -7,7 +7,6 @@ What it is stands here; what can be done with it is put on it by others: `operat
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast, overload
-from weakref import ref
 
 from .. import layout as lay
 from .. import settings
@@ -17,11 +16,10 @@ from ..engine import evaluate as run
 from ..engine import lines, recording
 from ..errors import ArgumentTypeError, DTypeError, LayoutError
 from ..graph.expr import Expr, Spec, leaf, reads_exported
-from ..graph.weak import alive, weakly
 from ..layout import Shape
 from ..memory.storage import Storage, storage_at
 from ..settings import flags
-from .fields import aliases_of, become_alias, bind, expr_of, made
+from .fields import Aliases, Fields, bind, made
 
 if TYPE_CHECKING:
     from .attached import HostReads, Operators
@@ -72,7 +70,7 @@ def counted(n: int, shape: Shape) -> Size:
     return made
 
 
-class Tensor(Attached):
+class Tensor(Fields, Attached):
     """An n-dimensional array: a device, a layout and a dtype over memory or pending work.
 
     Tensors are made by `dt.asarray`, `dt.zeros`, ... and by every op. What an op returns is
@@ -345,47 +343,6 @@ def is_to_finish(e: Expr) -> bool:
     A captured function leaves nothing pending, and reads at each call what is there then.
     """
     return flags.depth == 0 and recording.current() is None and reads_exported(e)
-
-
-class Aliases:
-    """The tensors over one memory, once there are several.
-
-    A write to one concerns the gradients of the others. `taped`: whether any of them may have a
-    tape.
-    """
-
-    __slots__ = ("refs", "taped")
-
-    refs: list[ref[Tensor]]
-    taped: bool
-
-    def __init__(self, first: Tensor) -> None:
-        self.refs, self.taped = [ref(first)], first._expr.tape is not None
-
-    def add(self, y: Tensor) -> None:
-        """Notes another one."""
-        self.refs.append(weakly(y))
-        e = expr_of(y)
-        if e.tape is not None:
-            self.taped = True
-        n = len(self.refs)
-        if n >= 64 and not n & (n - 1):  # when doubled, so that many live ones cost no more each
-            self.refs = alive(self.refs)
-
-    def live(self) -> list[Tensor]:
-        """Those that are still there."""
-        return [t for r in self.refs if (t := r()) is not None]
-
-
-def alias(x: Tensor, y: Tensor) -> Tensor:
-    """`y`, noted as sharing x's memory."""
-    group = aliases_of(x)
-    if group is None:
-        group = Aliases(x)
-        become_alias(x, group)
-    group.add(y)
-    become_alias(y, group)
-    return y
 
 
 def lazy_storage(x: Tensor) -> Expr:

@@ -3,9 +3,9 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, binary_node, leaf, node, spec, storage_of
 from dovetail.memo cimport Memo
-from dovetail.tensor.fields cimport expr_of
+from dovetail.tensor.fields cimport alias, expr_of
 from dovetail.tensor.slicing cimport basic_leaf
-from dovetail.tensor.tensor cimport alias, make
+from dovetail.tensor.tensor cimport make
 
 cdef Memo lately
 cdef Memo lately_of_one

@@ -23,11 +23,11 @@ from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
 from ..respelled import UNGIVEN
-from .fields import expr_of
+from .fields import alias, expr_of
 from .inference import applied, check_limits, inferred, inferred_of_one, lately, lately_of_one
 from .operands import PYTHON_NUMBERS, beside
 from .slicing import basic_leaf
-from .tensor import OtherLayout, Size, Tensor, alias, lazy_storage, make
+from .tensor import OtherLayout, Size, Tensor, lazy_storage, make
 from .writes import (
     full_complex,
     require_written_in_place,

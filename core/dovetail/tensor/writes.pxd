@@ -6,8 +6,8 @@ from dovetail.engine.evaluate cimport update as update_memory
 from dovetail.engine.evaluate cimport write as write_memory
 from dovetail.memo cimport Memo
 from dovetail.settings cimport Flags
-from dovetail.tensor.fields cimport aliases_of, become, expr_of, is_strided
-from dovetail.tensor.tensor cimport Aliases, make
+from dovetail.tensor.fields cimport Aliases, aliases_of, become, expr_of, is_strided
+from dovetail.tensor.tensor cimport make
 
 cdef Flags flags
 cdef Memo _scalars

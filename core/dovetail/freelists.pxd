@@ -1,0 +1,1 @@
+cpdef keep(type kind)
