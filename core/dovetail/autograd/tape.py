@@ -557,7 +557,8 @@ class _Context(NamedTuple):
     @property
     def line(self) -> str | None:
         """See `RuleContext`."""
-        return getattr(self.node, "asked_at", None)
+        line = getattr(self.node, "asked_at", None)
+        return None if line is None else str(line)
 
     def spec(self, i: int | None = None) -> Spec:
         """See `RuleContext`."""

@@ -25,6 +25,7 @@ from .interface import Backend, Handle, StreamHandle
 
 if TYPE_CHECKING:
     from ..memory import Storage
+    from ..memory.callers import Line
 
 CELLS = 256  # checks on one stream that are not settled; the next one settles them
 WIDTH = 8  # bytes of a cell: the bad index
@@ -42,7 +43,7 @@ class Asked(NamedTuple):
     size: int
 
 
-def out_of_range(asked: Asked, index: int, line: str | None = None) -> IndexOutOfRange:
+def out_of_range(asked: Asked, index: int, line: Line | None = None) -> IndexOutOfRange:
     """The error of a bad index; `line`, where it was asked for, if that is over."""
     of = "" if line is None else f" (asked for at {line})"
     return IndexOutOfRange(
@@ -56,7 +57,7 @@ class Fault:
 
     __slots__ = ("asked", "index", "line", "told")
 
-    def __init__(self, asked: Asked, index: int, line: str | None) -> None:
+    def __init__(self, asked: Asked, index: int, line: Line | None) -> None:
         self.asked, self.index, self.line, self.told = asked, index, line, False
 
     def error(self) -> IndexOutOfRange:
@@ -89,7 +90,7 @@ class Check:
         self.number = next(_numbers)
         self.queued = self.settled = False
         self.fault: Fault | None = None
-        self.line: str | None = None
+        self.line: Line | None = None
 
     def settle(self) -> Fault | None:
         """The fault, if any; waits for its stream to know."""

@@ -266,7 +266,8 @@ class Recorder(Slots):
         ]
 
     def _lines(self, evaluation: Evaluation) -> dict[int, str | None]:
-        return {i: getattr(e, "asked_at", None) for i, e in enumerate(evaluation.nodes)}
+        found = ((i, getattr(e, "asked_at", None)) for i, e in enumerate(evaluation.nodes))
+        return {i: None if line is None else str(line) for i, line in found}
 
     def _note(
         self, plan: BoundPlan, given: list[Place], numbers: list[Number],

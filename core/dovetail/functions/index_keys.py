@@ -25,7 +25,7 @@ from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DeviceError, DTypeError, IndexOutOfRange, ShapeError
 from ..graph.expr import Expr, ask, node, spec
 from ..layout import Shape
-from ..memory.callers import caller
+from ..memory.callers import line
 from ..ops import table as ops
 from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import from_host
@@ -257,7 +257,7 @@ def checked(asked: Asked, e: Expr) -> Expr:
     """Positions counted from the start, checked when the work runs, before anything is written."""
     s = spec(e.spec.shape, int64, e.spec.device)
     made = node(ops.CHECKED_INDICES, (e,), s, (asked, True, None))
-    ask(made, caller())
+    ask(made, line())
     return made
 
 

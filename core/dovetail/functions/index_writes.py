@@ -21,7 +21,7 @@ from ..errors import DeviceError, ShapeError
 from ..graph.expr import Expr, Spec, ask, node, spec
 from ..graph.ownership import Holder, take
 from ..layout import Shape
-from ..memory.callers import caller
+from ..memory.callers import line
 from ..ops import table as ops
 from ..ops.scatter import FEW, Manner
 from ..ops.table import SCATTER, WHERE
@@ -193,7 +193,7 @@ def _scattered(name: str, s: Selection, target: Tensor, e: Expr, rest: Shape, ho
     indices = [_index_rows(s, i, rest) for i in found]
     made = node(SCATTER, (target._expr, rows, *indices), values, Manner(how, unique, number, asked))
     if asked is not None:
-        ask(made, caller())
+        ask(made, line())
     return made
 
 
@@ -256,7 +256,7 @@ def _put_at(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
     rows = v.args[0] if manner.number else again(to_rows, [v])
     made = node(SCATTER, (e, rows, again(to_indices, [i])), e.spec, manner)
     if manner.asked is not None:
-        ask(made, caller())
+        ask(made, line())
     return [made]
 
 

@@ -15,7 +15,7 @@ from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
-from ..memory.callers import caller
+from ..memory.callers import line
 from ..ops import table as ops
 from ..recent import Recent
 from ..tensor.fields import alias, expr_of, is_strided
@@ -166,7 +166,7 @@ def _gather(
 
 def _ask(e: Expr) -> None:
     """Notes who asked for a node that checks its indices when it runs."""
-    ask(e, caller())
+    ask(e, line())
     if e.tape is not None:
         e.tape.asked_at = e.asked_at  # for the gradient, which reads the indices again
 

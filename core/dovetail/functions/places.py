@@ -14,7 +14,7 @@ from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ..graph.expr import Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
-from ..memory.callers import caller
+from ..memory.callers import line
 from ..ops import table as ops
 from ..recent import Recent
 from ..tensor.fields import expr_of
@@ -198,7 +198,7 @@ def _counted(op: str, axis: int, size: int, at: Expr, ignored: int | None = None
     """Indices in 0..size-1, checked when the work runs; `ignored` becomes 0."""
     s = spec(at.spec.shape, int64, at.spec.device)
     made = node(ops.CHECKED_INDICES, (at,), s, ((op, axis, size), False, ignored))
-    ask(made, caller())
+    ask(made, line())
     return made
 
 

@@ -15,7 +15,7 @@ from ..engine.events import counters
 from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
 from ..memo import Memo
-from ..memory.callers import caller
+from ..memory.callers import line
 from ..memory.storage import Storage
 from ..ops.table import Op
 from ..recent import Recent
@@ -152,7 +152,7 @@ def again(steps: Recipe, given: list[Expr]) -> Expr:
             args = tuple(found)
         e = node(step.op, args, step.spec, step.attrs)
         if step.asks:
-            ask(e, caller())
+            ask(e, line())
         made.append(e)
     return made[-1]
 

@@ -23,6 +23,7 @@ from .weak import alive, referent, weakly
 
 if TYPE_CHECKING:
     from ..device import Device
+    from ..memory.callers import Line
     from ..memory.storage import Storage
     from ..ops.table import Op
 
@@ -128,7 +129,7 @@ class Expr:
     tape: Tape
     watch: Watch | None  # while pending; a leaf's is its storage's
     readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
-    asked_at: str | None  # of a node that checks indices when it runs: the source line that asked
+    asked_at: Line | None  # of a node that checks indices when it runs: the source line that asked
 
 
 keep(Expr)
@@ -356,7 +357,7 @@ def _holder(e: Expr) -> Expr | Storage:
     return storage if storage.pending is None else storage.pending
 
 
-def ask(e: Expr, line: str) -> None:
+def ask(e: Expr, line: Line) -> None:
     """Notes the source line that asked for a node that checks its indices when it runs."""
     e.asked_at = line
     _asked.append(weakly(e))

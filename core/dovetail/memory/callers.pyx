@@ -14,7 +14,8 @@ cdef extern from "Python.h":
     PyFrameObject* PyFrame_GetBack(PyFrameObject*)  # these are new
     PyCodeObject* PyFrame_GetCode(PyFrameObject*)
     PyObject* PyFrame_GetGlobals(PyFrameObject*)
-    int PyFrame_GetLineNumber(PyFrameObject*)
+    int PyFrame_GetLasti(PyFrameObject*)
+    int PyCode_Addr2Line(PyCodeObject*, int)
     void Py_INCREF(PyObject*)
     void Py_DECREF(PyObject*)
 
@@ -28,12 +29,34 @@ def pass_over(place):
     _known.clear()
 
 
+Line = object  # see `callers.py`
+
+
+cdef class Place:
+    """An instruction, and so a source line."""
+
+    cdef PyCodeObject* code  # held
+    cdef int instruction
+
+    def __dealloc__(self):
+        Py_DECREF(<PyObject*>self.code)
+
+    def __str__(self):
+        return f"{<object>self.code.co_filename}:{PyCode_Addr2Line(self.code, self.instruction)}"
+
+    __repr__ = __str__
+
+
 cpdef object caller():
+    """See `callers.py`."""
+    return str(line())
+
+
+cpdef object line():
     """See `callers.py`."""
     cdef PyFrameObject* frame = PyEval_GetFrame()
     cdef PyFrameObject* back
-    cdef PyCodeObject* code
-    cdef str name
+    cdef Place found
     if frame == NULL:
         return "?"
     Py_INCREF(<PyObject*>frame)
@@ -44,10 +67,9 @@ cpdef object caller():
                 break
             Py_DECREF(<PyObject*>frame)
             frame = back
-        code = PyFrame_GetCode(frame)
-        name = <str>code.co_filename
-        Py_DECREF(<PyObject*>code)
-        return f"{name}:{PyFrame_GetLineNumber(frame)}"
+        found = Place.__new__(Place)
+        found.code, found.instruction = PyFrame_GetCode(frame), PyFrame_GetLasti(frame)
+        return found
     finally:
         Py_DECREF(<PyObject*>frame)
 

@@ -34,6 +34,22 @@ cpdef Expr basic_leaf(object x, object key):
     cdef Py_ssize_t i, extent, step, start, stop, by, length, d = 0, rest = ndim
     cdef Py_ssize_t shape[MOST]
     cdef Py_ssize_t strides[MOST]
+    if type(key) is slice and 0 < ndim <= MOST:  # the most frequent key, without a look at the rest
+        try:
+            PySlice_Unpack(key, &start, &stop, &by)
+        except (TypeError, ValueError):
+            return None
+        step = steps[0]
+        length = PySlice_AdjustIndices(<Py_ssize_t>whole[0], &start, &stop, by)
+        if length == 0:
+            return None
+        offset += start * step
+        shape[0], strides[0] = length, step * (by if length > 1 else 1)
+        for d in range(1, ndim):
+            shape[d], strides[d] = whole[d], steps[d]
+        return leaf(e.storage, _of_shape(e.spec, shape, ndim), _kept(steps, strides, ndim), offset)
+    if not several and type(key) is not int and key is not None and key is not Ellipsis:
+        return None
     for i in range(count):
         part = (<tuple>key)[i] if several else key
         if part is None:
