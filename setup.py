@@ -20,8 +20,8 @@ DIRECTIVES = {
 }
 
 
-# Small statements are 7 to 10 % quicker than at -O1, which compiles in two thirds of the time; -O3 -g, the
-# usual, takes twice as long as that and gives nothing: what is done is mostly calls into Python.
+# Small statements are 7 to 10 % quicker than at -O1, which compiles in two thirds of the time;
+# -O3 -g, the usual, takes twice as long as -O1 and gives nothing: most of it is calls into Python.
 QUICK = [] if os.name == "nt" else ["-O2", "-g0"]
 
 
