@@ -266,8 +266,7 @@ class Recorder(Slots):
         ]
 
     def _lines(self, evaluation: Evaluation) -> dict[int, str | None]:
-        found = ((i, getattr(e, "asked_at", None)) for i, e in enumerate(evaluation.nodes))
-        return {i: None if line is None else str(line) for i, line in found}
+        return {i: str(e.asked_at) if e.asked_at else None for i, e in enumerate(evaluation.nodes)}
 
     def _note(
         self, plan: BoundPlan, given: list[Place], numbers: list[Number],
