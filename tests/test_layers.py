@@ -106,7 +106,7 @@ MAY_IMPORT = {
 }
 GROUND = {
     "arguments", "command_line", "compiled", "device", "dtypes", "environment", "errors",
-    "familiar", "foreign", "foreign_attributes", "late", "layout", "memo", "recent", "respelled",
+    "familiar", "foreign", "foreign_attributes", "freelists", "late", "layout", "memo", "recent", "respelled",
     "settings",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend"}  # they import whatever they offer

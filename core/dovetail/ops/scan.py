@@ -166,8 +166,10 @@ class Running(NamedTuple):
         return build
 
     def _before(self, site: KernelSite) -> None:
-        """Sums become what comes before each: in its group, what is before that being an operand;
-        else in the row."""
+        """Sums become what comes before each in its row.
+
+        Where what is before each group is an operand, a point does a group, and goes on from that.
+        """
         last = site.rank(-1) - 1
         row = [site.axis(-1, d) for d in range(last)]
         start, stop, outside = const(0, int64), site.size(-1, last), None
