@@ -17,7 +17,7 @@ from ..errors import InternalError
 from ..layout import StridedView
 from . import cost
 from .buffers import has_too_many, needed
-from .decisions import Decisions, has_own_kernels
+from .decisions import Decisions, has_own_kernels, operands
 from .domain import Domain, Path, ordered
 from .groups import Access, Group, Kernel, Output, SplitRows, Term
 from .kernels_of_ops import own_kernels
@@ -29,6 +29,7 @@ from .views import permits, reshaping_views
 JOINS = 8  # kernels over a domain that a node may join: the latest ones
 REFUSALS = 8  # after so many that would have made it too large, no more nodes may join a kernel
 UNDONE = 8  # placements that may be undone, for each node of the graph, in all
+LOOKS = 4  # how often it is asked of a node, on average, which kernels it can be read after
 PATIENCE = 8  # how often a node that could not be placed tries again to join a kernel
 
 
@@ -59,6 +60,8 @@ class _Placing:
         self.drafts: dict[int, Draft] = {}  # of nodes that wait for others to be materialised
         self.tries: dict[int, int] = {}  # how often a node had to wait for another one
         self.alone: set[Domain] = set()  # whose rows are not coalescible: reductions stay alone
+        self.latest: list[int] = []  # of each node, the kernel that it can be read after
+        self.looks = LOOKS * len(d.graph.nodes)
         self.views: dict[int, list[Path]] | None = None
 
     def run(self) -> None:
@@ -86,6 +89,7 @@ class _Placing:
         What computes that on the fly somewhere begins anew.
         """
         self.d.materialise(needs.node, needs.reason, needs.order)
+        del self.latest[needs.node :]
         self.tries[i] = self.tries.get(i, 0) + 1
         for k in [k for k, draft in self.drafts.items() if needs.node in draft.seen]:
             del self.drafts[k]
@@ -96,6 +100,7 @@ class _Placing:
         """Takes the node that was placed last out again."""
         d, group = self.d, done.group
         del d.home[done.node]
+        del self.latest[done.node :]
         for i in done.seen:
             d.inlined[i].pop()
         if group is None:
@@ -123,12 +128,28 @@ class _Placing:
         if i in d.graph.rows and domain in d.split:
             return self._place_split(i, domain)
         if self.tries.get(i, 0) < PATIENCE:
-            for group in self.open.get(domain, ())[: -JOINS - 1 : -1]:
-                if self._is_last(group, i):
+            known = self.open.get(domain, ())[: -JOINS - 1 : -1]
+            first = self._after(i) if known else 0
+            for group in known:
+                if group.index >= first and self._is_last(group, i):
                     joined = self._join(group, i)
                     if joined is not No.HERE and joined is not No.ROOM:
                         return joined
         return self._begin(i, domain)
+
+    def _after(self, i: int) -> int:
+        """The latest kernel that writes what node `i` is computed from: no earlier one has room."""
+        graph, home, latest = self.d.graph, self.d.home, self.latest
+        self.looks -= max(i - len(latest), 0)
+        if self.looks < 0:  # each is asked, then
+            return 0
+        for k in range(len(latest), i):
+            if k in self.d.materialised:
+                latest.append(home.get(k, 0))
+            else:
+                sources = [latest[graph.index[a]] for a in operands(graph.nodes[k])]
+                latest.append(max(sources, default=0))
+        return max([latest[graph.index[a]] for a in operands(graph.nodes[i])], default=0)
 
     def _is_last(self, group: Group, i: int) -> bool:
         """What is written into existing memory is written last.

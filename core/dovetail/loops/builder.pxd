@@ -1,7 +1,7 @@
 # What the compiled form of `builder.py` knows of its types: the source is the same.
 cimport cython
 
-from dovetail.loops.language cimport Value
+from dovetail.loops.language cimport Value, exactly
 from dovetail.loops.rewrite cimport Cloner
 
 

@@ -26,6 +26,7 @@ from .language import (
     Value,
     const,
     eq,
+    exactly,
     ne,
     product,
     where,
@@ -199,7 +200,7 @@ class _Scheduler(Cloner):
         args = tuple([self.new[id(a)] for a in v.args])
         if v.op == "load" and v.buffer.access != "r":
             return self._here(Value("load", v.dtype, args, v.attr))
-        attr = (type(v.attr), repr(v.attr)) if v.op == "const" else v.attr
+        attr = exactly(v.attr) if v.op == "const" else v.attr
         key = (v.op, v.dtype, attr, *map(id, args))
         known = self._same.get(key)
         if known is not None:

@@ -15,5 +15,6 @@ cpdef Value binary(str op, object a, object b)
 cdef Value _fold_integer(str op, Value a, Value b)
 cpdef Value fma(Value a, object b, object c)
 cpdef Value unary(str op, Value a)
+cpdef tuple exactly(object value)
 cdef Value _const(object value, object dtype)
 cdef dict _consts

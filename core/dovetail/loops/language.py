@@ -220,18 +220,24 @@ Operand = Value | int | float | bool
 
 
 MANY = 10_000  # constants that are kept
-_consts: dict[tuple[DType, str], Value] = {}  # equal ones are one object, and placed once
+_consts: dict[tuple[DType, object], Value] = {}  # equal ones are one object, and placed once
 
 
 def const(value: float | int | bool, dtype: DType) -> Value:
     """A constant. For integers it must be in range; for float32 it is rounded to float32."""
-    key = (dtype, repr(value))  # -0.0, NaN, and 1, 1.0 and True, which are equal, as written
+    key = (dtype, exactly(value))
     known = _consts.get(key)
     if known is None:
         if len(_consts) >= MANY:
             _consts.clear()
         known = _consts[key] = _const(value, dtype)
     return known
+
+
+def exactly(value: object) -> tuple[type, object]:
+    """What is equal for equal numbers of one type: not for 0.0 and -0.0, nor for 1 and 1.0."""
+    ordinary = value and value == value  # NaN is not
+    return type(value), value if ordinary else repr(value)
 
 
 def _const(value: float | int | bool, dtype: DType) -> Value:

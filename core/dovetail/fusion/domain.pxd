@@ -1,0 +1,1 @@
+# `domain.py` is compiled as it is.
