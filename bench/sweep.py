@@ -34,7 +34,9 @@ DTYPES = ("float32", "float64", "int64")
 ARRANGEMENTS = ("contiguous", "transposed", "sliced")
 PEERS = ("numpy", "torch")
 FROM = "measure nothing: take what --json wrote; of a line in several files, the last"
-PAUSE = 20e-3  # seconds before a turn: threads of the last contestant may still be spinning
+PAUSE = 20e-3  # seconds before a turn: threads of the last contestant may still be spinning ...
+AFTER_BLAS = 150e-3  # ... and those of a BLAS do for a tenth of a second
+PRODUCTS = ("@", "matmul", "outer product", "tensordot", "vecdot")  # in the names of such rows
 PATIENCE = 1.0  # seconds: who takes longer for one time is timed twice, and that in no other round
 ENOUGH = 0.9  # of the faster peer's speed: what lies below is listed on the page
 TOLERANCE = {"float32": 2e-3, "float64": 1e-6, "int64": 0.0}
@@ -134,6 +136,7 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
     order = [name for name in works if first[name] < PATIENCE]
     repeats = {name: repeats_of(works[name], asked.sample) for name in order}
     times: dict[str, list[float]] = {name: [] for name in order}
+    pause = AFTER_BLAS if any(word in row.name for word in PRODUCTS) else PAUSE
     gc.collect()
     gc.disable()
     try:
@@ -142,7 +145,7 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
         for turn in range(asked.rounds):
             begin = turn % max(1, len(order))  # all may be too slow for turns
             for name in order[begin:] + order[:begin]:
-                time.sleep(PAUSE)
+                time.sleep(pause)
                 timed(works[name], 1 if repeats[name] < 3 else 3)
                 times[name].append(timed(works[name], repeats[name]))
     finally:

@@ -32,8 +32,9 @@ AS_IT_IS, TRANSPOSED = 111, 112
 LIMIT = (1 << 31) - 2  # of sizes and strides that NumPy hands on
 BLOCK = 1 << 19  # multiplications of a block, at least: some 10 us
 FEW, MOST = 8, 64  # blocks: more than a few where they are large; at most
-EDGE, LARGE = 16, 1 << 15  # what blocks are multiples of; elements of a large one
-LINES = 1 << 16  # elements of a matrix that is multiplied by a vector, in a block
+EDGE, LARGE = 16, 1 << 18  # what blocks are multiples of; elements of a large one
+LINES = 1 << 16  # elements of a matrix that is multiplied by a vector, in a block, at least
+ACROSS = 1 << 9  # elements that are read in one piece, where there are: 64 take 1.5 times as long
 
 Shape = tuple[int, ...]
 
@@ -149,6 +150,8 @@ def _with_vector(
         return None
     order = COLUMN_MAJOR if found[0] == AS_IT_IS else ROW_MAJOR
     blocks = max(1, min(MOST, rows * columns // LINES))
+    if found[0] == TRANSPOSED and blocks > 1:  # read across the block: in long pieces
+        blocks = min(blocks, max(2, rows // ACROSS))
     each = ceil(ceil(rows, blocks), EDGE) * EDGE
     apart = strides[0] * itemsize, to * itemsize
     ints = (order, columns, rows, found[1], step, to, each, *apart)
