@@ -358,17 +358,18 @@ def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -
     woken = []
     for _ in range(3):
         wait_for_sleepers(fresh, 3)
-        fields[LAST] = fields[OWED] = 0  # as if long ago
+        fields[LAST] = fields[OWED] = fields[UNTIL] = 0  # as if long ago, and waited for by nobody
         asleep = fields[SLEEPERS]
         run_large(fresh, program, x)
         assert fields[SLEEPERS] == asleep == 3, "a single small launch woke somebody"
         assert 0 < fields[OWED] < OWED_MOST
         fields[LAST], fields[OWED] = time.monotonic_ns() + 10**12, OWED_MOST  # never soon again
+        fields[UNTIL] = 0
         run_large(fresh, program, x)
         assert 0 < fields[OWED] < OWED_MOST, "what was owed long ago still counts"
         wait_for_sleepers(fresh, 3)
         for _ in range(1000):
-            fields[LAST] = time.monotonic_ns()  # soon, however busy the machine
+            fields[LAST], fields[UNTIL] = time.monotonic_ns(), 0  # soon, however busy the machine
             assert run_large(fresh, program, x).sum() == 300_000
             if fields[SLEEPERS] < 3:
                 break

@@ -141,10 +141,15 @@ def test_small_products_have_numpys_bits() -> None:
 def test_blocks_are_many_where_there_is_much_to_do() -> None:
     assert routine((32, 32), (32, 32), (32, 32)).blocks == 1
     assert routine((64, 512), (512, 64), (64, 64)).blocks == 64 * 512 * 64 // BLOCK
-    assert FEW < routine((1024, 1024), (1024, 1024), (1024, 1024)).blocks <= MOST
+    assert routine((1024, 1024), (1024, 1024), (1024, 1024)).blocks == FEW
+    assert FEW < routine((2048, 2048), (2048, 2048), (2048, 2048)).blocks <= MOST
     assert routine((9000, 9000), (9000, 9000), (9000, 9000)).blocks <= 2 * MOST
     assert routine((5, 8, 8), (5, 8, 8), (5, 8, 8)).blocks == 5
     assert routine((LINES, 4), (4, 1), (LINES, 1)).blocks == 4
+    # what lies across rows is read in long pieces, but by two threads at least
+    assert routine((1, 1024), (1024, 1024), (1, 1024)).blocks == 2
+    assert routine((1, 4096), (4096, 4096), (1, 4096)).blocks == 8
+    assert routine((1, 65536), (65536, 64), (1, 64)).blocks == 2
 
 
 def test_captured_products_are_part_of_the_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
