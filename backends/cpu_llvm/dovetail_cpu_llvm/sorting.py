@@ -2,13 +2,14 @@
 
 It takes 4.3 ms for a million float32, the four passes 26 ms of one thread. It is not stable; so
 zeros and NaNs, which are equal and differ in bits, are put back into the order in which they came,
-and positions are sorted as the low bits of words that have keys above them.
+and positions are sorted as the low bits of words that have keys above them. Long vectors are cut
+around their quantiles, and many rows into fewer, which threads sort at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from dovetail.extend import (
     uint64,
 )
 
+from . import shares
 from .memory import Array, operand_array
 
 FEW_THREADS = 8  # with more of them the generated passes are faster
@@ -41,20 +43,49 @@ def sorting(threads: int, vector: int) -> Mapping[tuple[str, DType], LibraryCall
     """The routines for so many threads, with vectors of so many bytes."""
     if threads > FEW_THREADS or vector < VECTOR:
         return {}
-    routines = {"sort": sort, "argsort": argsort}
+    routines = {"sort": partial(sort, threads), "argsort": partial(argsort, threads)}
     kinds = (float32, float64, int32, int64, uint32, uint64)
     return {(op, d): routine for op, routine in routines.items() for d in kinds}
 
 
 def sort(
-    backend: Backend, inputs: Sequence[StridedOperand], output: StridedOperand, stream: StreamHandle
+    threads: int,
+    backend: Backend,
+    inputs: Sequence[StridedOperand],
+    output: StridedOperand,
+    stream: StreamHandle,
 ) -> None:
     """Writes the elements of each row in order, as a stable sort does: NaN last, -0 equal to 0."""
-    x, out = operand_array(inputs[0]), operand_array(output)
+    x, out = _together(operand_array(inputs[0]), operand_array(output))
+    parts = shares.count(threads, x.size)
+    if x.ndim == 1:
+        _sort_rows(x, out, parts)
+    else:
+        shares.each(lambda p: _sort_rows(x[p], out[p]), shares.slices(len(x), parts))
+
+
+def _together(x: Array, out: Array) -> tuple[Array, Array]:
+    """The same arrays without leading axes of size 1: one row is a vector."""
+    while x.ndim > 1 and len(x) == 1:
+        x, out = x[0], out[0]
+    return x, out
+
+
+def _sort_rows(x: Array, out: Array, parts: int = 1) -> None:
     np.copyto(out, x)
-    out.sort(axis=-1)
+    _sort_in_place(out, parts)
     if x.dtype.kind == "f" and x.size:
         _restore(x, out)
+
+
+def _sort_in_place(x: Array, parts: int) -> None:
+    """Sorts rows; of a vector each part by itself, once it holds what belongs there."""
+    if parts == 1:
+        x.sort(axis=-1)
+        return
+    cuts = shares.slices(len(x), parts)
+    x.partition([p.start for p in cuts[1:]])
+    shares.each(lambda p: x[p].sort(), cuts)
 
 
 def _restore(x: Array, out: Array) -> None:
@@ -72,33 +103,46 @@ def _restore(x: Array, out: Array) -> None:
 
 
 def argsort(
-    backend: Backend, inputs: Sequence[StridedOperand], output: StridedOperand, stream: StreamHandle
+    threads: int,
+    backend: Backend,
+    inputs: Sequence[StridedOperand],
+    output: StridedOperand,
+    stream: StreamHandle,
 ) -> None:
     """Writes the positions of the elements of each row in order, as a stable sort does.
 
     Words have as many bits of a key as there is room for above the position. Those whose keys are
     equal as far as that goes are ordered by all of it.
     """
-    x, out = operand_array(inputs[0]), operand_array(output)
+    x, out = _together(operand_array(inputs[0]), operand_array(output))
     if x.size <= SMALL:
         out[...] = x.argsort(axis=-1, kind="stable")
         return
+    parts = shares.count(threads, x.size)
+    if x.ndim == 1:
+        _argsort_rows(x, out, parts)
+    else:
+        shares.each(lambda p: _argsort_rows(x[p], out[p]), shares.slices(len(x), parts))
+
+
+def _argsort_rows(x: Array, out: Array, parts: int = 1) -> None:
     n = x.shape[-1]
     place = (n - 1).bit_length()
-    few = _ends(x) if x.dtype.kind in "iu" and x.size <= CHUNK else None
-    if few and _argsort_half(x, out, place, *few):
+    few = x.size <= CHUNK
+    asked = x.dtype.kind in "iu" and (few or x.dtype == np.uint64)
+    ends = _ends(x[..., :CHUNK]) if asked else None
+    if ends and few and _argsort_half(x, out, place, *ends):
         return
     apart = not out.flags.c_contiguous
     words = np.empty(x.shape, np.uint64) if apart else out.view(np.uint64)
-    if few and x.dtype == np.uint64 and (few[1] - few[0]).bit_length() == WORD:  # full words
+    if ends and x.dtype == np.uint64 and (ends[1] - ends[0]).bit_length() == WORD:  # as all have
         lost = place
-        np.bitwise_and(x, np.uint64((1 << WORD) - (1 << place)), out=words)
-        words |= _few_places(n)
+        _put_full_words(x, words, place)
     else:
         low, high = _put_keys(x, words)
         lost = max(0, (high - low).bit_length() + place - WORD)
         _add_positions(words, low, lost, place)
-    words.sort(axis=-1)
+    _sort_in_place(words, parts)
     flat = words.reshape(-1)
     tied = _tied(flat, place) if lost else None
     flat &= np.uint64((1 << place) - 1)
@@ -153,15 +197,39 @@ def _put_keys(x: Array, words: Array) -> tuple[int, int]:
     return low, high
 
 
+def _put_full_words(x: Array, words: Array, place: int) -> None:
+    """Writes words of keys that have all bits: the highest of them, above `place` of position."""
+    above = np.uint64((1 << WORD) - (1 << place))
+    for part in _along_rows(words):
+        np.bitwise_and(x[..., part], above, out=words[..., part])
+        _put_positions(words, part)
+
+
 def _add_positions(words: Array, low: int, lost: int, place: int) -> None:
     """Makes keys from `low` on words: without the `lost` lowest bits, above `place` of position."""
-    for at, word in _chunks(_places(words.shape[-1]), words):
+    for part in _along_rows(words):
+        some = words[..., part]
         if low:
-            word -= np.uint64(low)
+            some -= np.uint64(low)
         if lost:
-            word >>= np.uint64(lost)
-        word <<= np.uint64(place)
-        word |= at
+            some >>= np.uint64(lost)
+        some <<= np.uint64(place)
+        _put_positions(words, part)
+
+
+def _along_rows(words: Array) -> list[slice]:
+    """The parts of a long vector, or all of its rows."""
+    n = words.shape[-1]
+    step = CHUNK if words.ndim == 1 else n
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _put_positions(words: Array, part: slice) -> None:
+    """Puts the position in its row into the low bits of each word, which are zeros."""
+    some = words[..., part]
+    some |= _places(some.shape[-1])
+    if part.start:
+        some |= np.uint64(part.start)
 
 
 def _places(n: int) -> Array:
@@ -185,11 +253,11 @@ def _chunks(read: Array, changed: Array) -> Iterator[tuple[Array, Array]]:
 
 def _tied(words: Array, place: int) -> Array:
     """Which sorted words have the key of a neighbour."""
-    above, found = np.uint64(1 << place), []
-    if words.size <= CHUNK and np.minimum.reduce(words[1:] ^ words[:-1], initial=above) == above:
-        return words[:0]
+    above, found = np.uint64(1 << place), [words[:0].view(np.intp)]
     for start in range(0, words.size, CHUNK):
         some = words[start : start + CHUNK + 1]
-        found.append(np.flatnonzero((some[1:] ^ some[:-1]) < above) + start)
+        apart = some[1:] ^ some[:-1]
+        if np.minimum.reduce(apart, initial=above) < above:  # there are few
+            found.append(np.flatnonzero(apart < above) + start)
     first = np.concatenate(found)
     return np.union1d(first, first + 1) if first.size else first

@@ -1,0 +1,120 @@
+"""Sorts that threads share: the same bits as one thread's, which are those of a stable sort."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail_cpu_llvm import shares
+
+pytestmark = pytest.mark.usefixtures("small_parts")
+N = 10_007
+CPU = "cpu"
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "LEAST", 1 << 10)
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    before = dt.get_num_threads()
+    yield dt.set_num_threads
+    dt.set_num_threads(before)
+
+
+def vectors() -> dict[str, Any]:
+    rng = np.random.default_rng(5)
+    floats = rng.standard_normal(N).astype("f4")
+    floats[rng.integers(0, N, 400)] = np.nan
+    floats[rng.integers(0, N, 400)] = 0.0
+    floats[rng.integers(0, N, 400)] = -0.0
+    full = rng.integers(0, 1 << 64, N, dtype="u8")
+    full[::3] = full[0] ^ np.arange(len(full[::3]), dtype="u8")  # equal but for their last bits
+    return {
+        "float32": floats,
+        "float64": floats.astype("f8"),
+        "equal": np.full(N, 3, "i8"),
+        "few": rng.integers(-3, 3, N).astype("i4"),
+        "wide": rng.integers(-(1 << 62), 1 << 62, N),
+        "full": full,
+        "low then full": np.concatenate([np.arange(N, dtype="u8"), full]),
+    }
+
+
+@pytest.mark.parametrize("name", list(vectors()))
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_a_vector_in_parts(name: str, count: int, threads: Callable[[int], None]) -> None:
+    threads(count)
+    a = vectors()[name]
+    x, order = dt.asarray(a, device=CPU), np.argsort(a, kind="stable")
+    assert np.array_equal(dt.argsort(x).numpy(), order)
+    found = dt.sort(x).numpy()
+    unsigned = f"u{a.itemsize}"
+    assert np.array_equal(found.view(unsigned), a[order].view(unsigned))
+
+
+@pytest.mark.parametrize("shape", [(1, N), (2, 5_003), (97, 101), (3, 1, 3_001)], ids=str)
+def test_rows_in_parts(shape: tuple[int, ...], threads: Callable[[int], None]) -> None:
+    threads(2)
+    a = vectors()["float32"][: np.prod(shape)].reshape(shape)
+    order = np.argsort(a, axis=-1, kind="stable")
+    x = dt.asarray(a, device=CPU)
+    assert np.array_equal(dt.argsort(x, axis=-1).numpy(), order)
+    found, expected = dt.sort(x, axis=-1).numpy(), np.take_along_axis(a, order, -1)
+    assert np.array_equal(found.view("u4"), expected.view("u4"))
+
+
+def test_parts_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "LEAST", 1 << 17)
+    assert [shares.count(t, 1 << 20) for t in (1, 2, 4, 64)] == [1, 2, 4, shares.MOST]
+    assert [shares.count(2, n) for n in (0, 1 << 17, (1 << 18) - 1, 1 << 18)] == [1, 1, 1, 2]
+    assert shares.slices(2, 8) == [slice(0, 1), slice(1, 2)]
+    assert shares.slices(0, 8) == [slice(0, 0)]
+
+
+def test_what_nobody_begins_is_done_by_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Never:
+        def cancel(self) -> bool:
+            return True
+
+    class Asleep:
+        def submit(self, *_: object) -> Never:
+            return Never()
+
+    monkeypatch.setattr(shares, "_helpers", [Asleep()])
+    assert shares.each(lambda p: p.start, shares.slices(9, 3)) == [0, 3, 6]
+
+
+def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
+    begun, ended = threading.Event(), []
+
+    def work(part: slice) -> None:
+        if part.start == 0:
+            assert begun.wait(60)
+            raise MemoryError("no room")
+        begun.set()
+        time.sleep(0.2)
+        ended.append(part)
+
+    with pytest.raises(MemoryError, match="no room"):
+        shares.each(work, shares.slices(8, 2))
+    assert ended == [slice(4, 8)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_after_a_fork_there_are_threads_again(threads: Callable[[int], None]) -> None:
+    threads(2)
+    x = dt.asarray(vectors()["wide"], device=CPU)
+    expected = dt.sort(x).tolist()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if dt.sort(x).tolist() == expected else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
