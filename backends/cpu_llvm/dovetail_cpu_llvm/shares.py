@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
-LEAST = 1 << 17  # elements of a part: with fewer, to wake a thread takes as long as it saves
+LEAST = 1 << 19  # elements of a part: with fewer, to wake a thread takes as long as it saves
 MOST = 8  # parts
 
 T = TypeVar("T")

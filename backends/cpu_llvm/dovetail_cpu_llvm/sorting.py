@@ -2,8 +2,9 @@
 
 It takes 4.3 ms for a million float32, the four passes 26 ms of one thread. It is not stable; so
 zeros and NaNs, which are equal and differ in bits, are put back into the order in which they came,
-and positions are sorted as the low bits of words that have keys above them. Long vectors are cut
-around their quantiles, and many rows into fewer, which threads sort at once.
+and positions are sorted as the low bits of words that have keys above them. Threads
+share rows. Halves of a vector, cut at its median, they do not: on two cores that took 0.85 to 1.6
+of the time, since each half comes from the cache of the core that cut it.
 """
 
 from __future__ import annotations
@@ -56,36 +57,21 @@ def sort(
     stream: StreamHandle,
 ) -> None:
     """Writes the elements of each row in order, as a stable sort does: NaN last, -0 equal to 0."""
-    x, out = _together(operand_array(inputs[0]), operand_array(output))
-    parts = shares.count(threads, x.size)
-    if x.ndim == 1:
-        _sort_rows(x, out, parts)
-    else:
-        shares.each(lambda p: _sort_rows(x[p], out[p]), shares.slices(len(x), parts))
+    x, out = operand_array(inputs[0]), operand_array(output)
+    shares.each(lambda p: _sort_rows(x[p], out[p]), _parts(x, threads))
 
 
-def _together(x: Array, out: Array) -> tuple[Array, Array]:
-    """The same arrays without leading axes of size 1: one row is a vector."""
-    while x.ndim > 1 and len(x) == 1:
-        x, out = x[0], out[0]
-    return x, out
+def _parts(x: Array, threads: int) -> list[slice]:
+    """Parts of rows, that threads share, or the whole."""
+    wanted = shares.count(threads, x.size) if x.ndim > 1 else 1
+    return shares.slices(len(x), wanted)
 
 
-def _sort_rows(x: Array, out: Array, parts: int = 1) -> None:
+def _sort_rows(x: Array, out: Array) -> None:
     np.copyto(out, x)
-    _sort_in_place(out, parts)
+    out.sort(axis=-1)
     if x.dtype.kind == "f" and x.size:
         _restore(x, out)
-
-
-def _sort_in_place(x: Array, parts: int) -> None:
-    """Sorts rows; of a vector each part by itself, once it holds what belongs there."""
-    if parts == 1:
-        x.sort(axis=-1)
-        return
-    cuts = shares.slices(len(x), parts)
-    x.partition([p.start for p in cuts[1:]])
-    shares.each(lambda p: x[p].sort(), cuts)
 
 
 def _restore(x: Array, out: Array) -> None:
@@ -114,18 +100,14 @@ def argsort(
     Words have as many bits of a key as there is room for above the position. Those whose keys are
     equal as far as that goes are ordered by all of it.
     """
-    x, out = _together(operand_array(inputs[0]), operand_array(output))
+    x, out = operand_array(inputs[0]), operand_array(output)
     if x.size <= SMALL:
         out[...] = x.argsort(axis=-1, kind="stable")
         return
-    parts = shares.count(threads, x.size)
-    if x.ndim == 1:
-        _argsort_rows(x, out, parts)
-    else:
-        shares.each(lambda p: _argsort_rows(x[p], out[p]), shares.slices(len(x), parts))
+    shares.each(lambda p: _argsort_rows(x[p], out[p]), _parts(x, threads))
 
 
-def _argsort_rows(x: Array, out: Array, parts: int = 1) -> None:
+def _argsort_rows(x: Array, out: Array) -> None:
     n = x.shape[-1]
     place = (n - 1).bit_length()
     few = x.size <= CHUNK
@@ -142,7 +124,7 @@ def _argsort_rows(x: Array, out: Array, parts: int = 1) -> None:
         low, high = _put_keys(x, words)
         lost = max(0, (high - low).bit_length() + place - WORD)
         _add_positions(words, low, lost, place)
-    _sort_in_place(words, parts)
+    words.sort(axis=-1)
     flat = words.reshape(-1)
     tied = _tied(flat, place) if lost else None
     flat &= np.uint64((1 << place) - 1)
