@@ -9,6 +9,8 @@ from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf
 from dovetail.tensor.writes cimport to_spec, value_node, write
 
+cdef dict _PUT_LATELY
+
 
 @cython.locals(want=Spec)
 cpdef Expr _value(object name, object value, object target)

@@ -232,8 +232,11 @@ def _index_rows(s: Selection, i: Expr, rest: Shape) -> Expr:
 # --- integers along the first axis ----------------------------------------------------------------
 
 # The specs of a tensor, of its index and of a value, and whether that is a number -> how the value
-# and the index become operands, and the op's attributes. It is found once, which takes 8 us.
-_PUT: Recent[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner]] = Recent(1024)
+# and the index become operands, the op's attributes, whether these are of a number, and whether
+# indices are checked. It is found once, which takes 8 us.
+_PUT: Recent[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner, bool, bool]]
+_PUT = Recent(1024)
+_PUT_LATELY = _PUT.young  # which stays the same dict
 
 
 def _put_at(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
@@ -242,7 +245,7 @@ def _put_at(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
     v = _value("setitem", value, x)
     key = (e.spec, i.spec, v.spec, _is_number(v, e.spec))
     taped = e.tape is not None or v.tape is not None
-    found = None if taped else _PUT.young.get(key) or _PUT.find(key)
+    found = None if taped else _PUT_LATELY.get(key) or _PUT.find(key)
     if found is None:
         made = _scattered("setitem", along("setitem", x, index, 0), x, v, e.spec.shape[1:], "set")
         if not taped:
@@ -250,12 +253,13 @@ def _put_at(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
             to_rows = [] if made.attrs.number else recipe(rows, [v])
             to_indices = recipe(indices, [i])
             if to_rows is not None and to_indices is not None:
-                _PUT[key] = to_rows, to_indices, made.attrs
+                manner = made.attrs
+                _PUT[key] = to_rows, to_indices, manner, manner.number, manner.asked is not None
         return [made]
-    to_rows, to_indices, manner = found
-    rows = v.args[0] if manner.number else again(to_rows, [v])
+    to_rows, to_indices, manner, number, asks = found
+    rows = v.args[0] if number else again(to_rows, [v])
     made = node(SCATTER, (e, rows, again(to_indices, [i])), e.spec, manner)
-    if manner.asked is not None:
+    if asks:
         ask(made, line())
     return [made]
 

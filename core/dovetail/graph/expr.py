@@ -139,7 +139,7 @@ keep(Expr)
 _log: list[ref[Expr]] = []
 _log_limit = 512
 _noted = 0
-FEW = 24  # nodes that are looked at anew by each who asks
+FEW = 8  # nodes that are looked at anew by each who asks
 MANY = 64  # readers of a storage that stay pending when it is written where they do not read
 _pruning = Turn()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending

@@ -3,12 +3,23 @@
 that were found lately before any tuple is made of them.
 """
 
+from cpython.exc cimport PyErr_Clear, PyErr_Occurred
+from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 
 from dovetail.graph.expr cimport Expr, Spec, leaf, spec
 from dovetail.tensor.fields cimport expr_of, is_strided
 
 from ..arguments import DIMENSIONS
+
+cdef extern from "Python.h":
+    ctypedef struct PySliceObject:
+        PyObject* start
+        PyObject* stop
+        PyObject* step
+    bint PyLong_CheckExact(PyObject*) nogil
+    Py_ssize_t PyLong_AsSsize_t(PyObject*) noexcept
+    PyObject* Py_None
 
 cdef enum:
     MOST = 64  # dimensions
@@ -35,12 +46,19 @@ cpdef Expr basic_leaf(object x, object key):
     cdef Py_ssize_t shape[MOST]
     cdef Py_ssize_t strides[MOST]
     if type(key) is slice and 0 < ndim <= MOST:  # the most frequent key, without a look at the rest
+        extent, step = whole[0], steps[0]
+        if _are_near(<PySliceObject*>key, extent, &start, &stop):
+            if start >= stop:
+                return None
+            shape[0] = stop - start
+            for d in range(1, ndim):
+                shape[d] = whole[d]
+            return leaf(e.storage, _of_shape(e.spec, shape, ndim), steps, offset + start * step)
         try:
             PySlice_Unpack(key, &start, &stop, &by)
         except (TypeError, ValueError):
             return None
-        step = steps[0]
-        length = PySlice_AdjustIndices(<Py_ssize_t>whole[0], &start, &stop, by)
+        length = PySlice_AdjustIndices(extent, &start, &stop, by)
         if length == 0:
             return None
         offset += start * step
@@ -109,6 +127,29 @@ cpdef Expr basic_leaf(object x, object key):
                 strides[d] = step
             step *= shape[d]
     return leaf(e.storage, _of_shape(e.spec, shape, kept), _kept(steps, strides, kept), offset)
+
+
+cdef bint _are_near(PySliceObject* key, Py_ssize_t extent, Py_ssize_t* start, Py_ssize_t* stop) noexcept:
+    """Whether a slice is of neighbours, by ints or None: `start` and `stop` within the extent, if so."""
+    if key.step != Py_None:
+        return False
+    start[0], stop[0] = 0, extent
+    return (key.start == Py_None or _is_put(key.start, extent, start)) and (
+        key.stop == Py_None or _is_put(key.stop, extent, stop)
+    )
+
+
+cdef inline bint _is_put(PyObject* part, Py_ssize_t extent, Py_ssize_t* to) noexcept:
+    if not PyLong_CheckExact(part):
+        return False
+    cdef Py_ssize_t found = PyLong_AsSsize_t(part)
+    if found < 0:
+        if found == -1 and PyErr_Occurred() != NULL:  # an int beyond all memory
+            PyErr_Clear()
+            return False
+        found = max(found + extent, 0)
+    to[0] = min(found, extent)
+    return True
 
 
 cdef tuple _kept(tuple known, Py_ssize_t* strides, Py_ssize_t ndim):

@@ -48,7 +48,7 @@ cdef Binary _usual_subscript = NULL
 cdef Assignment _usual_assignment = NULL
 cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE]
 cdef list _forward = [], _reflected = []
-cdef object _product = None, _product_reflected = None
+cdef object _product = None, _product_reflected = None, _write_at = None
 
 
 cdef inline object _binary(int k, object a, object b):
@@ -92,9 +92,12 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
     cdef Expr e = None
     if value != NULL:  # null: `del x[key]`
         e = basic_leaf(x, key)
-    if e is None:
+    if e is not None:
+        write_value("setitem", alias(x, make(e)), <object>value)
+    elif value != NULL and type(x) is _tensor:
+        _write_at(x, key, <object>value)
+    else:
         return _usual_assignment(x, key, value)
-    write_value("setitem", alias(x, make(e)), <object>value)
     return 0
 
 
@@ -106,7 +109,7 @@ cdef int _buffer(object x, Buffer* view, int flags) except -1:
 
 def fill(type tensor):
     """Fills them, when the class has all of its methods."""
-    global _tensor, _usual_subscript, _usual_assignment, _product, _product_reflected
+    global _tensor, _usual_subscript, _usual_assignment, _product, _product_reflected, _write_at
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
     if _tensor is not None:
@@ -121,5 +124,6 @@ def fill(type tensor):
     numbers.nb_matrix_multiply = _multiply_matrices
     _usual_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
     _usual_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
+    _write_at = tensor.__dict__["__setitem__"]
     if (<Type*>tensor).tp_as_buffer.bf_getbuffer == NULL:  # before Python 3.12
         (<Type*>tensor).tp_as_buffer.bf_getbuffer = _buffer

@@ -242,6 +242,8 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
 
     Raises: DTypeError, ShapeError, ValueOverflow.
     """
+    if is_strided(value):
+        return expr_of(value)
     if type(value) in _KINDS:
         return _number(name, value, want, device)  # type: ignore[arg-type]  # it is one of those
     if isinstance(value, Tensor):
