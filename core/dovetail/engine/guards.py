@@ -127,8 +127,10 @@ def add(walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None)
             kind = UPDATES
         strides = target.strides
     last = walk.index[root]
-    stored = {last, *roots}  # anyway, whoever holds them
-    asked = [None if e.op is None or i in stored else i in held for i, e in enumerate(walk.nodes)]
+    stored, others_hold = {last, *roots}, {*held}  # the first anyway, whoever holds them
+    asked = [
+        None if e.op is None or i in stored else i in others_hold for i, e in enumerate(walk.nodes)
+    ]
     made = Known(entries, last, list(walk.uses), asked, plan, target, opened(walk.device), others)
     key = (root.op, root.spec, strides, kind)
     for lately in (_values, _updates, _staying, _together):

@@ -12,6 +12,7 @@ from dovetail.backend.streams cimport current_handle
 from dovetail.engine.events cimport Counters
 from dovetail.engine.launching cimport call, launch, shifted
 from dovetail.engine.programs cimport Bound, BoundCall, BoundPlan, BoundStep
+from dovetail.engine.walk cimport Entry as Said
 from dovetail.graph.expr cimport Expr, is_apart, settle, storage_of
 from dovetail.graph.ownership cimport is_held_beyond
 from dovetail.memory.front cimport Front
@@ -56,13 +57,15 @@ cdef class Known:
     def __init__(
         self, list entries, Py_ssize_t root, list uses, list held, plan, target, opened, others=()
     ):
-        cdef Py_ssize_t i, k, at = 0
+        cdef Py_ssize_t i, k, j, at = 0, count = 0
         cdef Node* n
+        cdef Said e
         self._alive, self._others = [entries, plan], tuple(others)
         self._count, self._root = len(entries), root
         self._plan, self._opened = plan, opened
         self.overlaps, self._apart = target is not None and bool(target.overlaps), plan.plan.overlaps
-        count = sum([len(e.args) for e in entries])
+        for e in entries:
+            count += len(e.args)
         self._nodes = <Node*>_room(self._count * sizeof(Node))
         self._args = <Py_ssize_t*>_room(count * sizeof(Py_ssize_t))
         self._types = <PyObject**>_room(count * sizeof(PyObject*))
@@ -80,8 +83,9 @@ cdef class Known:
                 self._lazy_count += 1
             n.args, n.count, n.number, n.uses = at, len(e.args), e.first, uses[i]
             n.held = -1 if held[i] is None else held[i]
-            for k, (j, kind) in enumerate(zip(e.args, e.types)):
-                self._args[at + k], self._types[at + k] = j, <PyObject*>kind
+            for k in range(n.count):
+                j = e.args[k]
+                self._args[at + k], self._types[at + k] = j, PyTuple_GET_ITEM(e.types, k)
                 self._numbers += j < 0
             at += n.count
             if n.op == NULL and n.source < 0:

@@ -5,6 +5,18 @@ from dovetail.graph.expr cimport Expr, is_apart, storage_of
 from dovetail.memory.storage cimport Storage
 
 
+cdef class Entry:
+    cdef public object op
+    cdef public object spec
+    cdef public object attrs
+    cdef public object strides
+    cdef public object moves
+    cdef public Py_ssize_t source
+    cdef public tuple args
+    cdef public tuple types
+    cdef public Py_ssize_t first
+
+
 @cython.locals(pending=Expr, i=Py_ssize_t, n=Py_ssize_t, mine=list, numbers=list)
 cpdef Py_ssize_t visit(
     Expr e, object walk, dict index, list nodes, list uses, list key

@@ -13,13 +13,11 @@ from ..layout import Move, Shape
 from ..memory.storage import Storage
 from ..ops.table import Op
 
-# What the key says of a node, in this order, and after that of each argument of a pending one: the
-# position of a node, or the type of a number. The key of a whole graph goes on with the positions
-# of nodes that are held, those of the roots and, for a write, the target. All that plans depend on
-# is in it; guards are generated from it.
-LEAF = ("spec", "strides")
-LAZY_LEAF = ("spec", "moves", "source")  # of one over a storage that waits for a node
-PENDING = ("op", "attrs", "spec")
+# A key says of each node, in order: of a leaf its spec and strides; of one over a storage that waits
+# for a node its spec, its moves and where that node is; of a pending node its op, attrs and spec,
+# and of each argument its position, or the type of a number. The key of a whole graph goes on with
+# the positions of nodes that are held, those of the roots and, for a write, the target. All that
+# plans depend on is in it, and in what an `Entry` says of the node.
 
 
 class Entry:
@@ -37,20 +35,18 @@ class Entry:
     types: tuple[type[float | int | bool] | None, ...]  # of those that are numbers; None elsewhere
     first: int  # how many numbers other nodes have before
 
-    def __init__(self, part: Sequence[Any], is_leaf: bool, first: int) -> None:
-        self.op = self.attrs = self.strides = self.moves = None
-        self.first, self.source = first, -1
-        if is_leaf:
-            self.args = self.types = ()
-            if len(part) == len(LEAF):
-                self.spec, self.strides = part
-            else:
-                self.spec, self.moves, self.source = part
+    def __init__(self, e: Expr, index: dict[Expr, int], source: int, first: int) -> None:
+        self.op, self.spec, self.attrs, self.source, self.first = e.op, e.spec, None, source, first
+        self.strides = self.moves = None
+        self.args = self.types = ()
+        if e.op is not None:
+            self.attrs = e.attrs
+            self.args = tuple([index[a] if type(a) is Expr else -1 for a in e.args])
+            self.types = tuple([None if type(a) is Expr else type(a) for a in e.args])
+        elif source < 0:
+            self.strides = e.strides
         else:
-            self.op, self.attrs, self.spec = part[: len(PENDING)]
-            given = part[len(PENDING) :]
-            self.args = tuple([a if isinstance(a, int) else -1 for a in given])
-            self.types = tuple([None if isinstance(a, int) else a for a in given])
+            self.moves = e.moves
 
 
 def visit(
@@ -178,12 +174,9 @@ class Walk:
     def entries(self) -> list[Entry]:
         """What the key says of each node."""
         found: list[Entry] = []
-        lazy = dict(self.lazy_leaves)
-        at = numbers = 0
+        lazy, numbers = dict(self.lazy_leaves), 0
         for i, e in enumerate(self.nodes):
-            said = PENDING if e.op is not None else LAZY_LEAF if i in lazy else LEAF
-            end = at + len(said) + len(e.args)
-            found.append(Entry(self.key[at:end], e.op is None, numbers))
-            numbers += found[-1].args.count(-1)
-            at = end
+            entry = Entry(e, self.index, lazy.get(i, -1), numbers)
+            numbers += entry.args.count(-1)
+            found.append(entry)
         return found
