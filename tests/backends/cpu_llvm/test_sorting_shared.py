@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -97,14 +96,15 @@ def test_what_nobody_begins_is_done_by_who_asks(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
-    begun, ended = threading.Event(), []
+    begun, raised, ended = threading.Event(), threading.Event(), []
 
     def work(part: slice) -> None:
         if part.start == 0:
             assert begun.wait(60)
+            threading.Timer(0.2, raised.set).start()
             raise MemoryError("no room")
         begun.set()
-        time.sleep(0.2)
+        assert raised.wait(60)
         ended.append(part)
 
     with pytest.raises(MemoryError, match="no room"):
