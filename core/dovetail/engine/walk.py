@@ -12,7 +12,7 @@ from ..layout import Move, Shape
 from ..memory.storage import Storage
 from ..ops.table import Op
 
-# A key says of each node, in order: of a leaf its spec and strides; of one over a storage that waits
+# A key says of each node, in order: of a leaf its spec and strides; of one over storage that waits
 # for a node its spec, its moves and where that node is; of a pending node its op, attrs and spec,
 # and of each argument its position, or the type of a number. The key of a whole graph goes on with
 # the positions of nodes that are held, those of the roots and, for a write, the target. All that
