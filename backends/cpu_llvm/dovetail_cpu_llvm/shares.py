@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import zip_longest
 from typing import TypeVar
 
 LEAST = 1 << 19  # elements of a part: with fewer, to wake a thread takes as long as it saves
@@ -31,16 +32,28 @@ def slices(n: int, parts: int) -> list[slice]:
 
 def each(work: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
     """What `work` gives for each part, in order. Raises: what it raises, once nobody works on."""
-    if len(parts) == 1:
-        return [work(parts[0])]
-    if not _helpers:
-        _helpers.append(ThreadPoolExecutor(MOST - 1, "dovetail-sort"))
-    others = [(part, _helpers[0].submit(work, part)) for part in parts[1:]]
+    first, *rest = parts
+    begun = _begun(work, rest)
     try:
-        first = work(parts[0])
-        return [first, *[work(p) if begun.cancel() else begun.result() for p, begun in others]]
+        found = [work(first)]
+        for part, other in zip_longest(rest, begun):
+            found.append(work(part) if other is None or other.cancel() else other.result())
+        return found
     finally:  # after an error, too: what somebody writes to may go once this has returned
-        wait([begun for _, begun in others if not begun.cancel()])
+        wait([other for other in begun if not other.cancel()])
+
+
+def _begun(work: Callable[[slice], T], parts: Sequence[slice]) -> list[Future[T]]:
+    """The first of these parts, as many as there are threads for, on their way."""
+    begun: list[Future[T]] = []
+    try:
+        for part in parts:
+            if not _helpers:
+                _helpers.append(ThreadPoolExecutor(MOST - 1, "dovetail-sort"))
+            begun.append(_helpers[0].submit(work, part))
+    except RuntimeError:  # the interpreter ends, or the system has no more threads
+        _helpers.pop().shutdown(cancel_futures=True)
+    return begun
 
 
 if hasattr(os, "register_at_fork"):

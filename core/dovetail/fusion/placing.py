@@ -139,17 +139,17 @@ class _Placing:
 
     def _after(self, i: int) -> int:
         """The latest kernel that writes what node `i` is computed from: no earlier one has room."""
-        graph, home, latest = self.d.graph, self.d.home, self.latest
-        self.looks -= max(i - len(latest), 0)
+        self.looks -= max(i - len(self.latest), 0)
         if self.looks < 0:  # each is asked, then
             return 0
-        for k in range(len(latest), i):
-            if k in self.d.materialised:
-                latest.append(home.get(k, 0))
-            else:
-                sources = [latest[graph.index[a]] for a in operands(graph.nodes[k])]
-                latest.append(max(sources, default=0))
-        return max([latest[graph.index[a]] for a in operands(graph.nodes[i])], default=0)
+        for k in range(len(self.latest), i):
+            written = k in self.d.materialised
+            self.latest.append(self.d.home.get(k, 0) if written else self._latest_source(k))
+        return self._latest_source(i)
+
+    def _latest_source(self, i: int) -> int:
+        index = self.d.graph.index
+        return max([self.latest[index[a]] for a in operands(self.d.graph.nodes[i])], default=0)
 
     def _is_last(self, group: Group, i: int) -> bool:
         """What is written into existing memory is written last.

@@ -47,26 +47,12 @@ cpdef Expr basic_leaf(object x, object key):
     cdef Py_ssize_t strides[MOST]
     if type(key) is slice and 0 < ndim <= MOST:  # the most frequent key, without a look at the rest
         extent, step = whole[0], steps[0]
-        if _are_near(<PySliceObject*>key, extent, &start, &stop):
-            if start >= stop:
-                return None
+        if _are_near(<PySliceObject*>key, extent, &start, &stop) and start < stop:
             shape[0] = stop - start
             for d in range(1, ndim):
                 shape[d] = whole[d]
             return leaf(e.storage, _of_shape(e.spec, shape, ndim), steps, offset + start * step)
-        try:
-            PySlice_Unpack(key, &start, &stop, &by)
-        except (TypeError, ValueError):
-            return None
-        length = PySlice_AdjustIndices(extent, &start, &stop, by)
-        if length == 0:
-            return None
-        offset += start * step
-        shape[0], strides[0] = length, step * (by if length > 1 else 1)
-        for d in range(1, ndim):
-            shape[d], strides[d] = whole[d], steps[d]
-        return leaf(e.storage, _of_shape(e.spec, shape, ndim), _kept(steps, strides, ndim), offset)
-    if not several and type(key) is not int and key is not None and key is not Ellipsis:
+    elif not several and type(key) is not int and key is not None and key is not Ellipsis:
         return None
     for i in range(count):
         part = (<tuple>key)[i] if several else key

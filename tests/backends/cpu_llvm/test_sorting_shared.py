@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dovetail as dt
@@ -110,6 +113,36 @@ def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
     with pytest.raises(MemoryError, match="no room"):
         shares.each(work, shares.slices(8, 2))
     assert ended == [slice(4, 8)]
+
+
+def test_without_more_threads_who_asks_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(ThreadPoolExecutor):
+        def submit(self, *args: Any, **options: Any) -> Any:
+            if self._work_queue.qsize() or self._threads:
+                raise RuntimeError("can't start new thread")
+            return super().submit(*args, **options)
+
+    monkeypatch.setattr(shares, "ThreadPoolExecutor", Full)
+    monkeypatch.setattr(shares, "_helpers", [])
+    assert shares.each(lambda p: p.start, shares.slices(9, 3)) == [0, 3, 6]
+    assert not shares._helpers
+
+
+AT_EXIT = """
+import atexit
+import dovetail as dt
+from dovetail_cpu_llvm import shares
+
+shares.LEAST = 4
+dt.set_num_threads(2)
+x = dt.asarray([[3, 1, 2, 0] * 8] * 2)
+atexit.register(lambda: print(dt.sort(x, axis=1)[1, ::8].tolist()))
+"""
+
+
+def test_rows_are_sorted_while_the_interpreter_ends() -> None:
+    ended = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("[0, 1, 2, 3]\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
