@@ -12,6 +12,13 @@ import dovetail as dt
 import numpy as np
 
 
+def hear_signals() -> None:
+    """As in a terminal: what was started by `nohup` or a script's `&` hands down ignored signals."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):  # Windows has none
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Pictures(dt.data.Dataset[Any]):
     """So large that batches go through shared memory."""
 

@@ -226,6 +226,7 @@ import dovetail as dt
 import loader_cases as cases
 
 if __name__ == "__main__":
+    cases.hear_signals()
     dt.set_default_device("reference")
     loader = dt.data.DataLoader(cases.Hanging(20), 5, num_workers=2)
     for batch in loader:

@@ -153,6 +153,7 @@ def looped(how, **options):
 
 if __name__ == "__main__":
     import multiprocessing
+    cases.hear_signals()
     dt.set_default_device("reference")
     {work}
 """
