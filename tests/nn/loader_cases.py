@@ -13,7 +13,7 @@ import numpy as np
 
 
 def hear_signals() -> None:
-    """As in a terminal: what was started by `nohup` or a script's `&` hands down ignored signals."""
+    """As in a terminal: what `nohup` or a script's `&` starts hands down signals as ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP"):  # Windows has none
         signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -121,6 +121,24 @@ class Emitter:
         self.start(end)
 
     @contextmanager
+    def abreast(self, slots: Sequence[str], stops: Sequence[str]) -> Iterator[list[str]]:
+        """Counts on from several slots while each is below its stop; yields where they are."""
+        head, body, end = self.label(), self.label(), self.label()
+        self.do(f"br label %{head}")
+        self.start(head)
+        at = [self.let(f"load i64, ptr {slot}") for slot in slots]
+        more, *others = [self.let(f"icmp slt i64 {i}, {n}") for i, n in zip(at, stops, strict=True)]
+        for other in others:
+            more = self.let(f"and i1 {more}, {other}")
+        self.do(f"br i1 {more}, label %{body}, label %{end}")
+        self.start(body)
+        yield at
+        for i, slot in zip(at, slots, strict=True):
+            self.do(f"store i64 {self.let(f'add i64 {i}, 1')}, ptr {slot}")
+        self.do(f"br label %{head}")
+        self.start(end)
+
+    @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """The statements inside run only where `condition` (an i1) holds."""
         yes, end = self.label(), self.label()

@@ -99,17 +99,42 @@ class Loops(Couples):
         for j in self.copies():
             for init, t, slot in zip(loop.init, types, slots[j], strict=True):
                 self.do(f"store {t} {self.vector(init)}, ptr {slot}")
-        with self.loop(self.uniform(loop.start), self.uniform(loop.stop)) as i:
-            for j in self.copies():
-                self.env[id(loop.var)] = Lane(i)
-                self.read(loop.carry, types, slots[j])
-            self.block(loop.body)
-            for j in self.copies():
-                updates = [self.vector(u) for u in loop.update]
-                for u, t, slot in zip(updates, types, slots[j], strict=True):
-                    self.do(f"store {t} {u}, ptr {slot}")
+        if self.jam > 1 and self.schedule.abreast > 1:
+            self.fold_abreast(loop, types, slots)
+        else:
+            with self.loop(self.uniform(loop.start), self.uniform(loop.stop)) as i:
+                self.fold_step(loop, types, slots, [i] * self.jam)
         for j in self.copies():
             self.read(loop.results, types, slots[j])
+
+    def fold_abreast(self, loop: Loop, types: list[str], slots: list[list[str]]) -> None:
+        """The folds of several rows, which may be of different lengths.
+
+        Side by side as far as the shortest goes, then each to its own end.
+        """
+        bounds = [(self.uniform(loop.start), self.uniform(loop.stop)) for _ in self.copies()]
+        counters, stops = [self.counter(start) for start, _ in bounds], [stop for _, stop in bounds]
+        with self.abreast(counters, stops) as at:
+            self.fold_step(loop, types, slots, at)
+        jam = self.jam
+        for j in self.copies():
+            self.jam = 1  # what follows is of this row alone
+            with self.resume(counters[j], stops[j], 1) as i:
+                self.fold_step(loop, types, slots[j:], [i])
+            self.jam = jam
+
+    def fold_step(
+        self, loop: Loop, types: list[str], slots: Sequence[list[str]], at: Sequence[str]
+    ) -> None:
+        """An iteration for each of the rows, `at` being where each is."""
+        for j in self.copies():
+            self.env[id(loop.var)] = Lane(at[j])
+            self.read(loop.carry, types, slots[j])
+        self.block(loop.body)
+        for j in self.copies():
+            updates = [self.vector(u) for u in loop.update]
+            for u, t, slot in zip(updates, types, slots[j], strict=True):
+                self.do(f"store {t} {u}, ptr {slot}")
 
     def read(self, values: Sequence[Value], types: list[str], slots: list[str]) -> None:
         for v, t, slot in zip(values, types, slots, strict=True):

@@ -143,6 +143,8 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
             self.transposed_tile(self.span(second, at[second]), columns)
         elif self.schedule.panel:
             self.panel_tile(*columns)
+        elif self.schedule.abreast > 1:
+            self.tile_abreast(*columns)
         elif self.schedule.unroll_jam > 1:
             self.jammed_tile(self.span(second, at[second]), columns)
         else:
@@ -200,6 +202,21 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
                 self.turn_to(0)
                 self.row_of_points(*columns)
         self.jam = 1
+
+    def tile_abreast(self, start: str, stop: str) -> None:
+        """Several points at once, so that each need not wait for the chain of the one before it."""
+        counter, n = self.counter(start), self.schedule.abreast
+        with self.resume(counter, stop, n) as i:
+            self.jam = n
+            self.restore([{}] * n)
+            self.rows = [Lane(self.i64("add", i, str(j))) for j in range(n)]
+            self.turn_to(0)
+            self.block(self.kernel.body)
+        self.jam = 1
+        self.env = {}
+        with self.resume(counter, stop, 1) as i:
+            self.index[-1] = Lane(i)
+            self.block(self.kernel.body)
 
     def panel_tile(self, start: str, stop: str) -> None:
         """Runs each loop over all columns of a tile before the next statement.

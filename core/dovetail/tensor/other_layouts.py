@@ -28,7 +28,7 @@ What a verb is run for (`dispatch`) and what asks for strided memory (`strided`)
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -158,10 +158,21 @@ class LayoutTensor(Tensor):
         Raises: LayoutError where it has none.
         """
         found = self.rules.get(verb)
-        other = _other_layout({self.layout, *self.related}, args)
+        other = self._other_layout(args)
         if found is None or other:
             raise LayoutError(without_meaning(name, self, f" and {other}" if other else ""))
         return found(*args)
+
+    def _other_layout(self, args: Sequence[object]) -> str:
+        """The name of a layout among operands that is neither this one nor strided, or empty."""
+        own, related = self.layout, self.related
+        for a in args:
+            if isinstance(a, (list, tuple)):
+                if found := self._other_layout(a):
+                    return found
+            elif isinstance(a, LayoutTensor) and a.layout is not own and a.layout not in related:
+                return a.layout.name
+        return ""
 
     def to_dense(self) -> Tensor:
         """The same elements as a strided tensor."""
@@ -234,13 +245,6 @@ class LayoutTensor(Tensor):
     __pos__ = _unary(ops.POSITIVE)
     __abs__ = _unary(ops.ABS)
     __invert__ = _unary(ops.BITWISE_INVERT)
-
-
-def _other_layout(known: Collection[Layout], args: Sequence[object]) -> str:
-    """The name of a layout among operands that is none of these, nor strided; empty if none is."""
-    flat = (t for a in args for t in (a if isinstance(a, list | tuple) else (a,)))
-    found: Iterator[Layout] = (t.layout for t in flat if isinstance(t, LayoutTensor))
-    return next((other.name for other in found if other not in known), "")
 
 
 # --- what a layout's own ops are made with -------------------------------------------------------

@@ -14,7 +14,7 @@ from dovetail.loops.language import fold_loop, load
 from dovetail.ops import arithmetic
 from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.render import render
-from dovetail_cpu_llvm.schedule import APART_TILE, MANY, TOGETHER, schedule
+from dovetail_cpu_llvm.schedule import ABREAST, ALL, APART_TILE, MANY, TOGETHER, schedule
 from dovetail_sparse.row_by_row import _ones
 
 
@@ -39,7 +39,8 @@ def test_points_one_at_a_time_share_tiles_where_there_are_many() -> None:
     assert found.kind == "points" and found.tile == 1
     assert found.blocks([MANY * TOGETHER * 4]) == [TOGETHER]
     assert found.blocks([MANY * 3]) == [3]
-    assert found.blocks([MANY // 2]) == [1]  # each may be much work: all threads get some
+    assert found.blocks([MANY // 2]) == [ABREAST]
+    assert found.blocks([ALL]) == [1]  # each may be much work: all threads get some
     assert found.blocks([1]) == [1]
 
 

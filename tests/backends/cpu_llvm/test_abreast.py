@@ -1,0 +1,99 @@
+"""Points whose folds are of different lengths, several run side by side."""
+
+from __future__ import annotations
+
+import ctypes
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
+from dovetail.loops.language import Store, cast, const, quo
+from dovetail_cpu_llvm.compile import Compiler
+from dovetail_cpu_llvm.schedule import ABREAST, schedule
+
+LENGTHS = [
+    [3, 5, 0, 0, 7, 1, 0, 4, 9],
+    [0, 6],
+    [6, 0],
+    [5],
+    [2, 2, 2, 2],
+    [0, 0, 1, 40, 3, 3, 17, 2],
+]
+
+
+def powers() -> Kernel:
+    """out[i] = own[i] + the polynomial with the coefficients of row i, at x, and its length.
+
+    Two folds with two values each; the order of the steps is seen in the result.
+    """
+    b = KernelBuilder("powers")
+    x, bounds = b.buffer("x", dt.float64, "r"), b.buffer("bounds", dt.int64, "r")
+    own = b.buffer("own", dt.float64, "rw")
+    i = b.axis(b.int("n"))
+    start, stop = load(bounds, i), load(bounds, i + 1)
+    half = const(0.5, dt.float64)
+
+    def step(k, total, count):  # type: ignore[no-untyped-def]
+        return fma(total, half, load(x, k)), count + 1
+
+    total, count = fold_loop(start, stop, (const(0, dt.float64), const(0, dt.int64)), step).results
+
+    def back(k, total):  # type: ignore[no-untyped-def]
+        return (fma(total, half, load(x, stop - 1 - (k - start))),)
+
+    middle = start + quo(count, const(2, dt.int64))
+    other = fold_loop(start, middle, (total,), back).results[0]
+    b.store(own, i, load(own, i) + total + other + cast(count, dt.float64))
+    return b.build()
+
+
+def expected(x: np.ndarray, bounds: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """By exact sums: the numbers are small integers over powers of two."""
+    found = own.copy()
+    for i in range(len(own)):
+        row = x[bounds[i] : bounds[i + 1]]
+        total = other = 0.0
+        for v in row:
+            total = total / 2 + v
+        other = total
+        for v in row[::-1][: len(row) // 2]:
+            other = other / 2 + v
+        found[i] = found[i] + total + other + len(row)
+    return found
+
+
+@pytest.mark.parametrize("native", (16, 32, 64))
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_each_goes_to_its_own_end(lengths: list[int], native: int) -> None:
+    compiler = Compiler()
+    if native > compiler.native:
+        pytest.skip("the processor has no such registers")
+    compiler.native = native
+    program = compiler.compile(powers())
+    assert program.schedule.abreast == ABREAST
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(program.address)
+    rng, n = np.random.default_rng(1), len(lengths)
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype("i8")
+    x, own = rng.integers(-8, 9, sum(lengths)).astype("f8"), rng.integers(-9, 9, n).astype("f8")
+    want = expected(x, bounds, own)
+    for block in (1, 2, 3, 4, 16):  # those left over are done one at a time
+        out = own.copy()
+        named = {"x": x.ctypes.data, "bounds": bounds.ctypes.data, "own": out.ctypes.data}
+        slots = [*(named[b.name] for b in program.kernel.buffers), n, n, block]
+        words = np.array(slots, dtype=np.int64)
+        run(words.ctypes.data, 0, -(-n // block))
+        assert (out == want).all(), (block, out, want)
+
+
+def test_chains_alone_are_run_side_by_side() -> None:
+    """No folds that store, as a solution row by row does, and no points without folds."""
+    b = KernelBuilder("stores")
+    x, out, n = b.buffer("x", dt.int64, "r"), b.buffer("out", dt.int64, "w"), b.int("n")
+    i = b.axis(n)
+
+    def step(k, total):  # type: ignore[no-untyped-def]
+        return (total + k,), (Store(out, i * n + k, total),)
+
+    b.effect(fold_loop(0, load(x, i), (const(0, dt.int64),), step))
+    assert schedule(b.build(), 64).abreast == 1
