@@ -64,9 +64,10 @@ class Schedule:
     the way. `unroll_jam` points of `second` are computed at once; `abreast` points of the last axis
     are, which is then the second, too, each with folds of its own length; `shared` are the ids of
     values that are equal for all of these, or, in a column `panel` (see `render.py`), for all of a
-    tile's points. `divisions` holds, by id of a loop, what splits its variable into two axes: quotients
-    and remainders by one divisor. `limits` are comparisons `i + a < b` along a single axis, which
-    hold up to some point: what a join does before it and after it are two loops without masks.
+    tile's points. `divisions` holds, by id of a loop, what splits its variable into two axes:
+    quotients and remainders by one divisor. `limits` are comparisons `i + a < b` along a single
+    axis, which hold up to some point: what a join does before it and after it are two loops without
+    masks.
     """
 
     kind: Literal["lanes", "rows", "points"]
