@@ -103,7 +103,7 @@ def test_a_browser_shows_every_view(tmp_path: Path, scheme: str, width: int) -> 
     picture = Path(os.environ.get("DOVETAIL_SCREENSHOTS", tmp_path)) / f"{scheme}-{width}.png"
     common = [
         str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-        f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},6000",
+        f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},9000",
     ]  # fmt: skip
     told = subprocess.run(
         [*common, "--dump-dom", file.as_uri()],
