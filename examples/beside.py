@@ -39,7 +39,7 @@ def asked(description: str | None, arguments: Sequence[str] | None = None) -> As
     """Reads the command line: --small, --out FILE, --rounds N and --threads N."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--small", action="store_true", help="less work: about a second")
-    parser.add_argument("--out", type=Path, help="write a picture to this file (PNG)")
+    parser.add_argument("-o", "--out", type=Path, help="write a picture to this file (PNG)")
     parser.add_argument("--rounds", type=int, default=0, help="turns of each (5; 2 with --small)")
     parser.add_argument("--threads", type=int, default=2, help="of each side (%(default)s)")
     found = parser.parse_args(arguments)
