@@ -9,6 +9,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
+from dovetail.engine import programs
+from dovetail.engine.evaluate import LARGE
 from dovetail.engine.events import counters
 
 Statement = Callable[[], object]
@@ -107,8 +109,10 @@ STATEMENTS = [n for n in NAMES if n != "neighbours"]
 
 @pytest.fixture
 def walked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
-    """Every graph that is walked."""
+    """Every graph that is walked; none is known from other tests."""
     seen: list[object] = []
+    for cache in (*programs.holders, *programs.holders):  # twice: what is young is old first
+        cache.turn()
 
     class Noted(run.Evaluation):
         __slots__ = ()
@@ -138,6 +142,22 @@ def test_statements_that_are_repeated_are_known_from_the_third_round_on(
     assert counters.evaluations > evaluations
     assert (len(walked), counters.plans - plans) == (0, 0)
     assert dt.memory.stats("cpu").device_allocations == held
+
+
+@pytest.mark.parametrize("sums", [4, LARGE // 4])
+def test_a_large_graph_is_known_at_its_second_sight(sums: int, walked: list[object]) -> None:
+    pytest.importorskip("dovetail_cpu_llvm")
+    x = filled(16)
+    rounds = []
+    for _ in range(3):
+        walked.clear()
+        found = [dt.sum(dt.exp(x * -float(i)) + x) for i in range(sums)]
+        dt.evaluate(*found)
+        rounds.append(len(walked))
+        assert [float(y) for y in found] == pytest.approx(
+            [np.sum(np.exp(-i * x.numpy()) + x.numpy()) for i in range(sums)]
+        )
+    assert rounds == ([1, 0, 0] if sums * 4 >= LARGE else [1, 1, 0])
 
 
 @pytest.mark.parametrize("name", STATEMENTS)

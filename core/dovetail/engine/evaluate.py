@@ -50,6 +50,7 @@ from .programs import BoundCall, BoundPlan, BoundStep
 from .walk import Walk
 
 PLAN_LIMIT = 8192  # cached plans
+LARGE = 32  # nodes of a graph whose guard is made at first sight: 100 take 150 us to walk again
 
 lock = _turn = Turn()  # the second is compiled to a typed variable, which others do not see
 _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
@@ -339,12 +340,13 @@ class Evaluation(Walk):
         """The launches, known under the graph's structure from now on."""
         key, held, roots, target = self._whole_key()
         known = _plans.young.get(key) or _plans.find(key)
+        likely = known is not None or len(self.nodes) >= LARGE  # that more of it come
         if known is None:
             made = self._planned(held, roots, target)
             counters.plans += 1
             known = programs.bound(open_device(self.device), made, len(self.scalars))
             _plans[key] = known
-        elif not known.guarded:  # the second time: more are likely
+        if likely and not known.guarded:
             known.guarded = True
             guards.add(self, known, held, target)
         return known
