@@ -44,6 +44,7 @@ JAMMED_REGISTERS = 2
 # Points whose folds are run side by side: rows of a sparse matrix take 0.6 to 0.95 of the time.
 # With four, whose lengths differ more, the processor guesses wrongly where each ends: up to 1.5.
 ABREAST = 2
+SHORT = 40  # statements of such folds: of more the code would be long, and the chain is no wait
 STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
 LIMITS = 2  # comparisons at which a row of points is split: each doubles the code
 FEW = 4  # stores of a point; of more, each would ask whether to go past the caches
@@ -135,8 +136,10 @@ def schedule(kernel: Kernel, native: int) -> Schedule:
 
 
 def _are_chains(kernel: Kernel) -> bool:
-    """Whether all that takes long are folds, each operation of which waits for the one before."""
+    """Whether all that takes long are short folds, whose steps each wait for the one before."""
     loops = [s for s in kernel.body if isinstance(s, Loop)]
+    if sum(len(x.body) for x in loops) > SHORT:
+        return False
     plain = all(not x.effects and all(isinstance(s, Value) for s in x.body) for x in loops)
     return plain and not any(isinstance(s, Atomic) for s in kernel.body)
 

@@ -10,7 +10,7 @@ import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
 from dovetail.loops.language import Store, cast, const, quo
 from dovetail_cpu_llvm.compile import Compiler
-from dovetail_cpu_llvm.schedule import ABREAST, schedule
+from dovetail_cpu_llvm.schedule import ABREAST, SHORT, schedule
 
 LENGTHS = [
     [3, 5, 0, 0, 7, 1, 0, 4, 9],
@@ -84,6 +84,21 @@ def test_each_goes_to_its_own_end(lengths: list[int], native: int) -> None:
         words = np.array(slots, dtype=np.int64)
         run(words.ctypes.data, 0, -(-n // block))
         assert (out == want).all(), (block, out, want)
+
+
+@pytest.mark.parametrize("steps", [1, SHORT])
+def test_long_chains_are_not_written_twice(steps: int) -> None:
+    b = KernelBuilder("long")
+    x, out = b.buffer("x", dt.int64, "r"), b.buffer("out", dt.int64, "w")
+    i = b.axis(b.int("n"))
+
+    def step(k, total):  # type: ignore[no-untyped-def]
+        for _ in range(steps):
+            total = total * 3 + k
+        return (total,)
+
+    b.store(out, i, fold_loop(0, load(x, i), (const(0, dt.int64),), step).results[0])
+    assert schedule(b.build(), 64).abreast == (ABREAST if steps == 1 else 1)
 
 
 def test_chains_alone_are_run_side_by_side() -> None:
