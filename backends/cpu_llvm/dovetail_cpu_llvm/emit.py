@@ -107,21 +107,14 @@ class Emitter:
 
     @contextmanager
     def resume(self, slot: str, stop: str, step: int, whole: bool = True) -> Iterator[str]:
-        head, body, end = self.label(), self.label(), self.label()
         last = stop if step == 1 or not whole else self.let(f"sub i64 {stop}, {step - 1}")
-        self.do(f"br label %{head}")
-        self.start(head)
-        i = self.let(f"load i64, ptr {slot}")
-        more = self.let(f"icmp slt i64 {i}, {last}")
-        self.do(f"br i1 {more}, label %{body}, label %{end}")
-        self.start(body)
-        yield i
-        self.do(f"store i64 {self.let(f'add i64 {i}, {step}')}, ptr {slot}")
-        self.do(f"br label %{head}")
-        self.start(end)
+        with self.abreast([slot], [last], step) as (i,):
+            yield i
 
     @contextmanager
-    def abreast(self, slots: Sequence[str], stops: Sequence[str]) -> Iterator[list[str]]:
+    def abreast(
+        self, slots: Sequence[str], stops: Sequence[str], step: int = 1
+    ) -> Iterator[list[str]]:
         """Counts on from several slots while each is below its stop; yields where they are."""
         head, body, end = self.label(), self.label(), self.label()
         self.do(f"br label %{head}")
@@ -134,7 +127,7 @@ class Emitter:
         self.start(body)
         yield at
         for i, slot in zip(at, slots, strict=True):
-            self.do(f"store i64 {self.let(f'add i64 {i}, 1')}, ptr {slot}")
+            self.do(f"store i64 {self.let(f'add i64 {i}, {step}')}, ptr {slot}")
         self.do(f"br label %{head}")
         self.start(end)
 

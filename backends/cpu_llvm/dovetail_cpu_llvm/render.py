@@ -213,7 +213,7 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
             self.turn_to(0)
             self.block(self.kernel.body)
         self.jam = 1
-        self.env = {}
+        self.restore([{}])
         with self.resume(counter, stop, 1) as i:
             self.index[-1] = Lane(i)
             self.block(self.kernel.body)

@@ -44,7 +44,7 @@ JAMMED_REGISTERS = 2
 # Points whose folds are run side by side: rows of a sparse matrix take 0.6 to 0.95 of the time.
 # With four, whose lengths differ more, the processor guesses wrongly where each ends: up to 1.5.
 ABREAST = 2
-SHORT = 40  # statements of such folds: of more the code would be long, and the chain is no wait
+SHORT = 40  # statements of such folds: each is written five times
 STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
 LIMITS = 2  # comparisons at which a row of points is split: each doubles the code
 FEW = 4  # stores of a point; of more, each would ask whether to go past the caches

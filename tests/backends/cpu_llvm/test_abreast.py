@@ -23,9 +23,9 @@ LENGTHS = [
 
 
 def powers() -> Kernel:
-    """out[i] = own[i] + the polynomial with the coefficients of row i, at x, and its length.
+    """own[i] += what two folds over row i of x give, one all of it, one half of it backwards.
 
-    Two folds with two values each; the order of the steps is seen in the result.
+    The first counts, too; the order of the steps is seen in the result.
     """
     b = KernelBuilder("powers")
     x, bounds = b.buffer("x", dt.float64, "r"), b.buffer("bounds", dt.int64, "r")
