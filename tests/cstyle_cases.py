@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import random
 import shutil
 import subprocess
@@ -17,13 +18,14 @@ from dovetail import dtypes as dt
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import INTEGERS, DType, bool_, float32, float64, int64
 from dovetail.errors import CompileError
-from dovetail.loops.analysis import shareable
+from dovetail.loops.analysis import settles, shareable
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.cstyle import CStyle
 from dovetail.loops.language import (
     CHUNK,
     OPS,
     Atomic,
+    Loop,
     Store,
     Value,
     bitcast,
@@ -353,6 +355,28 @@ def test_folds_see_their_carries_before_the_step(host: HostC) -> None:
     b.effect(loop)
     b.store(last, i, loop.results[0])
     check(host, b.build(), [np.full(120, -1), np.zeros(12, "i8")], [12])
+
+
+def test_folds_end_once_nothing_changes(host: HostC) -> None:
+    """Zeros of either sign and NaN are told apart, or not, by their bits."""
+    for d in (float64, int64):
+        b = KernelBuilder("settling")
+        x, out = b.buffer("x", d, "r"), b.buffer("out", d, "w")
+        i = b.axis(b.int("n"))
+
+        def step(k: Value, a: Value, c: Value, d: DType = d) -> Any:
+            if d is float64:  # 0 becomes -0, which becomes 1
+                negative = where(eq(a, 0.0), 1.0 / a, a) < 0.0
+                return [where(eq(a, 0.0), where(negative, 1.0, -a), a), c * 0.5]
+            return [where(a < 4, a, a - 3), c >> 1]
+
+        loop = fold_loop(0, 1100 if d is float64 else 64, [load(x, i), load(x, i)], step)
+        b.store(out, i, loop.results[0] + loop.results[1])
+        some = [0.0, -0.0, math.nan, math.inf, 1.0, 3e300, 5e-324, -7.0]
+        values = np.array(some if d is float64 else [0, 1, 5, 170, 1 << 62, -9, -1, 77])
+        kernel = b.build()
+        assert any(isinstance(s, Loop) and settles(s) for s in kernel.body)
+        check(host, kernel, [values, np.zeros_like(values)], [8])
 
 
 @pytest.mark.parametrize("op", ["add", "min", "max", "and", "or"])

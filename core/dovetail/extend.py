@@ -15,7 +15,7 @@ A KERNEL (docs/loop-language.md): what a backend compiles
         values, loads, reductions, OPS, OPERANDS, LANES, CHUNK
     its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle
     what is known of it: Stride, stride_along, varies_along, trip_count, reduces_long, along_rows,
-        shareable, grid_index; run by the reference: interpret
+        shareable, settles, grid_index; run by the reference: interpret
     schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen
     making one: KernelBuilder, load, cast, bitcast, const, choose, eq, ne, fma, fold_loop,
         reduce_loop
@@ -139,6 +139,7 @@ from .loops.analysis import (
     loads,
     reduces_long,
     reductions,
+    settles,
     shareable,
     stride_along,
     trip_count,
@@ -383,6 +384,7 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "scalar_argument",
         "scatter_rows",
         "set_gradient",
+        "settles",
         "shareable",
         "source_digest",
         "sparse_bsr",

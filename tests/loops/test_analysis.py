@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from dovetail.dtypes import float32, int64
 from dovetail.loops.analysis import (
+    WORST,
     Stride,
     along_rows,
     grid_index,
     loads,
     reduces_long,
     reductions,
+    settles,
     shareable,
     stride_along,
     trip_count,
@@ -200,3 +205,28 @@ def test_groups_share_reductions_beside_folds_without_effects() -> None:
     kernel = b.build()
     assert any(isinstance(s, Loop) and s.kind == "fold" for s in kernel.body)
     assert not shareable(kernel)
+
+
+def fold(
+    step: Callable[..., Any], steps: int | str = 40, start: Operand = 0, carried: int = 1
+) -> Loop:
+    """The fold of a kernel of one axis; `step` is also given a buffer."""
+    b = KernelBuilder("fold")
+    x, out, n = b.buffer("x", int64, "rw"), b.buffer("out", int64, "w"), b.int("n")
+    i = b.axis(n)
+    stop: Operand = n if isinstance(steps, str) else steps
+    loop = fold_loop(start, stop, [load(x, i)] * carried, lambda k, *c: step(x, k, *c))
+    b.store(out, i, loop.results[0])
+    (found,) = (s for s in b.build().body if isinstance(s, Loop))
+    return found
+
+
+def test_folds_whose_steps_depend_on_what_they_carry_alone_settle() -> None:
+    assert settles(fold(lambda x, k, c: [c >> 1]))
+    assert settles(fold(lambda x, k, a, c: [c, where(c < 9, c, a - c)], carried=2))
+    assert not settles(fold(lambda x, k, c: [c + k]))
+    assert not settles(fold(lambda x, k, c: [load(x, c)]))
+    assert not settles(fold(lambda x, k, c: ([c >> 1], [Store(x, k, c)])))
+    assert not settles(fold(lambda x, k, c: [c >> 1], steps="n"))  # as many as there is work
+    assert not settles(fold(lambda x, k, c: [c >> 1], steps=WORST - 1))
+    assert not settles(fold(lambda x, k, c: [c >> 1], steps=WORST + 3, start=4))

@@ -66,6 +66,7 @@ class Emitter:
         self.head: list[str] = []  # the entry block: parameters and stack slots
         self.lines: list[str] = []
         self.width = 1  # lanes of a vector, at present
+        self.ends: list[str] = []  # where the loops end that are being written, the inner one last
         self._count = 0
 
     def name(self) -> str:
@@ -125,11 +126,19 @@ class Emitter:
             more = self.let(f"and i1 {more}, {other}")
         self.do(f"br i1 {more}, label %{body}, label %{end}")
         self.start(body)
+        self.ends.append(end)
         yield at
+        self.ends.pop()
         for i, slot in zip(at, slots, strict=True):
             self.do(f"store i64 {self.let(f'add i64 {i}, {step}')}, ptr {slot}")
         self.do(f"br label %{head}")
         self.start(end)
+
+    def leave(self, condition: str) -> None:
+        """Ends the inner loop where `condition` (an i1) holds."""
+        on = self.label()
+        self.do(f"br i1 {condition}, label %{self.ends[-1]}, label %{on}")
+        self.start(on)
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:

@@ -69,7 +69,7 @@ class Extremes(Ordered):
     def note(self, t: str, best: str, nan: str, worst: str) -> None:
         """Looks at the next LANES elements, or those of the mask."""
         r = self.r
-        r.block(self.loop.body)
+        r.block(self.loop.body, self.loop.update)
         new = r.vector(self.loop.update[0])
         if r.mask is not None:
             new = r.let(f"select {r.bits(r.mask)}, {t} {new}, {t} {worst}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, combine
+from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, combine, settles
 
+from .asides import Aside, asides
 from .couples import Couples
 from .emit import Lane, scalar_type
 from .packing import REGISTER, pack, packed
@@ -22,14 +23,22 @@ class Loops(Couples):
         self.rows: list[Lane] = []  # the index of each of the rows that are computed at once
         self.jam = 1  # how many these are
         self.columns = ("", "")  # of a panel: the first, and the one after the last
+        self.known_asides: dict[int, dict[int, list[Aside]]] = {}  # by id of a block
         self.vectors = ""  # of a panel: how many there are
 
     @abstractmethod
     def reduce(self, loop: Loop) -> None:
         """Renders a loop of kind "reduce"."""
 
-    def block(self, block: Block) -> None:
+    def block(self, block: Block, kept: Sequence[Value] = ()) -> None:
+        """Renders statements; `kept` is what is asked of them afterwards."""
+        found = self.asides_of(block, kept) if self.width > 1 and self.jam == 1 else {}
+        later = {id(s) for beside in found.values() for aside in beside for s in aside.body}
         for s in block:
+            for aside in found.get(id(s), ()):
+                self.aside(aside)
+            if id(s) in later:
+                continue
             if isinstance(s, Loop):
                 {"map": self.map, "reduce": self.reduce, "fold": self.fold}[s.kind](s)
             elif isinstance(s, Value) and id(s) in self.schedule.shared:
@@ -39,6 +48,33 @@ class Loops(Couples):
             else:
                 for _ in self.copies():
                     self.statement(s)
+
+    def asides_of(self, block: Block, kept: Sequence[Value]) -> dict[int, list[Aside]]:
+        """What a block computes aside: looked for once, as blocks are rendered several times."""
+        found = self.known_asides.get(id(block))
+        if found is None:
+            found = self.known_asides[id(block)] = asides(block, kept)
+        return found
+
+    def aside(self, aside: Aside) -> None:
+        """Computes what few lanes need, if one of them does; zeros if none does."""
+        types = [self.wide(scalar_type(v.dtype)) for v in aside.outs]
+        slots = [self.slot(t) for t in types]
+        for t, slot in zip(types, slots, strict=True):
+            self.do(f"store {t} zeroinitializer, ptr {slot}")
+        bits, t = self.vector(aside.condition), self.wide("i1")
+        if not aside.holds:
+            bits = self.let(f"xor {t} {bits}, splat (i1 true)")
+        if self.mask is not None:
+            bits = self.let(f"and {t} {bits}, {self.mask}")
+        known = self.snapshot()
+        some = self.let(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({t} {bits})")
+        with self.when(some):
+            self.block(aside.body, aside.outs)
+            for v, t, slot in zip(aside.outs, types, slots, strict=True):
+                self.do(f"store {t} {self.vector(v)}, ptr {slot}")
+        self.restore(known)
+        self.read(aside.outs, types, slots)
 
     def statement(self, s: Value | Store | Atomic) -> None:
         if isinstance(s, Value):
@@ -104,6 +140,8 @@ class Loops(Couples):
         else:
             with self.loop(self.uniform(loop.start), self.uniform(loop.stop)) as i:
                 self.fold_step(loop, types, slots, [i] * self.jam)
+                if self.jam == 1 and settles(loop):
+                    self.leave(self.settled(loop))
         for j in self.copies():
             self.read(loop.results, types, slots[j])
 
@@ -130,11 +168,29 @@ class Loops(Couples):
         for j in self.copies():
             self.env[id(loop.var)] = Lane(at[j])
             self.read(loop.carry, types, slots[j])
-        self.block(loop.body)
+        self.block(loop.body, loop.update)
         for j in self.copies():
             updates = [self.vector(u) for u in loop.update]
             for u, t, slot in zip(updates, types, slots[j], strict=True):
                 self.do(f"store {t} {u}, ptr {slot}")
+
+    def settled(self, loop: Loop) -> str:
+        """Whether a step has left all that the fold carries as it was, in every lane."""
+        differ: list[str] = []
+        for c, u in zip(loop.carry, loop.update, strict=True):
+            old, new = self.vector(c), self.vector(u)
+            t = self.wide(scalar_type(c.dtype))
+            if c.dtype.kind == "f":
+                bits = self.wide(f"i{c.dtype.bits}")
+                old, new = (self.let(f"bitcast {t} {x} to {bits}") for x in (old, new))
+                t = bits
+            differ.append(self.let(f"icmp ne {t} {old}, {new}"))
+        any_, t = differ[0], self.wide("i1")
+        for d in differ[1:]:
+            any_ = self.let(f"or {t} {any_}, {d}")
+        if self.width > 1:
+            any_ = self.let(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({t} {any_})")
+        return self.let(f"xor i1 {any_}, true")
 
     def read(self, values: Sequence[Value], types: list[str], slots: list[str]) -> None:
         for v, t, slot in zip(values, types, slots, strict=True):

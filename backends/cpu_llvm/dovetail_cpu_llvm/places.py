@@ -56,7 +56,7 @@ class Places(Ordered):
     def note(self, t: str, best: str, turns: str, nans: str, now: str) -> None:
         """Looks at the next LANES elements, or those of the mask, in turn `now`."""
         r = self.r
-        r.block(self.loop.body)
+        r.block(self.loop.body, self.loop.update)
         new, old = r.vector(self.loop.update[0]), r.let(f"load {t}, ptr {best}")
         kind, bits, u = self.dtypes[0].kind, f"<{LANES} x i1>", f"<{LANES} x i32>"
         better = r.let(f"{_BETTER[str(self.loop.combine)][kind]} {t} {new}, {old}")

@@ -115,7 +115,7 @@ class Reduction:
     def accumulate(self, slots: list[str], types: list[str]) -> None:
         """Combines the next LANES iterations, or those of the mask, into the accumulators."""
         r = self.r
-        r.block(self.loop.body)
+        r.block(self.loop.body, self.loop.update)
         old = [r.let(f"load {t}, ptr {slot}") for t, slot in zip(types, slots, strict=True)]
         new = r.combined(self.loop, old, [r.vector(u) for u in self.loop.update])
         if r.mask is not None:
@@ -158,7 +158,7 @@ class Reduction:
         r = self.r
         r.env[id(self.loop.var)] = Lane(r.i64("add", k, self.first))
         lane = self.at(r.let(f"and i64 {k}, {LANES - 1}"))
-        r.block(self.loop.body)
+        r.block(self.loop.body, self.loop.update)
         places = self.places(lane, column)
         new = [r.vector(u) for u in self.loop.update]
         self.put(places, r.combined(self.loop, self.get(places), new))

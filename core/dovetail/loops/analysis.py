@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # How much a value grows when a variable does by one: by so many; by as much everywhere, which is
 # known when the kernel runs ("any"); or not evenly.
 Stride = int | Literal["any"] | None
+WORST = 8  # steps of a fold from which it pays to ask whether more of them change anything
 
 
 def grid_index(axis: int, dtype: DType = int64) -> Value:
@@ -101,6 +102,22 @@ def varies_along(block: Block, variable: Value, memory: bool = False) -> Callabl
         elif isinstance(s, Value) and ((memory and s.op == "load") or any(map(varies, s.args))):
             found.add(id(s))
     return varies
+
+
+def settles(loop: Loop) -> bool:
+    """Whether a fold may end early: once a step leaves the bits of all that it carries as they are.
+
+    Then every later one would, too, since a step depends on nothing else. It is said of folds as
+    long as the worst case needs: of divisions by digits, Euclid's algorithm, powers by squaring.
+    """
+    ends = (loop.start, loop.stop)
+    if loop.kind != "fold" or loop.effects or any(v.op != "const" for v in ends):
+        return False
+    if loop.stop.number - loop.start.number < WORST:
+        return False
+    varies = varies_along(loop.body, loop.var)
+    plain = all(isinstance(s, Value) and s.op != "load" for s in loop.body)
+    return plain and not any(map(varies, loop.update))
 
 
 def along_rows(kernel: Kernel) -> bool:

@@ -36,6 +36,7 @@ from ..dtypes import (
     uint64,
 )
 from ..errors import CompileError
+from .analysis import settles
 from .builder import Combine, Kernel
 from .cstyle_reduction import Reduction
 from .language import LANES, Atomic, Block, Buffer, Loop, Statement, Store, Value, walk
@@ -436,6 +437,16 @@ class Text:
             self.block(s.body)
             for r, u in zip(results, s.update, strict=True):
                 self.put(f"{r} = {self.name(u)};")
+            if settles(s):
+                same = [
+                    f"{self.bits(c, v.dtype)} == {self.bits(r, v.dtype)}"
+                    for c, r, v in zip(carries, results, s.carry, strict=True)
+                ]
+                self.put(f"if ({' && '.join(same)}) break;")
+
+    def bits(self, x: str, dtype: DType) -> str:
+        """What is equal for equal bits."""
+        return self.style.bitcast(x, dtype, _BITS[dtype]) if dtype in _BITS else x
 
     # --- combining
 

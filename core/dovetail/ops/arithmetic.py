@@ -309,7 +309,8 @@ def _integer_pow(x: Value, y: Value) -> Value:
 
     def step(k: Value, result: Value, base: Value, e: Value) -> tuple[Value, ...]:
         result = where(ne(e & one, 0), result * base, result)
-        return result, base * base, bitcast(bitcast(e, _unsigned(e)) >> 1, e.dtype)
+        more = where(eq(e, 0), base, base * base)  # so that nothing changes once all is done
+        return result, more, bitcast(bitcast(e, _unsigned(e)) >> 1, e.dtype)
 
     result = fold_loop(0, x.dtype.bits, (one, x, y), step).results[0]
     if x.dtype.kind == "u":

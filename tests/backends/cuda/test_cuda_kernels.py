@@ -22,6 +22,7 @@ from cstyle_cases import (  # noqa: F401 - collected here again, with this modul
     test_constants_are_exact,
     test_elementary_functions,
     test_every_operation_on_special_values,
+    test_folds_end_once_nothing_changes,
     test_folds_see_their_carries_before_the_step,
     test_golden_kernels,
     test_integer_constants_reach_their_ends,

@@ -1,0 +1,190 @@
+"""What only some lanes need: computed where one does, with the bits that it has where all are."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.backend.reference import interpret
+from dovetail.engine.evaluate import planned
+from dovetail.extend import Kernel, KernelBuilder, Value, fma, fold_loop, load
+from dovetail.loops.language import cast, const, eq, quo, reduce_loop, where
+from dovetail_cpu_llvm.asides import LEAST, asides
+from dovetail_cpu_llvm.compile import Compiler
+
+COUNT = 75  # several vectors, and some lanes of another
+
+
+def heavy(x: Value, steps: int = LEAST + 4) -> Value:
+    """Many operations, of which each needs the one before."""
+    for k in range(steps):
+        x = fma(x, 0.5, k + 1.0)
+    return x
+
+
+def two_results(x: Value, y: Value, c: Value, _: Value) -> Value:
+    """The second needs what the first chooses."""
+    h = heavy(x)
+    first = where(c, h, x)
+    return first + where(c, heavy(y, 5) * heavy(first, 4), y)
+
+
+def zero_by(x: Value, y: Value, c: Value, d: Value) -> Value:
+    n = cast(y, dt.int64)
+    divided = quo(cast(x, dt.int64), where(eq(n, 0), const(1, dt.int64), n))
+    return where(c, heavy(cast(divided, dt.float64)), x)
+
+
+def of_fold(x: Value, y: Value, c: Value, _: Value) -> Value:
+    def step(k: Value, total: Value) -> tuple[Value, ...]:
+        return (fma(total, 0.25, y),)
+
+    return where(c, heavy(fold_loop(0, 40, (x,), step).results[0], 3), x)
+
+
+def in_fold(x: Value, y: Value, c: Value, _: Value) -> Value:
+    def step(k: Value, total: Value) -> tuple[Value, ...]:
+        return (where(total < y, heavy(total), total - 1.0),)
+
+    return fold_loop(0, 5, (x,), step).results[0]
+
+
+FORMS: dict[str, Callable[..., Value]] = {
+    "one side": lambda x, y, c, d: where(c, heavy(x), y),
+    "the other": lambda x, y, c, d: where(c, y, heavy(x)),
+    "both": lambda x, y, c, d: where(c, heavy(x), heavy(y * 2.0)),
+    "two results": two_results,
+    "needed by others": lambda x, y, c, d: where(c, h := heavy(x), x) + h,
+    "one of two needed": lambda x, y, c, d: (
+        (g := heavy(y, 5)) + where(c, heavy(x), x) + where(c, g, x)
+    ),
+    "one in the other": lambda x, y, c, d: where(c, heavy(where(d, heavy(x), y)), x) * y,
+    "its own condition": lambda x, y, c, d: where((h := heavy(x)) < 1.0, heavy(h), y),
+    "divisions": zero_by,
+    "of a fold": of_fold,
+    "in a fold": in_fold,
+}
+
+
+def kernel(form: str) -> Kernel:
+    b = KernelBuilder("chosen")
+    x, y = b.buffer("x", dt.float64, "r"), b.buffer("y", dt.float64, "r")
+    out = b.buffer("out", dt.float64, "w")
+    i = b.axis(b.int("n"))
+    u, v = load(x, i), load(y, i)
+    value = FORMS[form](u, v, const(2.0, dt.float64) < v, v < -2.0)
+    b.store(out, i, value + heavy(v * 3.0, 90))  # or what is chosen would be nearly all there is
+    return b.build()
+
+
+def inputs() -> dict[str, np.ndarray]:
+    """Where the conditions hold: nowhere, in a lane or two, everywhere."""
+    rng = np.random.default_rng(1)
+    found = {"nowhere": np.zeros(COUNT)}
+    for place in (0, 31, COUNT - 1):
+        found[f"at {place}"] = np.where(np.arange(COUNT) == place, 3.0, 0.0)
+        found[f"below at {place}"] = np.where(np.arange(COUNT) == place, -3.0, 1.0)
+    found |= {"everywhere": np.full(COUNT, 3.0), "some": rng.integers(-4, 5, COUNT).astype("f8")}
+    return found
+
+
+def run(compiler: Compiler, kernel: Kernel, arrays: list[np.ndarray], grid: int) -> None:
+    program = compiler.compile(kernel)
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(program.address)
+    (block,) = program.schedule.blocks([grid])
+    ints = [COUNT] * len(kernel.ints)
+    words = np.array([*(a.ctypes.data for a in arrays), *ints, grid, block], np.int64)
+    call(words.ctypes.data, 0, -(-grid // block))
+
+
+@pytest.mark.parametrize("native", (16, 32, 64))
+@pytest.mark.parametrize("form", FORMS)
+def test_the_bits_are_those_of_computing_everything(form: str, native: int) -> None:
+    compiler = Compiler()
+    if native > compiler.native:
+        pytest.skip("the processor has no such registers")
+    compiler.native = native
+    k = kernel(form)
+    x = np.random.default_rng(2).normal(size=COUNT) * 5
+    for name, y in inputs().items():
+        found, wanted = np.full(COUNT, 7.0), np.full(COUNT, 7.0)
+        run(compiler, k, [x, y, found], COUNT)
+        interpret(k, [x, y, wanted], [COUNT], [], [COUNT])
+        assert found.tobytes() == wanted.tobytes(), name
+
+
+@pytest.mark.parametrize("native", (16, 64))
+def test_in_reductions(native: int) -> None:
+    compiler = Compiler()
+    if native > compiler.native:
+        pytest.skip("the processor has no such registers")
+    compiler.native = native
+    b = KernelBuilder("rows")
+    x, out = b.buffer("x", dt.float64, "r"), b.buffer("out", dt.float64, "w")
+    n = b.int("n")
+    i = b.axis(n)
+
+    def chosen(j: Value) -> Value:
+        v = load(x, i * n + j)
+        return where(const(2.0, dt.float64) < v, heavy(v), v)
+
+    b.store(out, i, reduce_loop("add", 0, n, chosen)[0])
+    k = b.build()
+    for y in inputs().values():
+        table = np.stack([np.roll(y, j) for j in range(COUNT)]).reshape(-1)
+        found, wanted = np.zeros(COUNT), np.zeros(COUNT)
+        run(compiler, k, [table, found], COUNT)
+        interpret(k, [table, wanted], [COUNT], [], [COUNT])
+        assert found.tobytes() == wanted.tobytes()
+
+
+def counted(block: Any) -> int:
+    return sum(map(len, asides(block).values()))
+
+
+def test_what_is_computed_aside() -> None:
+    counts = {form: counted(kernel(form).body) for form in FORMS}
+    assert counts == {
+        "one side": 1, "the other": 1, "both": 2, "two results": 1, "needed by others": 0,
+        "one of two needed": 1, "one in the other": 1, "its own condition": 1, "divisions": 1,
+        "of a fold": 1, "in a fold": 0,
+    }  # fmt: skip
+    (aside,) = (a for found in asides(kernel("two results").body).values() for a in found)
+    assert aside.holds and len(aside.outs) == 1  # the second would have to wait for the first
+
+
+def test_what_all_but_special_cases_need_is_not_aside() -> None:
+    for name, aside in (("sin", 1), ("tan", 1), ("i0", 1), ("pow", 0), ("exp", 0), ("log2", 0)):
+        x = dt.ones(100, device="cpu")
+        y = dt.pow(x, x + 1) if name == "pow" else getattr(dt, name)(x)
+        (text,) = kernels_of(y)
+        assert counted(text.body) == aside, name
+
+
+def kernels_of(y: dt.Tensor) -> list[Kernel]:
+    ((_, plan),) = planned([y._expr])
+    return [step.kernel for step in plan.steps]
+
+
+def test_a_constant_for_the_others_is_a_special_case() -> None:
+    b = KernelBuilder("special")
+    x, out = b.buffer("x", dt.float64, "r"), b.buffer("out", dt.float64, "w")
+    i = b.axis(b.int("n"))
+    v = load(x, i)
+    b.store(out, i, where(v < 0.0, const(-1.0, dt.float64), heavy(v)))
+    assert counted(b.build().body) == 0
+
+
+def test_what_loads_from_memory_that_is_written_is_computed_in_its_place() -> None:
+    for access, aside in (("r", 1), ("rw", 0)):
+        b = KernelBuilder("moving")
+        x, y = b.buffer("x", dt.float64, access), b.buffer("y", dt.float64, "r")
+        out, i = b.buffer("out", dt.float64, "w"), b.axis(b.int("n"))
+        u, v = load(x, i), load(y, i)
+        chosen = where(v < 0.0, fma(u, heavy(v, LEAST - 2), u), v)
+        b.store(out, i, chosen + heavy(v * 3.0, 90))
+        assert counted(b.build().body) == aside, access
