@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import dovetail as dt
 import numpy as np
@@ -38,6 +39,8 @@ PAUSE = 20e-3  # seconds before a turn: threads of the last contestant may still
 AFTER_BLAS = 150e-3  # ... and those of a BLAS do for a tenth of a second
 PRODUCTS = ("@", "matmul", "outer product", "tensordot", "vecdot")  # in the names of such rows
 PATIENCE = 1.0  # seconds: who takes longer for one time is timed twice, and that in no other round
+LARGE = 64 * K  # elements from which a row that is behind has its profile
+SHOWN = 3  # launches of a profile that the page has
 ENOUGH = 0.9  # of the faster peer's speed: what lies below is listed on the page
 TOLERANCE = {"float32": 2e-3, "float64": 1e-6, "int64": 0.0}
 SHAKY = ("matmul", "tensordot", "prod", "cumulative")  # compared in relation to the largest element
@@ -45,7 +48,10 @@ SHAKY = ("matmul", "tensordot", "prod", "cumulative")  # compared in relation to
 
 @dataclass
 class Found:
-    """One line of the table: medians of seconds, and of ratios to ours by peer."""
+    """One line of the table: medians of seconds, and of ratios to ours by peer.
+
+    `profile` holds the launches of a large row that is behind: what, seconds, and bytes a second.
+    """
 
     row: str
     size: int
@@ -54,6 +60,7 @@ class Found:
     seconds: dict[str, float] = field(default_factory=dict)
     ratios: dict[str, float] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    profile: list[tuple[str, float, float]] = field(default_factory=list)
 
     @property
     def worst(self) -> float:
@@ -157,7 +164,29 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
         found.ratios[name] = statistics.median(theirs / ours for theirs, ours in pairs)
         if asked.least:
             found.ratios[name] = found.seconds[name] / found.seconds["dovetail"]
+    if n >= LARGE and found.worst < ENOUGH:
+        found.profile = profiled(works["dovetail"], max(3, min(60, repeats["dovetail"])))
     return found
+
+
+def profiled(work: Work, repeats: int) -> list[tuple[str, float, float]]:
+    """The launches of one time, the longest first: medians, of events that are waited for."""
+    with dt.profile() as taken:
+        for _ in range(repeats):
+            work()
+    events: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for event in taken.events:
+        kind, _, name = event["name"].partition(" ")
+        if kind in ("launch", "call"):
+            key = name, event["details"].get("bytes", 0)
+            events.setdefault(key, []).append(event)
+    lines = []
+    for (name, nbytes), some in events.items():
+        once = statistics.median(e["ended"] - e["begun"] for e in some) / 1e9
+        count = round(len(some) / repeats)
+        title = name if count == 1 else f"{count} x {name}"
+        lines.append((title, once * count, nbytes / once))
+    return sorted(lines, key=lambda line: -line[1])
 
 
 def _checked(row: Row, found: Found, works: dict[str, Work]) -> dict[str, Work]:
@@ -214,12 +243,24 @@ def lines(asked: argparse.Namespace) -> Iterator[tuple[Row, int, str, str]]:
 def table(found: Sequence[Found], peers: Sequence[str]) -> list[list[str]]:
     """Headings and rows, the worst first."""
     heads = ["row", "dtype", "operands", "size", "dovetail", *peers, *(f"x {p}" for p in peers)]
-    made = [[*heads, "cause"]]
+    made = [[*heads, "cause", "launches"]]
     for f in sorted(found, key=lambda f: f.worst):
         times = [seconds_text(f.seconds[p]) if p in f.seconds else "" for p in ("dovetail", *peers)]
         ratios = [f"{f.ratios[p]:.2f}" if p in f.ratios else "" for p in peers]
-        made.append([f.row, f.dtype, f.arrangement, count_text(f.size), *times, *ratios, f.cause])
+        words = (f.cause, launches(f))
+        size = count_text(f.size)
+        made.append([f.row, f.dtype, f.arrangement, size, *times, *ratios, *words])
     return made
+
+
+def launches(f: Found) -> str:
+    """The profile of a row, in words."""
+    texts = []
+    for name, seconds, speed in f.profile[:SHOWN]:
+        moved = f" at {speed / 1e9:.3g} GB/s" if speed else ""
+        texts.append(f"{name} {seconds_text(seconds)}{moved}")
+    more = len(f.profile) - SHOWN
+    return ", ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
 
 
 def means(found: Sequence[Found], peers: Sequence[str]) -> list[list[str]]:
@@ -254,7 +295,9 @@ def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -
         f"{versions}.",
         f"{THREADS} threads for each contestant, who take turns. A ratio is a peer's time by",
         f"ours, {ratio}, recording and evaluation included: above 1 we are",
-        "faster.", "",
+        "faster. Launches are of a profile, which waits for each: small ones take some 4 us more",
+        "there.",
+        "",
         *markdown(means(found, peers)), "",
         f"{len(behind)} of {len(found)} rows are below {ENOUGH} times the faster peer's speed. "
         "Their causes:", "",

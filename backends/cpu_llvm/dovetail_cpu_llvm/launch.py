@@ -31,13 +31,14 @@ from . import products, sequence
 from .compile import Compiler, CpuProgram, link
 from .emit import counted, fields
 from .pool import Pool, runtime_ir, weight
-from .schedule import work
+from .schedule import elements, work
 from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
 SHARE = 250_000  # from which threads that are awake are faster than one
-# Points from which they share launches of less, too: what others of as many points wrote, or will
-# read, is in both their caches (a stencil in place: 7 us, and 20 where its copy was not shared).
+# Points, of the grid and of the loops of each, from which they share launches of less, too: what
+# others of as many points wrote, or will read, is in both their caches (a stencil in place: 7 us,
+# and 20 where its copy was not shared; the largest of each of 256 rows of 256 elements: 6, not 10).
 POINTS = 16_384
 # While threads are far from each other they share what is this many times as much, ...
 WORTH = 32
@@ -251,10 +252,11 @@ class Launcher:
         k = program.kernel
         blocks = program.schedule.blocks(grid)
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
-        operations = math.prod(grid) * work(k, dict(zip(k.ints, ints, strict=True)))
+        points, sizes = math.prod(grid), dict(zip(k.ints, ints, strict=True))
+        operations = points * work(k, sizes)
         how = int(operations >= RELEASE_GIL)
-        points = math.prod(grid)
-        if tiles > 1 and (operations >= SHARE or points >= POINTS):
+        near = points * elements(k.body, sizes)
+        if tiles > 1 and (operations >= SHARE or near >= POINTS):
             anywhere = operations >= WORTH * SHARE or points >= WORTH * POINTS
             how = weight(operations, anywhere)
             self.pool.start()
@@ -273,8 +275,8 @@ class Launcher:
         slots = [0, 0, 0, *found.ints]
         address, n = self._products[found.kernel], found.operations
         how = int(n >= RELEASE_GIL)
-        if n >= SHARE and found.blocks > 1:
-            numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
+        numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
+        if found.blocks > 1 and (n >= SHARE or numbers >= POINTS):
             how = weight(n, n >= WORTH * SHARE and n >= REUSE * numbers)
             self.pool.start()
         shared = how if how > 1 else 0

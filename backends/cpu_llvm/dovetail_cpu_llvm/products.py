@@ -33,7 +33,7 @@ LIMIT = (1 << 31) - 2  # of sizes and strides that NumPy hands on
 BLOCK = 1 << 19  # multiplications of a block, at least: some 10 us
 FEW, MOST = 8, 64  # blocks: more than a few where they are large; at most
 EDGE, LARGE = 16, 1 << 18  # what blocks are multiples of; elements of a large one
-LINES = 1 << 16  # elements of a matrix that is multiplied by a vector, in a block, at least
+LINES = 1 << 15
 ACROSS = 1 << 9  # elements that are read in one piece, where there are: 64 take 1.5 times as long
 
 Shape = tuple[int, ...]

@@ -351,3 +351,9 @@ def _work(block: Block, ints: Mapping[str, int]) -> float:
 def _trips(loop: Loop, ints: Mapping[str, int]) -> int:
     known = trip_count(loop, ints, at=0)  # at the first point of the grid
     return UNKNOWN_TRIPS if known is None else known
+
+
+def elements(block: Block, ints: Mapping[str, int]) -> int:
+    """How many points of its loops a block has, for each point of the grid; 1 without loops."""
+    inner = (_trips(s, ints) * elements(s.body, ints) for s in block if isinstance(s, Loop))
+    return max(1, sum(inner))
