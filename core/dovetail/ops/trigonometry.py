@@ -38,7 +38,7 @@ _TWO_OVER_PI = [(TWO_OVER_PI >> (32 + 64 * (18 - i))) & (2**64 - 1) for i in ran
 
 
 def _near_turn(x: Value) -> tuple[Pair, Value]:
-    """x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25.
+    """x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25 (float32: 2**15).
 
     Source: Cody and Waite 1980, with pi/2 in three parts.
     """
@@ -97,19 +97,24 @@ def _turn(x: Value) -> tuple[Pair, Value]:
 
     The low part is NaN where x is infinite or NaN.
     """
-    if x.dtype is float32:
-        return _turn_float32(x)
-    far = x > 2.0**25
+    single = x.dtype is float32
+    far = const(_FAR[x.dtype], x.dtype) < x
     (a, b), n = _near_turn(x)
-    (c, d), m = _far_turn(x)
-    low = where(x < math.inf, where(far, d, b), math.nan)
-    return (where(far, c, a), low), where(far, m, n)
+    (c, d), m = _far_turn_float32(x) if single else _far_turn(x)
+    high, low, n = where(far, c, a), where(far, d, b), where(far, m, n)
+    if not single:
+        return (high, where(x < math.inf, low, math.nan)), n
+    small = x < 1.0
+    return (where(small, x, high), where(small, 0.0, low)), where(small, 0, n)
 
 
-def _turn_float32(x: Value) -> tuple[Pair, Value]:
-    """Float32 x >= 0 as n pi/2 + a pair in -1..1, and n in the top two bits.
+_FAR = {float32: 2.0**15, float64: 2.0**25}  # up to which few bits of n pi/2 are wanted
 
-    Payne and Hanek's method, for x >= 1: with x = m 2**(e - 150), bits of 2/pi above 2**(151 - e)
+
+def _far_turn_float32(x: Value) -> tuple[Pair, Value]:
+    """x - n pi/2 as a pair in -1..1, and n in the top two bits, for float32 x >= 1.
+
+    Payne and Hanek's method: with x = m 2**(e - 150), bits of 2/pi above 2**(151 - e)
     only make multiples of 4 quadrants. The next 32 bits times m are exact in wrapping integers, 23
     more in float32 (their product less its integer part), and the last 24 need no exactness.
     Infinities and NaN make the low part NaN.
@@ -129,8 +134,7 @@ def _turn_float32(x: Value) -> tuple[Pair, Value]:
     t = fma(rest, const(2.0, float32), cast(p - cast(h, int32), float32))
     high, low = two_product(h, HALF_PI_SCALED[0])
     low = fma(h, const(HALF_PI_SCALED[1], float32), fma(t, const(HALF_PI_SCALED[0], float32), low))
-    small = x < 1.0
-    return (where(small, x, high), where(small, 0.0, low)), where(small, 0, n)
+    return (high, low), n
 
 
 def _window32(position: Value) -> list[Value]:
