@@ -29,8 +29,10 @@ class Aside:
 
 
 def asides(block: Block, kept: Sequence[Value] = ()) -> dict[int, list[Aside]]:
-    """By id of the statement that comes next, what a block computes aside; `kept`: what is asked of
-    the block after it."""
+    """What a block computes aside, by id of the statement before which that comes.
+
+    `kept`: what is asked of the block after it.
+    """
     if len(block) < LEAST:
         return {}
     return _Search(block, kept).found()
