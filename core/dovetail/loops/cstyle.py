@@ -427,22 +427,27 @@ class Text:
         carries = [self.fresh(c, "c") for c in s.carry]
         results = [self.fresh(r, "r") for r in s.results]
         types = [self.style.type(c.dtype) for c in s.carry]
-        for t, r, init in zip(types, results, inits, strict=True):
-            self.put(f"{t} {r} = {init};")
+        self.each("{0} {1} = {2};", types, results, inits)
         if self.style.in_order and any(c.dtype.kind == "f" for c in s.carry):
             self.put(self.style.in_order)
         with self.counting(k, start, stop):
-            for t, c, r in zip(types, carries, results, strict=True):
-                self.put(f"const {t} {c} = {r};")
+            self.each("const {0} {1} = {2};", types, carries, results)
             self.block(s.body)
-            for r, u in zip(results, s.update, strict=True):
-                self.put(f"{r} = {self.name(u)};")
+            self.each("{0} = {1};", results, [self.name(u) for u in s.update])
             if settles(s):
-                same = [
-                    f"{self.bits(c, v.dtype)} == {self.bits(r, v.dtype)}"
-                    for c, r, v in zip(carries, results, s.carry, strict=True)
-                ]
-                self.put(f"if ({' && '.join(same)}) break;")
+                self.put(f"if ({self.unchanged(s, carries, results)}) break;")
+
+    def each(self, form: str, *columns: Sequence[str]) -> None:
+        """A line for each row of these columns."""
+        for row in zip(*columns, strict=True):
+            self.put(form.format(*row))
+
+    def unchanged(self, s: Loop, old: Sequence[str], new: Sequence[str]) -> str:
+        """Whether a step has left all bits of what a fold carries as they were."""
+        pairs = zip(old, new, s.carry, strict=True)
+        return " && ".join(
+            f"{self.bits(a, c.dtype)} == {self.bits(b, c.dtype)}" for a, b, c in pairs
+        )
 
     def bits(self, x: str, dtype: DType) -> str:
         """What is equal for equal bits."""
