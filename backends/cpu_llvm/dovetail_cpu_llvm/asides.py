@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dovetail.extend import Block, Loop, Statement, Store, Value, walk
+from dovetail.extend import Block, Loop, Statement, Value, walk
 
 LEAST = 24  # operations that are worth a branch, which is guessed wrongly now and then
 SLOW = ("div", "sqrt", "quo", "rem")  # of which each takes as long as several others
@@ -161,14 +161,14 @@ def _used(s: Statement) -> Iterator[Value]:
 
 def _is_pure(s: Statement) -> bool:
     """Whether it may be passed by, and be computed later than where it stands."""
-    if isinstance(s, Store) or (isinstance(s, Loop) and s.kind != "fold"):
+    if isinstance(s, Loop) and s.kind != "fold":
         return False
-    inner = walk(s.body) if isinstance(s, Loop) else (s,)
-    return all(isinstance(x, Value) and not _is_moving(x) for x in inner)
+    values = walk(s.body) if isinstance(s, Loop) else (s,)
+    return all(isinstance(v, Value) and _stays(v) for v in values)
 
 
-def _is_moving(v: Value) -> bool:
-    return v.op == "load" and v.buffer.access == "rw"
+def _stays(v: Value) -> bool:
+    return v.op != "load" or v.buffer.access != "rw"
 
 
 def _weight(s: Statement) -> int:

@@ -150,6 +150,11 @@ class Emitter:
         self.do(f"br label %{end}")
         self.start(end)
 
+    def some(self, bits: str, width: int | None = None) -> str:
+        """Whether a bit is set in any lane."""
+        w = width or self.width
+        return self.let(f"call i1 @llvm.vector.reduce.or.v{w}i1({self.wide('i1', w)} {bits})")
+
     def least(self, a: str, b: str) -> str:
         return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 

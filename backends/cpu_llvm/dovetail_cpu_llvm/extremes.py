@@ -40,7 +40,7 @@ class Ordered(Reduction):
 
     def some_lane(self, bits: str) -> str:
         """Whether any of LANES bits is set."""
-        return self.r.let(f"call i1 @llvm.vector.reduce.or.v{LANES}i1(<{LANES} x i1> {bits})")
+        return self.r.some(bits, LANES)
 
 
 class Extremes(Ordered):

@@ -68,8 +68,7 @@ class Loops(Couples):
         if self.mask is not None:
             bits = self.let(f"and {t} {bits}, {self.mask}")
         known = self.snapshot()
-        some = self.let(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({t} {bits})")
-        with self.when(some):
+        with self.when(self.some(bits)):
             self.block(aside.body, aside.outs)
             for v, t, slot in zip(aside.outs, types, slots, strict=True):
                 self.do(f"store {t} {self.vector(v)}, ptr {slot}")
@@ -189,7 +188,7 @@ class Loops(Couples):
         for d in differ[1:]:
             any_ = self.let(f"or {t} {any_}, {d}")
         if self.width > 1:
-            any_ = self.let(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({t} {any_})")
+            any_ = self.some(any_)
         return self.let(f"xor i1 {any_}, true")
 
     def read(self, values: Sequence[Value], types: list[str], slots: list[str]) -> None:

@@ -203,8 +203,7 @@ class Values(Emitter):
         """
         if active == self.mask:
             return place
-        bits = f"{self.wide('i1')} {active}"
-        some = self.let(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({bits})")
+        some = self.some(active)
         nowhere = self.slot(f"[{self.width} x i64]")
         return self.let(f"select i1 {some}, ptr {place}, ptr {nowhere}")
 
