@@ -239,6 +239,29 @@ def test_a_routine_takes_the_place_of_passes_where_rows_are_not_short() -> None:
 
 
 @pytest.mark.usefixtures("routines")
+@pytest.mark.parametrize(("d", "bits", "routine", "for_order"), [
+    ("i8", 20, False, False), ("i8", 31, True, False), ("i8", 40, True, True),
+    ("i4", 20, True, False), ("f4", 0, True, False), ("f8", 0, True, True),
+])  # fmt: skip
+def test_passes_take_the_place_of_a_routine_where_keys_of_many_have_few_bits(
+    d: str, bits: int, routine: bool, for_order: bool
+) -> None:
+    """In both ways the same order."""
+    r = np.random.default_rng(3)
+    whole = r.integers(0, 1 << bits, 1 << 16) if bits else r.standard_normal(1 << 16)
+    for n, few in ((1 << 16, False), (1 << 12, True)):
+        a = whole[:n].astype(d)
+        x = dt.asarray(a, device="cpu")
+        for op, expected, call in (
+            (dt.sort, np.sort(a), routine), (dt.argsort, np.argsort(a, kind="stable"), for_order),
+        ):  # fmt: skip
+            result = op(x)
+            origins = {step.origin for step in dt.explain(result).launches}
+            assert ("vendor routine" in origins) == (few or call)
+            same_bits(result, expected)
+
+
+@pytest.mark.usefixtures("routines")
 @pytest.mark.parametrize("dtype", ["i4", "u4", "f4", "i8", "u8", "f8"])
 def test_positions_whose_keys_have_no_room_beside_them(dtype: str) -> None:
     """Of 64-bit keys that differ everywhere the lowest bits are cut off, and looked at later."""

@@ -225,8 +225,9 @@ def _order(op: ops.Op, x: Tensor, descending: bool) -> tuple[Order, int]:
 def _is_known(op: ops.Op, x: Tensor, descending: bool) -> bool:
     """Whether the range of integers is not asked for.
 
-    A vendor's routine does not need it, and what is captured has others later.
+    A vendor's routine does not need it, if it is wanted however few bits matter, and what is
+    captured has others later.
     """
-    wanted = op.vendor(_known_order(descending, 0, 0), x.shape)
+    wanted = op.vendor(_known_order(descending, 0, 0), x.shape, x.dtype)
     routine = wanted and (op.name, x.dtype) in opened(x.device).library_calls
     return routine or recording.current() is not None

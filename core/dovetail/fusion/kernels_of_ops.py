@@ -250,8 +250,9 @@ def own_kernels(d: Decisions, i: int) -> OwnKernels | Refusal:
             return No.TARGET
         copies = copies and not in_place
     casts = graph.casts_of(i)
-    known = (e.op.name, casts[0]) in graph.library_calls and e.op.vendor(e.attrs, e.spec.shape)
-    is_call = known and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
+    known = (e.op.name, casts[0]) in graph.library_calls
+    wanted = known and e.op.vendor(e.attrs, e.spec.shape, casts[0])
+    is_call = wanted and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
     output = Operand(d.slot_of[i], d.base(i), e.spec.dtype)
     return OwnKernels(i, tuple(inputs), output, casts, is_call, copies)
 
