@@ -195,10 +195,11 @@ class Loops(Couples):
         for v, t, slot in zip(values, types, slots, strict=True):
             self.env[id(v)] = Lane(self.let(f"load {t}, ptr {slot}"), self.form)
 
-    def lanes(self, slot: str, stop: str, width: int) -> Iterator[Lane]:
+    def lanes(self, slot: str, stop: str, width: int, tails: Sequence[int] = ()) -> Iterator[Lane]:
         """Runs what follows twice: in a loop over whole vectors, then masked for what is left.
 
-        Yields the index (affine) each time; the count goes on from `slot`.
+        Yields the index (affine) each time; the count goes on from `slot`. `tails` are widths of
+        vectors that what is left may fit: a loop inside then takes no more registers than it fills.
         """
         if width == 1:
             with self.resume(slot, stop, 1) as i:
@@ -208,12 +209,19 @@ class Loops(Couples):
         self.width = width
         with self.resume(slot, stop, width) as i:
             yield Lane(i, "a", "1")
-        i = self.let(f"load i64, ptr {slot}")
-        with self.when(self.let(f"icmp slt i64 {i}, {stop}")):
-            self.restore(known)
-            self.mask = self.first_lanes(self.let(f"sub i64 {stop}, {i}"), width)
-            yield Lane(i, "a", "1")
-            self.mask = None
+        for self.width in (*tails, width):
+            i = self.let(f"load i64, ptr {slot}")
+            last = self.let(f"icmp slt i64 {i}, {stop}")
+            if self.width < width:
+                enough = self.let(f"icmp sge i64 {self.i64('add', i, str(self.width))}, {stop}")
+                last = self.let(f"and i1 {last}, {enough}")
+            with self.when(last):
+                self.restore(known)
+                self.mask = self.first_lanes(self.let(f"sub i64 {stop}, {i}"), self.width)
+                yield Lane(i, "a", "1")
+                self.mask = None
+                if self.width < width:
+                    self.do(f"store i64 {stop}, ptr {slot}")
         self.restore(known)
         self.width = 1
 

@@ -167,7 +167,8 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
     def split(self, limits: Sequence[Value], start: str, stop: str) -> None:
         """A row of points: those where the first of the limits holds, then the others."""
         if not limits:
-            for lane in self.lanes(self.counter(start), stop, self.schedule.width):
+            at, s = self.counter(start), self.schedule
+            for lane in self.lanes(at, stop, s.width, s.tails):
                 self.index[-1] = lane
                 self.block(self.kernel.body)
             return

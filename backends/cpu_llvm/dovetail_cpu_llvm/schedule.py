@@ -68,7 +68,7 @@ class Schedule:
     tile's points. `divisions` holds, by id of a loop, what splits its variable into two axes:
     quotients and remainders by one divisor. `limits` are comparisons `i + a < b` along a single
     axis, which hold up to some point: what a join does before it and after it are two loops without
-    masks.
+    masks. `tails` are narrower vectors for what whole ones leave of a row, the narrowest first.
     """
 
     kind: Literal["lanes", "rows", "points"]
@@ -86,6 +86,7 @@ class Schedule:
     shared: frozenset[int] = frozenset()
     divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
     limits: tuple[Value, ...] = ()
+    tails: tuple[int, ...] = ()
     streams: int = 0  # bytes of a result from which it is stored past the caches; 0: never
     straight: bool = False  # whether a point takes no loops
 
@@ -155,7 +156,7 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         width = native // _vector_item(kernel) * JAMMED_REGISTERS
         return Schedule(
             "lanes", width, native, width, rank, second=rank - 2, side=SIDE,
-            unroll_jam=UNROLL_JAM[native], shared=shared,
+            unroll_jam=UNROLL_JAM[native], shared=shared, tails=_tails(kernel, width, (2,)),
         )  # fmt: skip
     if _is_panel(kernel):
         along = stride_along(kernel.body, grid_index(rank - 1))
@@ -171,13 +172,20 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         if rank > 1 and not loops and not _stores_neighbours(kernel):
             tile = APART_TILE
         limits = () if loops or rank == 0 else _limits(kernel.body, rank - 1)
+        tails = _tails(kernel, width, (REGISTERS, 2)) if loops else ()
         return Schedule(
-            "lanes", width, native, tile, rank, streams=streams, limits=limits, straight=not loops
-        )
+            "lanes", width, native, tile, rank, streams=streams, limits=limits, tails=tails,
+            straight=not loops,
+        )  # fmt: skip
     return Schedule(
         "lanes", min(width, SIDE), native, SIDE, rank, second=second, side=LONG_SIDE,
         transposed=transposed, streams=TURNED,
     )  # fmt: skip
+
+
+def _tails(kernel: Kernel, width: int, parts: Sequence[int]) -> tuple[int, ...]:
+    """Narrower vectors for rows that are: each is the whole body once more."""
+    return tuple(width // n for n in parts) if sum(1 for _ in walk(kernel.body)) <= SHORT else ()
 
 
 def _stores_neighbours(kernel: Kernel) -> bool:

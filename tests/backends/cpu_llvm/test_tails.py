@@ -1,0 +1,73 @@
+"""Rows of points that whole vectors do not fill, at every width that processors have."""
+
+from __future__ import annotations
+
+import ctypes
+from itertools import pairwise
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
+from dovetail.loops.language import cast, const
+from dovetail_cpu_llvm.compile import Compiler
+from dovetail_cpu_llvm.schedule import schedule
+
+PITCH = 150  # of a row of the result: what is beyond its columns must stay as it was
+
+
+def product(folds: int = 1) -> Kernel:
+    """out[i, j] = sum of x[k] * y[which[k] * columns + j], k in bounds[i]..bounds[i + 1] - 1."""
+    b = KernelBuilder("product")
+    bounds, which = b.buffer("bounds", dt.int32, "r"), b.buffer("which", dt.int32, "r")
+    x, y = b.buffer("x", dt.float32, "r"), b.buffer("y", dt.float32, "r")
+    out = b.buffer("out", dt.float32, "w")
+    columns = b.int("columns")
+    i, j = b.axis(b.int("rows")), b.axis(columns)
+
+    def step(k, total):  # type: ignore[no-untyped-def]
+        at = cast(load(which, k), dt.int64) * columns + j
+        return (fma(load(x, k), load(y, at), total),)
+
+    first, end = (cast(load(bounds, at), dt.int64) for at in (i, i + 1))
+    total = const(0, dt.float32)
+    for _ in range(folds):
+        total = fold_loop(first, end, (total,), step).results[0]
+    b.store(out, i * PITCH + j, total)
+    return b.build()
+
+
+@pytest.mark.parametrize("native", (16, 32, 64))
+def test_narrow_rows_have_narrow_vectors(native: int) -> None:
+    compiler = Compiler()
+    if native > compiler.native:
+        pytest.skip("the processor has no such registers")
+    compiler.native = native
+    program = compiler.compile(product())
+    s = program.schedule
+    assert s.kind == "lanes" and s.tails == (native // 4, native // 2) and s.width == native
+    for w in (*s.tails, s.width):
+        assert f"masked.load.v{w}f32" in program.source
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(program.address)
+    rng = np.random.default_rng(1)
+    bounds = np.array([0, 3, 3, 4, 9], "i4")
+    which, x = rng.integers(0, 7, 9).astype("i4"), rng.integers(-3, 4, 9).astype("f4")
+    for columns in (*range(1, 20), 31, 32, 33, 47, 48, 49, 63, 64, 65, 80, 81, 96, 97, 128, 130):
+        y = rng.integers(-3, 4, (7, columns)).astype("f4")
+        out, grid = np.full((4, PITCH), np.nan, "f4"), (4, columns)
+        named = {"bounds": bounds, "which": which, "x": x, "y": y, "out": out}
+        ints = {"columns": columns, "rows": 4}
+        for tile in (s.blocks(grid)[-1], PITCH):
+            words = [named[b.name].ctypes.data for b in program.kernel.buffers]
+            words += [ints[n] for n in program.kernel.ints]
+            made = np.array([*words, *grid, 1, tile], dtype=np.int64)
+            run(made.ctypes.data, 0, 4 * -(-columns // tile))
+            expected = [(x[a:b, None] * y[which[a:b]]).sum(0) for a, b in pairwise(bounds)]
+            assert (out[:, :columns] == np.array(expected)).all(), (columns, tile)
+            assert np.isnan(out[:, columns:]).all(), (columns, tile)
+            out[:] = np.nan
+
+
+def test_long_bodies_are_not_written_again() -> None:
+    assert schedule(product(1), 64).tails
+    assert not schedule(product(6), 64).tails
