@@ -31,7 +31,7 @@ from . import products, sequence
 from .compile import Compiler, CpuProgram, link
 from .emit import counted, fields
 from .pool import Pool, runtime_ir, weight
-from .schedule import elements, work
+from .schedule import elements, traffic, work
 from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
@@ -40,8 +40,9 @@ SHARE = 250_000  # from which threads that are awake are faster than one
 # others of as many points wrote, or will read, is in both their caches (a stencil in place: 7 us,
 # and 20 where its copy was not shared; the largest of each of 256 rows of 256 elements: 6, not 10).
 POINTS = 16_384
-# While threads are far from each other they share what is this many times as much, ...
-WORTH = 32
+# While threads are far from each other they share what is this many times as much, or loads and
+# stores so many bytes, which one thread takes some 0.2 ms for, ...
+WORTH, MOVED = 32, 1 << 22
 # ... and products only with this many multiplications for each number that is read or written.
 REUSE = 64
 
@@ -257,8 +258,9 @@ class Launcher:
         how = int(operations >= RELEASE_GIL)
         near = points * elements(k.body, sizes)
         if tiles > 1 and (operations >= SHARE or near >= POINTS):
-            anywhere = operations >= WORTH * SHARE or points >= WORTH * POINTS
-            how = weight(operations, anywhere)
+            much = operations >= WORTH * SHARE
+            moved = 0 if much else points * traffic(k, program.schedule, sizes)
+            how = weight(operations, much or moved >= MOVED)
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
         first = len(k.buffers) + len(ints)

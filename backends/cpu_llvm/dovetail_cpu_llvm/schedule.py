@@ -51,6 +51,7 @@ FEW = 4  # stores of a point; of more, each would ask whether to go past the cac
 TURNED = 1 << 22  # and where it is transposed: there lines would be evicted before they are full
 MANY, TOGETHER = 1024, 16  # tiles that are enough; points that one has then, of a kernel with loops
 ALL = 32  # tiles without which some threads may have none
+APART = 32  # bytes that a load takes from memory whose neighbour's is anywhere
 UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
 
 
@@ -365,3 +366,29 @@ def elements(block: Block, ints: Mapping[str, int]) -> int:
     """How many points of its loops a block has, for each point of the grid; 1 without loops."""
     inner = (_trips(s, ints) * elements(s.body, ints) for s in block if isinstance(s, Loop))
     return max(1, sum(inner))
+
+
+def traffic(kernel: Kernel, schedule: Schedule, ints: Mapping[str, int]) -> float:
+    """Roughly the bytes that each point of the grid loads and stores.
+
+    What is loaded anywhere counts as a part of a line; what several rows share counts as nothing:
+    it comes from a cache.
+    """
+    last = grid_index(len(kernel.grid) - 1)
+    inside = schedule.unroll_jam == 1
+    return _traffic(kernel.body, last, ints, schedule.kind == "lanes", inside)
+
+
+def _traffic(
+    block: Block, variable: Value, ints: Mapping[str, int], lanes: bool, inside: bool
+) -> float:
+    """`variable`: the innermost axis; `lanes`: whether that stays the axis of the grid."""
+    along, total = stride_along(block, variable), 0.0
+    for s in block:
+        if isinstance(s, Loop) and inside:
+            inner = variable if lanes else s.var
+            total += _trips(s, ints) * _traffic(s.body, inner, ints, lanes, inside)
+        elif isinstance(s, Store) or (isinstance(s, Value) and s.op == "load"):
+            stride, size = along(s.index), s.buffer.dtype.itemsize
+            total += 0 if stride == 0 else APART if stride is None else size
+    return total
