@@ -11,7 +11,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail_cpu_llvm import device, products
-from dovetail_cpu_llvm.products import BLOCK, FEW, LINES, MOST
+from dovetail_cpu_llvm.products import BLOCK, LINES, MOST
 
 CPU = dt.device("cpu")
 TYPES = (dt.float32, dt.float64)
@@ -138,11 +138,16 @@ def test_small_products_have_numpys_bits() -> None:
     assert np.array_equal(found, a @ b)
 
 
-def test_blocks_are_many_where_there_is_much_to_do() -> None:
+@pytest.mark.parametrize("few", (1, 2, 8))
+def test_blocks_are_many_where_there_is_much_to_do(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "FEW", few)
+    monkeypatch.setattr(products, "LARGE", (1 << 22) // few)
     assert routine((32, 32), (32, 32), (32, 32)).blocks == 1
     assert routine((64, 512), (512, 64), (64, 64)).blocks == 64 * 512 * 64 // BLOCK
-    assert routine((1024, 1024), (1024, 1024), (1024, 1024)).blocks == FEW
-    assert FEW < routine((2048, 2048), (2048, 2048), (2048, 2048)).blocks <= MOST
+    assert routine((1024, 1024), (1024, 1024), (1024, 1024)).blocks == few
+    assert few < routine((4096, 4096), (4096, 4096), (4096, 4096)).blocks <= MOST
     assert routine((9000, 9000), (9000, 9000), (9000, 9000)).blocks <= 2 * MOST
     assert routine((5, 8, 8), (5, 8, 8), (5, 8, 8)).blocks == 5
     assert routine((LINES, 4), (4, 1), (LINES, 1)).blocks == 4
