@@ -8,8 +8,8 @@ OpenBLAS, it is called itself.
 Threads: OpenBLAS has its own, which go on looking for work, on the cores that the pool's would use,
 for a tenth of a second after each product. So they are left asleep: while products are made here,
 OpenBLAS is told to take one thread (`enter`, `leave`), and the pool shares blocks of the result.
-How many there are depends on the shapes and the machine alone, and so do the bits. A product of one block has those
-of `numpy.matmul`.
+How many there are depends on the shapes and the machine alone, and so do the bits. A product of one
+block has those of `numpy.matmul`.
 """
 
 from __future__ import annotations
