@@ -40,9 +40,10 @@ SHARE = 250_000  # from which threads that are awake are faster than one
 # others of as many points wrote, or will read, is in both their caches (a stencil in place: 7 us,
 # and 20 where its copy was not shared; the largest of each of 256 rows of 256 elements: 6, not 10).
 POINTS = 16_384
-# While threads are far from each other they share what is this many times as much, or loads and
-# stores so many bytes, which one thread takes some 0.2 ms for, ...
-WORTH, MOVED = 32, 1 << 22
+# While threads are far from each other they share what is this many times as much, or a fourth of
+# that with so many operations for each byte that is loaded or stored (log2 of 64 K: 14 us, not 24),
+# or loads and stores so many bytes, which one thread takes some 0.2 ms for, ...
+WORTH, DENSE, TRAFFIC = 32, 4, 1 << 22
 # ... and products only with this many multiplications for each number that is read or written.
 REUSE = 64
 
@@ -258,9 +259,9 @@ class Launcher:
         how = int(operations >= RELEASE_GIL)
         near = points * elements(k.body, sizes)
         if tiles > 1 and (operations >= SHARE or near >= POINTS):
-            much = operations >= WORTH * SHARE
-            moved = 0 if much else points * traffic(k, program.schedule, sizes)
-            how = weight(operations, much or moved >= MOVED)
+            moved = points * traffic(k, program.schedule, sizes)
+            enough = WORTH // 4 if operations >= DENSE * moved else WORTH
+            how = weight(operations, moved >= TRAFFIC or operations >= enough * SHARE)
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
         first = len(k.buffers) + len(ints)

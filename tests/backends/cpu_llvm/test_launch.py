@@ -12,14 +12,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.backend.interface import BackendInfo, Entry
 from dovetail.dtypes import DType, bool_, float32, float64, int8, int64, uint64
+from dovetail.engine.evaluate import planned
 from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
-from dovetail_cpu_llvm import plugin
+from dovetail_cpu_llvm import launch, plugin
 from dovetail_cpu_llvm.launch import POINTS, SHARE, WORTH
 from dovetail_cpu_llvm.pool import (
     DISTANCE,
@@ -37,6 +39,7 @@ from dovetail_cpu_llvm.pool import (
     SLEEPERS,
     THREAD,
     UNTIL,
+    weight,
 )  # fmt: skip
 
 Array = Any
@@ -416,6 +419,37 @@ def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh:
     assert fields[GENERATION] > before, "who is far once is far for good"
 
 
+LARGE, SMALL = 1 << 20, 1 << 17
+
+
+@pytest.mark.parametrize(("make", "worth"), [
+    (lambda x, at: x[:SMALL] + 1, False),
+    (lambda x, at: dt.log2(x[:SMALL]), True),  # many operations for each byte,
+    (lambda x, at: dt.log2(x[: SMALL // 8]), False),  # but not so few
+    (lambda x, at: x + 1, True),  # 8 MB
+    (lambda x, at: dt.sum(dt.reshape(x, (-1, 1024)), axis=1), True),
+    (lambda x, at: dt.sum(dt.reshape(x[:SMALL], (-1, 1024)), axis=1), False),
+    (lambda x, at: dt.take(x, at), True),  # a part of a line for each
+    (lambda x, at: x[::2][:SMALL], False),
+])  # fmt: skip
+def test_what_is_worth_it_is_dense_or_moves_much(
+    make: Any, worth: bool, fresh: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def told(operations: float, anywhere: bool) -> int:
+        seen.append(anywhere)
+        return weight(operations, anywhere)
+
+    monkeypatch.setattr(launch, "weight", told)
+    x = dt.asarray(np.ones(LARGE, "f4"), device="cpu")
+    result = make(x, dt.asarray(np.zeros(SMALL, "i8"), device="cpu")) * 2
+    for _, plan in planned([result._expr]):
+        for step in plan.steps:
+            fresh._launcher.bind(fresh.compile(step.kernel), step.ints, step.grid)
+    assert seen[:1] == [worth] if worth else not any(seen)
+
+
 def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> None:
     """What others of as many points wrote is in both cores' caches."""
     large, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
@@ -487,7 +521,7 @@ sys.path[:0] = sys.argv[1].split(__import__("os").pathsep)
 import gc, time
 import numpy as np
 import test_launch as t
-from dovetail_cpu_llvm import plugin
+from dovetail_cpu_llvm import launch, plugin
 
 def backend():
     return plugin.dovetail_open(plugin.dovetail_probe(None)[0], None)
