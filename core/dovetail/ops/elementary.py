@@ -190,11 +190,16 @@ def sigmoid(x: Value) -> Value:
 def _split(x: Value) -> tuple[Value, Value, Value]:
     """e, m - 1, and e above the mantissa bits, for normal x = m * 2**e > 0 with m about 1."""
     f = format_of(x)
-    i = bits_of(x) - f.log_low
-    k = i & (f.sign * 2 - (1 << f.mantissa))
-    m = bitcast(bits_of(x) - k, x.dtype)
-    e = cast(bitcast(k, int32) >> 23, float32) if x.dtype is float32 else _small_integer(k)
+    e, m, k = _octave(x, f.log_low)
     return e, m - 1.0, k
+
+
+def _octave(x: Value, low: int) -> tuple[Value, Value, Value]:
+    """e, m, and e above the mantissa bits, for normal x = m * 2**e > 0, m from that of `low` on."""
+    f = format_of(x)
+    k = (bits_of(x) - low) & (f.sign * 2 - (1 << f.mantissa))
+    e = cast(bitcast(k, int32) >> 23, float32) if x.dtype is float32 else _small_integer(k)
+    return e, bitcast(bits_of(x) - k, x.dtype), k
 
 
 def _small_integer(k: Value) -> Value:
@@ -446,17 +451,60 @@ def log_pair(x: Value) -> Pair:
     return pair_sum(big, t)
 
 
+def _log2_pair(x: Value) -> Pair:
+    """log2(x) as a pair with some 12 (float32: 9) extra bits, for finite x > 0."""
+    form = format_of(x)
+    normal, up = _normal(x)
+    e, m, _ = _octave(normal, form.root_half)  # m from sqrt(1/2) to sqrt(2)
+    # m times 5/4, 1 or 3/4 is nearly 1, and 1 less than that is exact
+    low, high = m < 8 / 9, m > 7 / 6
+    factor = where(low, 1.25, where(high, const(0.75, x.dtype), 1.0))
+    (a, b), (c, d) = form.log2_4_5, form.log2_4_3
+    base = e - up + where(low, a, where(high, const(c, x.dtype), 0.0))
+    tail = where(low, b, where(high, const(d, x.dtype), 0.0))
+    f = fma(m, factor, -1.0)
+    # 2 log2(e) atanh(s) of s = f / (2 + f)
+    s, t = quotient((f, const(0.0, x.dtype)), fast_two_sum(const(2.0, x.dtype), f))
+    k, k_low = (2.0 * part for part in form.log2e)
+    h, rest = two_product(s, k)
+    rest = fma(s, const(k_low, x.dtype), fma(t, const(k, x.dtype), rest))
+    # atanh(s) = s + s z p, p = 1/3 + z Q(z)
+    z = s * s
+    z_low = fma(s, s, -z) + (s + s) * t
+    third, third_low = form.third
+    p, p_low = fast_two_sum(const(third, x.dtype), z * poly(form.atanh_near, z))
+    more, more_low = two_product(z, p)
+    more_low = fma(z, p_low + third_low, fma(z_low, const(third, x.dtype), more_low))
+    bend, bend_low = two_product(h, more)
+    rest = fma(rest, more, fma(h, more_low, rest)) + (bend_low + tail)
+    h, lost = fast_two_sum(base, h)
+    h, lost_too = fast_two_sum(h, bend)
+    return h, lost + lost_too + rest
+
+
+def _power(a: Value, y: Value) -> Value:
+    """a ** y for finite a > 0."""
+    form = format_of(a)
+    h, low = _log2_pair(a)
+    p, e = two_product(h, y)
+    least, most = -form.bias - form.mantissa - 2.0, form.bias + 2.0
+    n, bits = nearest(clamp(p, least, most), 1.0)
+    r = where((p > least) & (p < most), (p - n) + fma(low, y, e), 0.0)
+    return scaled(fma(poly(form.exp2, r), r, 1.0), bits)
+
+
 def pow(x: Value, y: Value) -> Value:
     """x ** y."""
-    form = format_of(x)
+    limit = format_of(x).pow_limit
+    z = _power(magnitude(x), clamp(y, -limit, limit))
+    usual = (x > 0.0) & (x < math.inf) & eq(y, y)
+    return where(usual, z, _special_power(x, y, z))
+
+
+def _special_power(x: Value, y: Value, z: Value) -> Value:
+    """x ** y where x is not finite and positive, or y is NaN; z = |x| ** y where x is finite."""
     a = magnitude(x)
     usual = (a > 0.0) & (a < math.inf)
-    limit = form.pow_limit
-    yc = clamp(y, -limit, limit)
-    yc = where(ne(y, y), 0.0, yc)
-    lh, ll = log_pair(where(usual, a, 1.0))
-    p, e = two_product(lh, yc)
-    z = _exp_of_pair(p, fma(ll, yc, e))
     whole = eq(trunc(y), y)
     odd = whole & ne(trunc(y * 0.5) * 2.0, y) & (magnitude(y) < math.inf)
     negative = ne(sign_of(x), 0)
