@@ -251,8 +251,10 @@ def _log_to_base(
     fh, fl = fast_two_sum(f, -_log_tail(f))
     h, low = two_product(fh, per_neper[0])
     low = fma(fh, const(per_neper[1], x.dtype), low) + fl * per_neper[0]
-    s, t = two_sum(e * per_octave[0], h)
-    return _log_special(x, s + (fma(e, const(per_octave[1], x.dtype), t) + low))
+    s, t = fast_two_sum(e * per_octave[0], h)  # where e is not 0, it is more than h
+    if per_octave[1]:
+        t = fma(e, const(per_octave[1], x.dtype), t)
+    return _log_special(x, s + (t + low))
 
 
 def log2(x: Value) -> Value:
@@ -313,9 +315,9 @@ def asinh(x: Value) -> Value:
     p, e = two_product(b, b)
     q, d = two_sum(const(1.0, x.dtype), p)
     r, t = root((q, d + e))
-    h, low = two_sum(b, r - 1.0)
+    h, low = fast_two_sum(b, r - 1.0)
     h, low = fast_two_sum(h, low + t)
-    g, c = two_sum(where(a < math.inf, a, 1.0), const(-1.0, x.dtype))
+    g, c = fast_two_sum(where(a < math.inf, a, 1.0), const(-1.0, x.dtype))  # where it is large
     octaves = where(large, const(1.0, x.dtype), 0.0)
     y, t = log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
     y = where((a < math.inf) & (a > form.smallest_normal), y + t, a)
@@ -333,9 +335,9 @@ def acosh(x: Value) -> Value:
     q, d = two_sum(m + m, p)
     positive = q > 0.0
     r, t = root((where(positive, q, 1.0), d + e))
-    h, low = two_sum(m, r)
+    h, low = fast_two_sum(r, m)
     h, low = fast_two_sum(h, low + t)
-    g, c = two_sum(where(x < math.inf, x, 1.0), const(-1.0, x.dtype))
+    g, c = fast_two_sum(where(x < math.inf, x, 1.0), const(-1.0, x.dtype))  # where it is large
     octaves = where(large, const(1.0, x.dtype), 0.0)
     y, t = log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
     y = where(eq(x, 1.0), 0.0, where(x < math.inf, y + t, x))
