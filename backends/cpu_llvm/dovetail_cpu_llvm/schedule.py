@@ -388,7 +388,7 @@ def _traffic(
         if isinstance(s, Loop) and inside:
             inner = variable if lanes else s.var
             total += _trips(s, ints) * _traffic(s.body, inner, ints, lanes, inside)
-        elif isinstance(s, Store) or (isinstance(s, Value) and s.op == "load"):
+        elif isinstance(s, (Store, Atomic)) or (isinstance(s, Value) and s.op == "load"):
             stride, size = along(s.index), s.buffer.dtype.itemsize
             total += 0 if stride == 0 else APART if stride is None else size
     return total
