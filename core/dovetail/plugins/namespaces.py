@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ..memory.callers import pass_over
 from .entry import installed
@@ -19,6 +19,12 @@ from .entry import installed
 GROUPS = "dovetail.namespaces.v"
 GROUP = f"{GROUPS}1"
 _ROOT = __name__.partition(".")[0]
+
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:  # that module takes 6 % of `import dovetail`, and what it has is not needed
+    Loader = MetaPathFinder = object
 
 
 class _Same(Loader):
