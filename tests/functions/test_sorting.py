@@ -211,6 +211,20 @@ def test_one_plan_serves_all_ranges_of_one_width() -> None:
             same_bits(dt.sort(x), np.sort(a))
 
 
+@pytest.mark.usefixtures("routines")
+@pytest.mark.parametrize("d", ["i8", "i4"])
+def test_a_routine_takes_what_occurs_once(d: str) -> None:
+    """The last pass would write to places that are powers of two apart."""
+    r = np.random.default_rng(3)
+    for a, routine in ((r.permutation(1 << 16), True), (r.integers(0, 1 << 16, 1 << 16), False)):
+        for low in (0, -7):
+            x = dt.asarray(a.astype(d) + np.dtype(d).type(low), device="cpu")
+            result = dt.argsort(x)
+            origins = {step.origin for step in dt.explain(result).launches}
+            assert ("vendor routine" in origins) == routine
+            same_bits(result, np.argsort(a, kind="stable"))
+
+
 def test_an_order_has_no_gradient() -> None:
     x = dt.asarray([3.0, 1.0, 2.0], device="cpu")
     x.requires_grad = True

@@ -219,7 +219,8 @@ def _order(op: ops.Op, x: Tensor, descending: bool) -> tuple[Order, int]:
         low, high = (int(e.item()) for e in ends)
     key = key_dtype(d)
     bits = max((high - low).bit_length(), 1)
-    return _known_order(descending, 0, bits), low % (key.max + 1)
+    once = high - low + 1 == x.shape[-1]
+    return _known_order(descending, 0, bits, once), low % (key.max + 1)
 
 
 def _is_known(op: ops.Op, x: Tensor, descending: bool) -> bool:

@@ -46,12 +46,14 @@ HALF = 32  # bits of a position, and of the key beside it
 class Order(NamedTuple):
     """What a sort is asked for. Of the keys only the bits from `first` to before `stop` differ.
 
-    The op's number is what is subtracted from integers to make keys.
+    The op's number is what is subtracted from integers to make keys. `once`: whether there are just
+    as many elements as keys there could be, so that each may occur once.
     """
 
     descending: bool
     first: int
     stop: int
+    once: bool = False
 
 
 # --- keys -----------------------------------------------------------------------------------------

@@ -60,7 +60,9 @@ from .site import Attrs, KernelSite, Launches
 Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
 SHORT = 16  # elements: rows of 8 take 5 ns an element by rank, 6 by a library's call for each row
 # Rows so long with keys of so few bits are sorted by few passes in less time than by comparisons:
-# a million int64 below 2**20 in 1.3 ms, not 4.6, and their positions in 1.5, not 5.7.
+# a million int64 below 2**20 in 1.3 ms, not 4.6, and their positions in 1.5, not 5.7. But not where
+# each key occurs once: the last pass then writes to places that are powers of two apart, which share
+# a few lines of the caches, and takes ten times as long.
 LONG, FEW_BITS, FEW_BITS_OF_ORDER = 1 << 15, 30, 32
 GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 
@@ -361,17 +363,16 @@ def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], ari
 
 def _compares(attrs: sort.Order, shape: Shape, d: DType) -> bool:
     """Words of 32 bits are compared twice as fast."""
-    few = d.itemsize == 8 and attrs.stop - attrs.first <= FEW_BITS
-    return _ascends(attrs, shape) and not (few and shape[-1] >= LONG)
+    return _ascends(attrs, shape, FEW_BITS if d.itemsize == 8 else 0)
 
 
 def _compares_for_order(attrs: sort.Order, shape: Shape, d: DType) -> bool:
-    few = attrs.stop - attrs.first <= FEW_BITS_OF_ORDER
-    return _ascends(attrs, shape) and not (few and shape[-1] >= LONG)
+    return _ascends(attrs, shape, FEW_BITS_OF_ORDER)
 
 
-def _ascends(attrs: sort.Order, shape: Shape) -> bool:
-    return not attrs.descending and shape[-1] >= SHORT
+def _ascends(attrs: sort.Order, shape: Shape, few_bits: int) -> bool:
+    few = attrs.stop - attrs.first <= few_bits and not attrs.once
+    return not attrs.descending and shape[-1] >= SHORT and not (few and shape[-1] >= LONG)
 
 
 MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2)
