@@ -61,8 +61,8 @@ Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", 
 SHORT = 16  # elements: rows of 8 take 5 ns an element by rank, 6 by a library's call for each row
 # Rows so long with keys of so few bits are sorted by few passes in less time than by comparisons:
 # a million int64 below 2**20 in 1.3 ms, not 4.6, and their positions in 1.5, not 5.7. But not where
-# each key occurs once: the last pass then writes to places that are powers of two apart, which share
-# a few lines of the caches, and takes ten times as long.
+# each key occurs once: the last pass then writes to places that are powers of two apart, of which
+# few fit a cache, and takes ten times as long.
 LONG, FEW_BITS, FEW_BITS_OF_ORDER = 1 << 15, 30, 32
 GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 
