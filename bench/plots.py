@@ -38,7 +38,6 @@ OTHERS = ("#2fa39a", "#b06a3c", "#6f7bd8", "#c4574f")
 MARKERS = "osD^vPX*"
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 TIME = re.compile(r"([\d.]+) (ns|us|ms|s)")
-PAIR = re.compile(r"([\w./]+) ([\d.]+ (?:ns|us|ms|s))\b")
 LEAST = 0.005  # what the page writes as 0.00
 COLUMNS = 6  # of a legend
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
@@ -119,19 +118,14 @@ def seconds(text: str) -> float:
 
 
 def of_times(page: str) -> list[Point]:
-    """The main table, and what was measured apart: peers' times by ours."""
+    """The main table: peers' times by ours."""
     found = []
     for row in tables(page, "")[0]:
-        if row["dovetail"]:
-            for peer in ("numpy", "torch", "torch.compile", "jax", "numexpr"):
+        if row["dovetail"] and not row["case"].startswith("opencl"):
+            for peer in ("numpy", "scipy", "torch", "torch.compile", "jax", "numexpr", "sparse"):
                 if row[peer]:
                     ratio = seconds(row[peer]) / seconds(row["dovetail"])
                     found.append((row["case"], peer, round(ratio, 3)))
-    for row in tables(page, "Measured apart")[0]:
-        if not row["case"].startswith("opencl"):  # its peers are told in a sentence
-            for peer, time in PAIR.findall(row["peers"]):
-                ratio = seconds(time) / seconds(row["dovetail"])
-                found.append((row["case"], peer.rpartition("/")[2].lower(), round(ratio, 3)))
     return found
 
 
