@@ -38,10 +38,6 @@ class Ordered(Reduction):
             x = r.let(f"select {bits} {chosen}, {t} {second}, {t} {first}")
         return x
 
-    def some_lane(self, bits: str) -> str:
-        """Whether any of LANES bits is set."""
-        return self.r.some(bits, LANES)
-
 
 class Extremes(Ordered):
     """A lane keeps the last NaN apart from its best number.
@@ -86,7 +82,7 @@ class Extremes(Ordered):
     def tree_vectorized(self) -> list[str]:
         r, t, number = self.r, self.types[0], scalar_type(self.dtypes[0])
         x, out = r.let(f"load {t}, ptr {self.vectors[0]}"), r.slot(number)
-        nan = self.some_lane(r.let(f"fcmp uno {t} {x}, {x}"))
+        nan = r.some(r.let(f"fcmp uno {t} {x}, {x}"), LANES)
         with r.when(nan):
             r.do(f"store {number} {super().tree_vectorized()[0]}, ptr {out}")
         with r.when(r.let(f"xor i1 {nan}, true")):

@@ -13,7 +13,7 @@ import ctypes
 import math
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -259,9 +259,7 @@ class Launcher:
         how = int(operations >= RELEASE_GIL)
         near = points * elements(k.body, sizes)
         if tiles > 1 and (operations >= SHARE or near >= POINTS):
-            moved = points * traffic(k, program.schedule, sizes)
-            enough = WORTH // 4 if operations >= DENSE * moved else WORTH
-            how = weight(operations, moved >= TRAFFIC or operations >= enough * SHARE)
+            how = weight(operations, _is_worth_it(program, sizes, points, operations))
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
         first = len(k.buffers) + len(ints)
@@ -302,6 +300,16 @@ class Launcher:
         own = (block, tuple(launches))  # whose programs stay loaded
         made: Replay = _new_function(ctypes.addressof(self._replay), own, None)
         return made
+
+
+def _is_worth_it(
+    program: CpuProgram, ints: Mapping[str, int], points: int, operations: float
+) -> bool:
+    """Whether threads share a launch even while they are far from each other."""
+    if operations >= WORTH * SHARE:
+        return True
+    moved = points * traffic(program.kernel, program.schedule, ints)
+    return moved >= TRAFFIC or operations >= max(WORTH // 4 * SHARE, DENSE * moved)
 
 
 def _method(name: bytes, code: Any) -> _MethodDef:

@@ -99,7 +99,7 @@ class Places(Ordered):
         chosen = r.let(f"{same} {t} {x}, {r.splat(scalar_type(d), best)}")
         if d.kind == "f":
             unordered = r.let(f"fcmp uno {t} {x}, {x}")
-            nan = self.some_lane(unordered)
+            nan = r.some(unordered, LANES)
             chosen = r.let(f"select i1 {nan}, {bits} {unordered}, {bits} {chosen}")
             number = scalar_type(d)
             best = r.let(f"select i1 {nan}, {number} {_NAN}, {number} {best}")

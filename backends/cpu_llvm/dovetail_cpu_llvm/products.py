@@ -32,9 +32,9 @@ AS_IT_IS, TRANSPOSED = 111, 112
 LIMIT = (1 << 31) - 2  # of sizes and strides that NumPy hands on
 BLOCK = 1 << 19  # multiplications of a block, at least: some 10 us
 # Blocks: a few where there are MANY multiplications, one for each core, as each packs its rows and
-# columns anew: two instead of eight are 1.03 to 1.1 times as fast on two cores. (Those of less are
-# made before a second thread has come.) More than a few where they are large; at most. The cores
-# are the machine's, however many may be used: the bits depend on it.
+# columns anew: two instead of eight are 1.03 to 1.1 times as fast on two cores; of fewer
+# multiplications eight are no slower. More than a few where they are large; at most. The cores are
+# the machine's, however many may be used: the bits depend on it.
 SOME, MOST = 8, 64
 FEW, MANY = min(SOME, 1 << ((os.cpu_count() or SOME) - 1).bit_length()), 1 << 23
 EDGE, LARGE = 16, (1 << 22) // FEW  # what blocks are multiples of; elements of a large one

@@ -374,20 +374,16 @@ def traffic(kernel: Kernel, schedule: Schedule, ints: Mapping[str, int]) -> floa
     What is loaded anywhere counts as a part of a line; what several rows share counts as nothing:
     it comes from a cache.
     """
-    last = grid_index(len(kernel.grid) - 1)
-    inside = schedule.unroll_jam == 1
-    return _traffic(kernel.body, last, ints, schedule.kind == "lanes", inside)
+    return _traffic(kernel.body, grid_index(len(kernel.grid) - 1), schedule, ints)
 
 
-def _traffic(
-    block: Block, variable: Value, ints: Mapping[str, int], lanes: bool, inside: bool
-) -> float:
-    """`variable`: the innermost axis; `lanes`: whether that stays the axis of the grid."""
+def _traffic(block: Block, variable: Value, schedule: Schedule, ints: Mapping[str, int]) -> float:
+    """`variable`: the innermost axis, of the grid or, where lanes are none of its, of a loop."""
     along, total = stride_along(block, variable), 0.0
     for s in block:
-        if isinstance(s, Loop) and inside:
-            inner = variable if lanes else s.var
-            total += _trips(s, ints) * _traffic(s.body, inner, ints, lanes, inside)
+        if isinstance(s, Loop) and schedule.unroll_jam == 1:
+            inner = variable if schedule.kind == "lanes" else s.var
+            total += _trips(s, ints) * _traffic(s.body, inner, schedule, ints)
         elif isinstance(s, (Store, Atomic)) or (isinstance(s, Value) and s.op == "load"):
             stride, size = along(s.index), s.buffer.dtype.itemsize
             total += 0 if stride == 0 else APART if stride is None else size

@@ -68,14 +68,6 @@ def exp_parts(h: Value, low: Value) -> tuple[Pair, Value]:
     return (s, fma(tail + low, s + small, small)), bits
 
 
-def _exp_of_pair(h: Value, low: Value) -> Value:
-    """exp(h + low), for any h and a low of some ulp."""
-    f = format_of(h)
-    outside = (h < f.exp_range[0]) | (h > f.exp_range[1])
-    (p, q), bits = exp_parts(clamp(h, *f.exp_range), where(outside, 0.0, low))
-    return scaled(p + q, bits)
-
-
 def _reduced(x: Value) -> tuple[Value, Value, Value]:
     """r, a small correction, and bits of n: x = n ln 2 + r + correction, |r| <= ln(2) / 2."""
     f = format_of(x)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
 from dovetail.loops.language import Store, cast, const, quo
-from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.schedule import ABREAST, SHORT, schedule
+from programs import compiler_for, run
 
 LENGTHS = [
     [3, 5, 0, 0, 7, 1, 0, 4, 9],
@@ -66,23 +64,15 @@ def expected(x: np.ndarray, bounds: np.ndarray, own: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("native", (16, 32, 64))
 @pytest.mark.parametrize("lengths", LENGTHS)
 def test_each_goes_to_its_own_end(lengths: list[int], native: int) -> None:
-    compiler = Compiler()
-    if native > compiler.native:
-        pytest.skip("the processor has no such registers")
-    compiler.native = native
-    program = compiler.compile(powers())
+    program = compiler_for(native).compile(powers())
     assert program.schedule.abreast == ABREAST
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(program.address)
     rng, n = np.random.default_rng(1), len(lengths)
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype("i8")
     x, own = rng.integers(-8, 9, sum(lengths)).astype("f8"), rng.integers(-9, 9, n).astype("f8")
     want = expected(x, bounds, own)
     for block in (1, 2, 3, 4, 16):  # those left over are done one at a time
         out = own.copy()
-        named = {"x": x.ctypes.data, "bounds": bounds.ctypes.data, "own": out.ctypes.data}
-        slots = [*(named[b.name] for b in program.kernel.buffers), n, n, block]
-        words = np.array(slots, dtype=np.int64)
-        run(words.ctypes.data, 0, -(-n // block))
+        run(program, {"x": x, "bounds": bounds, "own": out}, {"n": n}, (n,), (block,))
         assert (out == want).all(), (block, out, want)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from dovetail.extend import Kernel, KernelBuilder, Value, fma, fold_loop, load
 from dovetail.loops.language import cast, const, eq, quo, reduce_loop, where
 from dovetail_cpu_llvm.asides import LEAST, asides
 from dovetail_cpu_llvm.compile import Compiler
+from programs import compiler_for, run
 
 COUNT = 75  # several vectors, and some lanes of another
 
@@ -92,37 +92,27 @@ def inputs() -> dict[str, np.ndarray]:
     return found
 
 
-def run(compiler: Compiler, kernel: Kernel, arrays: list[np.ndarray], grid: int) -> None:
-    program = compiler.compile(kernel)
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(program.address)
-    (block,) = program.schedule.blocks([grid])
-    ints = [COUNT] * len(kernel.ints)
-    words = np.array([*(a.ctypes.data for a in arrays), *ints, grid, block], np.int64)
-    call(words.ctypes.data, 0, -(-grid // block))
+def run_all(compiler: Compiler, kernel: Kernel, arrays: list[np.ndarray], grid: int) -> None:
+    named = {b.name: a for b, a in zip(kernel.buffers, arrays, strict=True)}
+    run(compiler.compile(kernel), named, dict.fromkeys(kernel.ints, COUNT), (grid,))
 
 
 @pytest.mark.parametrize("native", (16, 32, 64))
 @pytest.mark.parametrize("form", FORMS)
 def test_the_bits_are_those_of_computing_everything(form: str, native: int) -> None:
-    compiler = Compiler()
-    if native > compiler.native:
-        pytest.skip("the processor has no such registers")
-    compiler.native = native
+    compiler = compiler_for(native)
     k = kernel(form)
     x = np.random.default_rng(2).normal(size=COUNT) * 5
     for name, y in inputs().items():
         found, wanted = np.full(COUNT, 7.0), np.full(COUNT, 7.0)
-        run(compiler, k, [x, y, found], COUNT)
+        run_all(compiler, k, [x, y, found], COUNT)
         interpret(k, [x, y, wanted], [COUNT], [], [COUNT])
         assert found.tobytes() == wanted.tobytes(), name
 
 
 @pytest.mark.parametrize("native", (16, 64))
 def test_in_reductions(native: int) -> None:
-    compiler = Compiler()
-    if native > compiler.native:
-        pytest.skip("the processor has no such registers")
-    compiler.native = native
+    compiler = compiler_for(native)
     b = KernelBuilder("rows")
     x, out = b.buffer("x", dt.float64, "r"), b.buffer("out", dt.float64, "w")
     n = b.int("n")
@@ -137,7 +127,7 @@ def test_in_reductions(native: int) -> None:
     for y in inputs().values():
         table = np.stack([np.roll(y, j) for j in range(COUNT)]).reshape(-1)
         found, wanted = np.zeros(COUNT), np.zeros(COUNT)
-        run(compiler, k, [table, found], COUNT)
+        run_all(compiler, k, [table, found], COUNT)
         interpret(k, [table, wanted], [COUNT], [], [COUNT])
         assert found.tobytes() == wanted.tobytes()
 

@@ -521,7 +521,7 @@ sys.path[:0] = sys.argv[1].split(__import__("os").pathsep)
 import gc, time
 import numpy as np
 import test_launch as t
-from dovetail_cpu_llvm import launch, plugin
+from dovetail_cpu_llvm import plugin
 
 def backend():
     return plugin.dovetail_open(plugin.dovetail_probe(None)[0], None)

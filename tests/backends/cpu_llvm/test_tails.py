@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from itertools import pairwise
 
 import dovetail as dt
@@ -10,8 +9,8 @@ import numpy as np
 import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
 from dovetail.loops.language import cast, const
-from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.schedule import schedule
+from programs import compiler_for, run
 
 PITCH = 150  # of a row of the result: what is beyond its columns must stay as it was
 
@@ -39,16 +38,11 @@ def product(folds: int = 1) -> Kernel:
 
 @pytest.mark.parametrize("native", (16, 32, 64))
 def test_narrow_rows_have_narrow_vectors(native: int) -> None:
-    compiler = Compiler()
-    if native > compiler.native:
-        pytest.skip("the processor has no such registers")
-    compiler.native = native
-    program = compiler.compile(product())
+    program = compiler_for(native).compile(product())
     s = program.schedule
     assert s.kind == "lanes" and s.tails == (native // 4, native // 2) and s.width == native
     for w in (*s.tails, s.width):
         assert f"masked.load.v{w}f32" in program.source
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(program.address)
     rng = np.random.default_rng(1)
     bounds = np.array([0, 3, 3, 4, 9], "i4")
     which, x = rng.integers(0, 7, 9).astype("i4"), rng.integers(-3, 4, 9).astype("f4")
@@ -58,10 +52,7 @@ def test_narrow_rows_have_narrow_vectors(native: int) -> None:
         named = {"bounds": bounds, "which": which, "x": x, "y": y, "out": out}
         ints = {"columns": columns, "rows": 4}
         for tile in (s.blocks(grid)[-1], PITCH):
-            words = [named[b.name].ctypes.data for b in program.kernel.buffers]
-            words += [ints[n] for n in program.kernel.ints]
-            made = np.array([*words, *grid, 1, tile], dtype=np.int64)
-            run(made.ctypes.data, 0, 4 * -(-columns // tile))
+            run(program, named, ints, grid, (1, tile))
             expected = [(x[a:b, None] * y[which[a:b]]).sum(0) for a, b in pairwise(bounds)]
             assert (out[:, :columns] == np.array(expected)).all(), (columns, tile)
             assert np.isnan(out[:, columns:]).all(), (columns, tile)
