@@ -447,33 +447,41 @@ def log_pair(x: Value) -> Pair:
 
 def _log2_pair(x: Value) -> Pair:
     """log2(x) as a pair with some 12 (float32: 9) extra bits, for finite x > 0."""
-    form = format_of(x)
     normal, up = _normal(x)
-    e, m, _ = _octave(normal, form.root_half)  # m from sqrt(1/2) to sqrt(2)
-    # m times 5/4, 1 or 3/4 is nearly 1, and 1 less than that is exact
-    low, high = m < 8 / 9, m > 7 / 6
-    factor = where(low, 1.25, where(high, const(0.75, x.dtype), 1.0))
-    (a, b), (c, d) = form.log2_4_5, form.log2_4_3
-    base = e - up + where(low, a, where(high, const(c, x.dtype), 0.0))
-    tail = where(low, b, where(high, const(d, x.dtype), 0.0))
-    f = fma(m, factor, -1.0)
+    e, m, _ = _octave(normal, format_of(x).root_half)  # m from sqrt(1/2) to sqrt(2)
+    f, (base, base_low) = _near_one(m)
     # 2 log2(e) atanh(s) of s = f / (2 + f)
     s, t = quotient((f, const(0.0, x.dtype)), fast_two_sum(const(2.0, x.dtype), f))
-    k, k_low = (2.0 * part for part in form.log2e)
+    k, k_low = (2.0 * part for part in format_of(x).log2e)
     h, rest = two_product(s, k)
     rest = fma(s, const(k_low, x.dtype), fma(t, const(k, x.dtype), rest))
-    # atanh(s) = s + s z p, p = 1/3 + z Q(z)
+    more, more_low = _atanh_bend(s, t)
+    bend, bend_low = two_product(h, more)
+    rest = fma(rest, more, fma(h, more_low, rest)) + (bend_low + base_low)
+    h, lost = fast_two_sum(e - up + base, h)
+    h, lost_too = fast_two_sum(h, bend)
+    return h, lost + lost_too + rest
+
+
+def _near_one(m: Value) -> tuple[Value, Pair]:
+    """f and b of m = (1 + f) 2**b, f small and exact, for m from sqrt(1/2) to sqrt(2)."""
+    form = format_of(m)
+    low, high = m < 8 / 9, m > 7 / 6
+    factor = where(low, 1.25, where(high, const(0.75, m.dtype), 1.0))
+    (a, b), (c, d) = form.log2_4_5, form.log2_4_3
+    base = where(low, a, where(high, const(c, m.dtype), 0.0))
+    return fma(m, factor, -1.0), (base, where(low, b, where(high, const(d, m.dtype), 0.0)))
+
+
+def _atanh_bend(s: Value, t: Value) -> Pair:
+    """atanh(s + t) / (s + t) - 1 as a pair, for a pair whose square is at most 0.00595."""
+    form = format_of(s)
     z = s * s
     z_low = fma(s, s, -z) + (s + s) * t
     third, third_low = form.third
-    p, p_low = fast_two_sum(const(third, x.dtype), z * poly(form.atanh_near, z))
+    p, p_low = fast_two_sum(const(third, s.dtype), z * poly(form.atanh_near, z))
     more, more_low = two_product(z, p)
-    more_low = fma(z, p_low + third_low, fma(z_low, const(third, x.dtype), more_low))
-    bend, bend_low = two_product(h, more)
-    rest = fma(rest, more, fma(h, more_low, rest)) + (bend_low + tail)
-    h, lost = fast_two_sum(base, h)
-    h, lost_too = fast_two_sum(h, bend)
-    return h, lost + lost_too + rest
+    return more, fma(z, p_low + third_low, fma(z_low, const(third, s.dtype), more_low))
 
 
 def _power(a: Value, y: Value) -> Value:
