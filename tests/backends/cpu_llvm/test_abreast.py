@@ -8,7 +8,7 @@ import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
 from dovetail.loops.language import Store, cast, const, quo
 from dovetail_cpu_llvm.schedule import ABREAST, SHORT, schedule
-from programs import compiler_for, run
+from machine_code import compiler_for, run
 
 LENGTHS = [
     [3, 5, 0, 0, 7, 1, 0, 4, 9],

@@ -14,7 +14,7 @@ from dovetail.extend import Kernel, KernelBuilder, Value, fma, fold_loop, load
 from dovetail.loops.language import cast, const, eq, quo, reduce_loop, where
 from dovetail_cpu_llvm.asides import LEAST, asides
 from dovetail_cpu_llvm.compile import Compiler
-from programs import compiler_for, run
+from machine_code import compiler_for, run
 
 COUNT = 75  # several vectors, and some lanes of another
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
 from dovetail.loops.language import const
-from programs import compiler_for, run
+from machine_code import compiler_for, run
 
 
 def product() -> Kernel:

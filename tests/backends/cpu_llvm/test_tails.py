@@ -10,7 +10,7 @@ import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
 from dovetail.loops.language import cast, const
 from dovetail_cpu_llvm.schedule import schedule
-from programs import compiler_for, run
+from machine_code import compiler_for, run
 
 PITCH = 150  # of a row of the result: what is beyond its columns must stay as it was
 
