@@ -20,7 +20,7 @@ from ..memory.storage import Storage
 from ..plugins.opened import Opened
 from ..settings import flags
 from . import events, recording
-from .evaluate import _finish, _launch, evaluate, lock
+from .evaluate import _finish, _launch, evaluate, finish_overlapping, lock
 from .events import counters
 from .launching import Number, Slots
 from .launching import run as run_step
@@ -89,6 +89,7 @@ def ready(leaves: list[Expr], written: tuple[int, ...]) -> Opened:
         storage = storage_of(target)
         if readers(storage):
             _flush(target, storage)
+        finish_overlapping(storage)
     if flags.tainted:
         faults.demand(faults.carried([storage_of(e) for e in leaves]))
     device = leaves[0].spec.device

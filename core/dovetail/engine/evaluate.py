@@ -225,7 +225,16 @@ def _in_memory(target: Expr) -> Storage:
     pending = storage_of(target).pending
     if pending is not None:
         evaluate([pending])
-    return storage_of(target)
+    storage = storage_of(target)
+    finish_overlapping(storage)
+    return storage
+
+
+def finish_overlapping(storage: Storage) -> None:
+    """Wait for the launches that use memory of the storages that overlap this one."""
+    if storage.overlap is not None:
+        for device in {s.device for s in storage.overlap.members()}:
+            open_device(device).backend.synchronize()
 
 
 def _store(value: Holder[Expr], target: Expr, others: int = 0) -> None:
@@ -281,6 +290,7 @@ def _flush(target: Expr, value: Expr) -> None:
     if found:
         mine = _graph(value)
         evaluate([e for e in found if e not in mine], asked=False)
+        finish_overlapping(storage_of(target))
 
 
 def _graph(root: Expr) -> set[Expr]:

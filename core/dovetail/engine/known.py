@@ -159,7 +159,7 @@ def _is_same_memory(leaves: Sequence[Expr], t: Expr, known: Target | None) -> bo
     for slot in range(len(leaves)):
         e = leaves[slot]
         if e.storage is not t.storage:
-            if slot in known.overlaps:
+            if slot in known.overlaps or e.storage.overlap is not None:
                 return False
         elif slot not in known.overlaps:
             if not is_apart(e, t):

@@ -244,7 +244,7 @@ cdef class Known:
         for slot in range(self._leaf_count):
             e = <Expr>found[self._leaves[slot]]
             if e.storage is not target.storage:
-                if self._over[slot]:
+                if self._over[slot] or e.storage.overlap is not None:
                     return False
             elif not self._over[slot]:
                 if not is_apart(e, target):

@@ -36,7 +36,9 @@ class Together(Evaluation):
             self.uses[self.index[r]] += 1  # by `roots`
 
     def is_simple(self) -> bool:
-        """Whether nobody else holds what is to be written, and no two places are one."""
+        """Return True if only `roots` refers to the values, and no two targets share memory."""
+        if any(t.storage.overlap is not None for t in self.targets):
+            return False
         roots = {self.index[r] for r in self.roots}
         places = {id(t.storage) for t in self.targets}
         return (

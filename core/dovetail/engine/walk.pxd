@@ -1,7 +1,7 @@
 # What the compiled form of `walk.py` knows of its types.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, is_apart, storage_of
+from dovetail.graph.expr cimport Expr, overlaps, storage_of
 from dovetail.memory.storage cimport Storage
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from ..device import Device
 from ..fusion.plan import Target
-from ..graph.expr import Attrs, Expr, Spec, is_apart, storage_of
+from ..graph.expr import Attrs, Expr, Spec, overlaps, storage_of
 from ..graph.ownership import shared
 from ..layout import Move, Shape
 from ..memory.storage import Storage
@@ -157,18 +157,16 @@ class Walk:
         return tuple([i for i in shared(nodes, self.uses) if nodes[i].op is not None])
 
     def aim(self, t: Expr) -> Target:
-        """What a plan depends on of the leaf that is written."""
-        storage_of(t)
-        overlaps, same = set(), set()
+        """Return the facts about the leaf that is written on which a plan depends."""
+        found, same = set(), set()
         for slot, e in enumerate(self.leaves):
-            if e.storage is t.storage:
+            if overlaps(e, t):
+                found.add(slot)
                 alike = e.spec.shape == t.spec.shape and e.spec.itemsize == t.spec.itemsize
-                if alike and e.offset == t.offset and e.strides == t.strides:
+                alike = alike and e.offset == t.offset and e.strides == t.strides
+                if alike and e.storage is t.storage:
                     same.add(slot)
-                elif is_apart(e, t):
-                    continue
-                overlaps.add(slot)
-        return Target(t.strides, len(self.leaves), frozenset(overlaps), frozenset(same))
+        return Target(t.strides, len(self.leaves), frozenset(found), frozenset(same))
 
     def entries(self) -> list[Entry]:
         """What the key says of each node."""

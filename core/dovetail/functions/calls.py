@@ -16,7 +16,7 @@ from ..device import opened as open_device
 from ..engine import evaluate as run
 from ..engine import recording
 from ..engine.evaluate import lock
-from ..graph.expr import Expr, Spec, leaf, readers
+from ..graph.expr import Expr, Spec, leaf, mark_overwritten, readers
 from ..layout import Shape
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_over
@@ -353,9 +353,8 @@ def about_to_write(storage: Storage) -> None:
 
 
 def has_written(name: str, storage: Storage) -> None:
-    """Says so to whoever has saved what was there, and has others see it."""
-    if storage.watch is not None:
-        storage.watch.writer, storage.watch = name, None
+    """Mark saved values as overwritten; wait for the device if others see the memory."""
+    mark_overwritten(storage, name)
     if storage.seen and (opened := open_device(storage.device)).backend.asynchronous:
         opened.backend.synchronize(current_handle(storage.device))
 

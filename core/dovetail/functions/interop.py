@@ -44,6 +44,7 @@ from ..layout import Shape, StridedView
 from ..loops.formats import INFOS
 from ..memory import foreign
 from ..memory.addresses import require_memory
+from ..memory.overlap import note_foreign, note_visible
 from ..memory.storage import storage_at
 from ..ops.table import COPY
 from ..plugins.registry import devices
@@ -142,8 +143,12 @@ def share(
     dtype: DType,
     device: Device,
     read_only: bool,
+    source: object = None,
 ) -> Tensor | None:
-    """A tensor over memory that `owner` keeps alive; None where the device cannot use it."""
+    """Return a tensor over memory that `owner` keeps alive, or None if the device cannot use it.
+
+    source: the object that the memory was taken from, if that is not the owner.
+    """
     low, high = lay.span(StridedView(shape, strides, 0))
     nbytes = (high - low) * dtype.itemsize
     start = address + low * dtype.itemsize
@@ -156,7 +161,7 @@ def share(
     deleter = (lambda _: backend.synchronize()) if backend.asynchronous else None
     ptr = foreign(owner, handle, nbytes, device, 0, deleter)
     storage = storage_at(ptr, nbytes, device, read_only)
-    storage.seen = True
+    note_foreign(storage, owner if source is None else source)
     return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
 
@@ -306,7 +311,7 @@ def _shared(x: GivesDLPack, target: Device) -> Tensor | None:
     flags = getattr(owner.managed, "flags", 0)
     d, address = v.dtype, (v.data or 0) + v.byte_offset
     dtype = _dtype_of(d.code, d.bits, d.lanes)
-    return share(owner, address, shape, strides, dtype, target, bool(flags & READ_ONLY))
+    return share(owner, address, shape, strides, dtype, target, bool(flags & READ_ONLY), x)
 
 
 def _own(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor:
@@ -531,7 +536,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     look(storage)
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
-    storage.seen = True
+    note_visible(storage)
     managed = _FORMS[name]()
     n = max(x.ndim, 1)
     shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)

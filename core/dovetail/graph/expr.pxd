@@ -56,15 +56,18 @@ cpdef Storage storage_of(Expr e)
 cpdef Expr leaf(Storage storage, Spec spec, tuple strides, Py_ssize_t offset, tuple moves=*)
 cpdef settle(Expr e, Storage storage)
 cpdef ask(Expr e, object line)
-@cython.locals(noted=list, e=Expr)
 cpdef list readers(Storage storage)
+@cython.locals(noted=list, e=Expr)
+cpdef list _noted_readers(Storage storage)
+@cython.locals(storage=Storage, other=Storage)
+cpdef bint overlaps(Expr a, Expr b) except -1
 @cython.locals(first=Py_ssize_t, e=Expr, x=Expr)
 cpdef _note_readers()
 @cython.locals(stack=list, a=Expr)
 cpdef bint _is_needed(Expr e, Expr by, set mine) except -1
 @cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, mine=set, storage=Storage)
 cpdef bint _is_read_lately(Expr target, Expr by) except -1
-@cython.locals(kept=list, mine=set, e=Expr, storage=Storage)
+@cython.locals(kept=list, mine=set, needed=set, reader=Expr, e=Expr, storage=Storage)
 cpdef bint is_read(Expr target, Expr by) except -1
 @cython.locals(x=Expr)
 cpdef bint _is_over(Expr e, Storage storage) except -1
@@ -74,4 +77,5 @@ cpdef bint is_apart(Expr a, Expr b) except -1
 @cython.locals(storage=Storage)
 cpdef _note_reader(object r, Expr read)
 cpdef overwritten(Expr e, object name)
+cpdef mark_overwritten(object holder, object name)
 cpdef _holder(Expr e)

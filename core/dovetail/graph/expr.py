@@ -215,13 +215,23 @@ def _is_pending(e: Expr | None) -> bool:
 
 
 def readers(storage: Storage) -> list[Expr]:
-    """The pending nodes that read this storage directly. Only evaluation may run meanwhile.
+    """Return the pending nodes that read this storage, or one that overlaps it, directly.
 
-    Each node is noted where it reads once, when somebody asks after it was made; so that recording
-    costs nothing, and a write does not look at all that is pending.
+    Only evaluation may run meanwhile. A node is added to the `readers` of what it reads by the
+    first call after it was recorded. So recording costs nothing, and a write does not search all
+    pending nodes.
     """
     if _noted != len(_log):
         _pruning.held(_note_readers, ())
+    if storage.overlap is None:
+        return _noted_readers(storage)
+    found: dict[Expr, None] = {}
+    for member in storage.overlap.members():
+        found.update(dict.fromkeys(_noted_readers(member)))
+    return list(found)
+
+
+def _noted_readers(storage: Storage) -> list[Expr]:
     noted = storage.readers
     if noted is None:
         return []
@@ -231,11 +241,17 @@ def readers(storage: Storage) -> list[Expr]:
 
 
 def is_read(target: Expr, by: Expr) -> bool:
-    """Whether any pending node that is not needed for this one reads there directly.
+    """Return True if a pending node that `by` does not need reads the memory of leaf `target`.
 
-    Also where too many read elsewhere in that memory. As for `readers`.
+    Also True if too many nodes read other parts of that storage. The conditions of `readers` hold.
     """
     storage = storage_of(target)
+    if storage.overlap is not None:
+        needed: set[Expr] = set()
+        for reader in readers(storage):
+            if reader is not by and not _is_needed(reader, by, needed) and reads(reader, target):
+                return True
+        return False
     if _noted != len(_log) and _pruning.held(_is_read_lately, (target, by)):
         return True
     if storage.readers is None:
@@ -263,14 +279,25 @@ def _is_over(e: Expr, storage: Storage) -> bool:
 
 
 def reads(e: Expr, target: Expr) -> bool:
-    """Whether a node reads directly where the leaf `target` is."""
-    storage = storage_of(target)
+    """Return True if a node reads memory of the leaf `target` directly."""
     for a in e.args:
         if type(a) is Expr:
             x = a
-            if x.op is None and storage_of(x) is storage and not is_apart(x, target):
+            if x.op is None and overlaps(x, target):
                 return True
     return False
+
+
+def overlaps(a: Expr, b: Expr) -> bool:
+    """Return True if two leaves may have memory in common.
+
+    Leaves of one storage are compared by their strides; those of two storages that overlap always
+    count as overlapping.
+    """
+    storage, other = storage_of(a), storage_of(b)
+    if storage is other:
+        return not is_apart(a, b)
+    return storage.overlap is not None and storage.overlap is other.overlap
 
 
 def is_apart(a: Expr, b: Expr) -> bool:
@@ -344,10 +371,16 @@ def watched(e: Expr) -> Watch:
 
 
 def overwritten(e: Expr, name: str) -> None:
-    """Notes that op `name` has written where the value of `e` was."""
-    holder = _holder(e)
-    if holder.watch is not None:  # whoever saves what is there now asks for another one
-        holder.watch.writer, holder.watch = name, None
+    """Mark the saved values in the memory of `e` as overwritten by op `name`."""
+    mark_overwritten(_holder(e), name)
+
+
+def mark_overwritten(holder: Expr | Storage, name: str) -> None:
+    """Mark the saved values of a pending node, or in a storage, as overwritten by op `name`."""
+    overlap = None if isinstance(holder, Expr) else holder.overlap
+    for h in (holder,) if overlap is None else overlap.members():
+        if h.watch is not None:  # the next value that is saved there gets a new watch
+            h.watch.writer, h.watch = name, None
 
 
 def _holder(e: Expr) -> Expr | Storage:

@@ -10,6 +10,7 @@ cdef class Storage:
     cdef public object dtype
     cdef public object export
     cdef public object nbytes
+    cdef public object overlap
     cdef public object pending
     cdef public DataPtr ptr
     cdef public bint read_only

@@ -14,6 +14,7 @@ from ..errors import InternalError, of_this_process
 from ..freelists import keep
 from ..settings import ask_while
 from .allocator import obtained
+from .overlap import Overlap, note_foreign
 from .pointer import DataPtr
 
 if TYPE_CHECKING:
@@ -54,10 +55,10 @@ class Storage:
 
     # Without memory yet (`ptr` is None) it has a `pending` expression instead. `read_only` forbids
     # writes. `seen`: others than tensors may look; `export`: they may write now. `checks`: of the
-    # indices that its values come of, where they may be bad (`faults`). `watch`: where somebody
-    # has saved what is there now (`expr`).
+    # indices that its values come of, where they may be bad (`faults`). `watch`: set while a value
+    # is saved for a gradient (`expr`). `overlap`: the storages that overlap this one (`overlap`).
     __slots__ = (
-        "__weakref__", "checks", "device", "dtype", "export", "nbytes", "pending", "ptr",
+        "__weakref__", "checks", "device", "dtype", "export", "nbytes", "overlap", "pending", "ptr",
         "read_only", "readers", "seen", "watch",
     )  # fmt: skip
 
@@ -66,6 +67,7 @@ class Storage:
     pending: Expr | None  # the deferred expression that will fill it, while `ptr` is None
     checks: tuple[Check, ...]
     watch: Watch | None
+    overlap: Overlap | None
     export: ref[Export] | None
     readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them
 
@@ -84,8 +86,11 @@ class Storage:
         size, dev = integer("Storage", nbytes, "nbytes", 0, LARGEST), usable(device, "Storage")
         self.ptr = obtained("Storage", size, dev, allocator)
         self.nbytes, self.device = size, dev
-        self.dtype = self.pending = self.watch = self.readers = self.export = None
+        self.dtype = self.pending = self.watch = None
+        self.readers = self.export = self.overlap = None
         self.checks, self.read_only, self.seen = (), False, False
+        if allocator is not None:
+            note_foreign(self)
 
     def is_exported(self) -> bool:
         """Whether others than tensors may write to it now."""
@@ -152,7 +157,8 @@ def storage_over(ptr: DataPtr, device: Device) -> Storage:
     """The storage of memory that has just been allocated."""
     made = Storage.__new__(Storage)
     made.ptr, made.nbytes, made.device = ptr, ptr.nbytes, device
-    made.dtype = made.pending = made.watch = made.readers = made.export = None
+    made.dtype = made.pending = made.watch = None
+    made.readers = made.export = made.overlap = None
     made.checks, made.read_only, made.seen = (), False, False
     return made
 
@@ -164,7 +170,8 @@ def storage_at(
     made = Storage.__new__(Storage)
     made.ptr = ptr  # type: ignore[assignment]  # None only while pending, when nobody asks
     made.nbytes, made.device = nbytes, device
-    made.dtype = made.pending = made.watch = made.readers = made.export = None
+    made.dtype = made.pending = made.watch = None
+    made.readers = made.export = made.overlap = None
     made.checks, made.read_only, made.seen = (), read_only, False
     return made
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ..engine import recording
 from ..engine.evaluate import evaluate
 from ..errors import ArgumentTypeError, DeviceError, GradientError, ReadOnlyError
-from ..graph.expr import Expr, is_apart, node, storage_of
+from ..graph.expr import Expr, node, overlaps
 from ..ops.table import COPY
 from ..settings import current, flags
 from ..tensor import writes
@@ -106,14 +106,5 @@ def _part(
 
 
 def _meet(a: Expr, b: Expr) -> bool:
-    """Whether two nodes are over the same memory."""
-    if a is b:
-        return True
-    if a.op is not None or b.op is not None:
-        return False
-    x, y = a.storage, b.storage
-    if x is not y and (
-        (x.pending is None and y.pending is None) or storage_of(a) is not storage_of(b)
-    ):
-        return False
-    return not is_apart(a, b)
+    """Return True if two nodes may have memory in common."""
+    return a is b or (a.op is None and b.op is None and overlaps(a, b))

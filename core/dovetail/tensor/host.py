@@ -26,6 +26,7 @@ from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
 from ..memory import storage as memory_of_storages
 from ..memory.allocator import Allocator, obtained
+from ..memory.overlap import note_foreign, note_visible
 from ..memory.pointer import DataPtr
 from ..memory.storage import Export, Storage, exported, storage_at, storage_over
 from ..ops import table as ops
@@ -72,7 +73,9 @@ def fresh_by(op: str, s: Spec, allocator: Allocator) -> Expr:
     recording.refuse("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize
     ptr = obtained(op, nbytes, s.device, allocator)
-    return leaf(storage_at(ptr, nbytes, s.device), s, s.strides, 0)
+    storage = storage_at(ptr, nbytes, s.device)
+    note_foreign(storage)
+    return leaf(storage, s, s.strides, 0)
 
 
 # --- computed -------------------------------------------------------------------------------------
@@ -129,6 +132,7 @@ def storage(x: Tensor) -> Storage:
     found = storage_of(evaluated(strided("storage", x)))
     if found.dtype is None:
         found.dtype = x.dtype
+    note_visible(found)
     return found
 
 
@@ -147,9 +151,12 @@ memory_of_storages.flat = _flat
 
 
 def data_ptr(x: Tensor) -> int:
-    """The address of the first element, where the host can reach the memory.
+    """Return the address of the first element, as an int.
 
-    Elsewhere it is the driver's handle of the memory. A pending value is computed.
+    On a device whose memory the host cannot reach it is the driver's handle of the memory. When the
+    address is returned, the value and all pending readers of the memory have been computed, and the
+    device has finished its queue. dovetail does not notice writes by other code: before such a
+    write call `dt.evaluate` on results that were recorded since then, and `dt.synchronize`.
     Units: bytes.
 
     >>> import dovetail as dt
@@ -159,9 +166,14 @@ def data_ptr(x: Tensor) -> int:
     """
     recording.refuse("data_ptr() asks for a tensor's memory", x)
     e = evaluated(strided("data_ptr", x))
-    ptr = storage_of(e).ptr
+    storage = storage_of(e)
+    release(storage)
+    device = opened(x.device)
+    wait(device, current_handle(x.device))
+    note_visible(storage)
+    ptr = storage.ptr
     at = ptr.offset + e.offset * x.itemsize
-    address = opened(x.device).backend.host_address(ptr.handle, at)
+    address = device.backend.host_address(ptr.handle, at)
     return int(address if address is not None else ptr.handle)
 
 
@@ -408,7 +420,7 @@ def _shared_array(
         return None
     if high == low:
         return np.empty(e.spec.shape, dtype)
-    storage.seen = True
+    note_visible(storage)
     nbytes = (high - low) * dtype.itemsize
     memory = HostMemory(address, nbytes, owner, isinstance(owner, Export))
     if dense:
