@@ -6,6 +6,7 @@ them. Objects of derived classes have the usual ones.
 
 cdef extern from *:
     """
+    #include <stdint.h>
     #define DOVETAIL_MOST 64 /* objects of a class */
 
     typedef struct {
@@ -22,6 +23,7 @@ cdef extern from *:
         PyObject *o = list->free[--list->count];
         memset(o + 1, 0, (size_t)type->tp_basicsize - sizeof(PyObject));
         PyObject_Init(o, type);
+        ((uintptr_t *)o)[-1] &= ~(uintptr_t)1; /* _gc_prev: not finalized, as a new object */
         PyObject_GC_Track(o);
         return o;
     }

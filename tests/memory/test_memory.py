@@ -77,6 +77,37 @@ def test_a_ring_of_an_allocator_and_its_pointers_ends_well(
     assert got == ([] if made == "by the allocator" else ["context"])
 
 
+def test_deleter_in_a_cycle_is_called_before_the_collector_clears_it() -> None:
+    got: list[object] = []
+    for k in range(50):
+        _make_ring(k, got)
+        gc.collect()
+    assert got == [(k, True) for k in range(50)]
+
+
+def _make_ring(k: int, got: list[object]) -> None:
+    """Make a pointer in a reference cycle with its deleter, a closure that is the older of both."""
+    ring: dict[str, object] = {}
+
+    def deleter(_: object) -> None:
+        got.append((k, "pointer" in ring))
+
+    ring["deleter"] = deleter
+    ring["pointer"] = DataPtr("handle", 0, 100, FAKE, None, deleter)
+
+
+def test_deleter_is_called_once_for_each_pointer_in_recycled_memory() -> None:
+    got: list[int] = []
+    for k in range(300):  # more than a free list keeps
+        DataPtr("handle", 0, 1, FAKE, k, got.append)
+        ring: list[object] = [DataPtr("handle", 0, 1, FAKE, -k, got.append)]
+        ring.append(ring)
+        del ring
+        gc.collect(0)
+    gc.collect()
+    assert sorted(got) == sorted([*range(300), *range(0, -300, -1)])
+
+
 def test_an_error_in_the_deleter_is_reported_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: reported.append(u.exc_type))

@@ -8,11 +8,25 @@ from dovetail.freelists cimport keep
 
 import sys
 
-from ..errors import of_this_process
+from ..errors import ArgumentError, of_this_process
 
 cdef object _is_ending = sys.is_finalizing  # no name of the module: these are gone at the end
 
 Handle = StreamHandle = Context = Deleter = object
+
+
+class GivenBack:
+    """The copy of a pointer whose memory was given back; a resurrected owner finds it."""
+
+    def wait(self):
+        """Raise ArgumentError."""
+        raise ArgumentError(
+            "DataPtr: this memory was given back when the garbage collector found its tensor "
+            "unreachable, and a finalizer (__del__) then kept the tensor; keep x.copy() instead"
+        )
+
+
+cdef object GIVEN_BACK = GivenBack()
 
 
 @cython.no_gc_clear  # what gives the memory back is there until the end
@@ -51,12 +65,16 @@ cdef class DataPtr:
     def handle(self, handle):
         self._handle = handle
 
-    def __dealloc__(self):
-        if self.give_back is not None:
+    def __del__(self):
+        # A finalizer (PEP 442): the cycle collector calls it before it clears any object of a
+        # cycle. A deleter that it has cleared, a closure, would end the process.
+        give_back, self.give_back = self.give_back, None
+        if give_back is not None:
+            self.copy = GIVEN_BACK
             try:
-                self.give_back()
+                give_back()
             except BaseException:
-                if not _is_ending():  # then what it is given back to may be gone
+                if not _is_ending():  # the owner of the memory may be gone by then
                     raise
 
     def release(self):
