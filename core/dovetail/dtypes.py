@@ -152,6 +152,7 @@ ALL = (bool_, *INTEGERS, *FLOATS, *COMPLEX)
 BY_NAME = {d.name: d for d in ALL}
 BY_CODE = {d.code: d for d in ALL}
 BUILT_IN = frozenset(ALL)
+_NAMES = (str, type, np.dtype)
 _FROM_NUMPY = {d.__numpy_dtype__: d for d in ALL if d.__numpy_dtype__ is not None}
 _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
@@ -173,7 +174,9 @@ def dtype(spec: object, op: str = "dtype") -> DType:
     """
     if type(spec) is DType:
         return spec
-    known = _known(spec) if isinstance(spec, str | type | np.dtype) else None
+    known = _FROM_NUMPY.get(spec) if isinstance(spec, np.dtype) else None
+    if known is None and isinstance(spec, _NAMES):
+        known = _known(spec)
     if known is None:
         known = _of_a_plugin(spec)
     if known is None:

@@ -35,18 +35,19 @@ DEPTH_LIMIT = 64
 class Flags:
     """What the hot path asks of the process each time, in one place that is quick to look at."""
 
-    __slots__ = ("captures", "depth", "profiled", "tainted")
+    __slots__ = ("captures", "depth", "exports", "profiled", "tainted")
 
     captures: int  # recorders of captured functions that are in use, on any thread
 
     # As above, or 0 while some ops run at once: those of a context, or those that read what others
     # may write to. Which these are takes longer to ask.
     depth: int
+    exports: int  # owners of views by which other code may write to memory (`storage.Export`)
     profiled: bool  # whether any profile is being taken
     tainted: bool  # whether any tensor may hold what comes of a bad index
 
     def __init__(self) -> None:
-        self.captures, self.depth = 0, DEPTH_LIMIT
+        self.captures, self.depth, self.exports = 0, DEPTH_LIMIT, 0
         self.profiled = self.tainted = False
 
 
@@ -249,8 +250,8 @@ def ask_while(reason: object) -> None:
 
 def is_eager() -> bool:
     """Whether ops run at once in this context; asked for each op while they may do so in any."""
-    if not _reasons:
+    if not _reasons and not flags.exports:
         with _noting:
-            if not _reasons:
+            if not _reasons and not flags.exports:
                 flags.depth = DEPTH_LIMIT
     return current().eager

@@ -1,6 +1,7 @@
 cimport cython
 
 from dovetail.memory.pointer cimport DataPtr
+from dovetail.settings cimport Flags
 
 
 cdef class Storage:
@@ -8,7 +9,7 @@ cdef class Storage:
     cdef public object checks
     cdef public object device
     cdef public object dtype
-    cdef public object export
+    cdef public Py_ssize_t exports
     cdef public object nbytes
     cdef public object overlap
     cdef public object pending
@@ -18,6 +19,14 @@ cdef class Storage:
     cdef public bint seen
     cdef public object watch
     cpdef bint is_exported(self) except -1
+
+
+cdef Flags flags
+
+
+cdef class Export:
+    cdef public Storage storage
+    cdef public Flags flags
 
 
 @cython.locals(made=Storage)

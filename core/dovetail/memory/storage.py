@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
@@ -12,7 +11,7 @@ from ..arguments import LARGEST, integer
 from ..device import Device, usable
 from ..errors import InternalError, of_this_process
 from ..freelists import keep
-from ..settings import ask_while
+from ..settings import flags
 from .allocator import obtained
 from .overlap import Overlap, note_foreign
 from .pointer import DataPtr
@@ -53,13 +52,14 @@ class Storage:
     <Storage of 3 bytes on reference>
     """
 
-    # Without memory yet (`ptr` is None) it has a `pending` expression instead. `read_only` forbids
-    # writes. `seen`: others than tensors may look; `export`: they may write now. `checks`: of the
-    # indices that its values come of, where they may be bad (`faults`). `watch`: set while a value
-    # is saved for a gradient (`expr`). `overlap`: the storages that overlap this one (`overlap`).
+    # A storage without memory yet (`ptr` is None) has a `pending` expression. `read_only` forbids
+    # writes. `seen`: other code may read it; `exports`: the number of owners by which other code
+    # may write it now. `checks`: of the indices that its values depend on, if some may be out of
+    # range (`faults`). `watch`: set while a value is saved for a gradient (`expr`). `overlap`: the
+    # storages that overlap this one (`overlap`).
     __slots__ = (
-        "__weakref__", "checks", "device", "dtype", "export", "nbytes", "overlap", "pending", "ptr",
-        "read_only", "readers", "seen", "watch",
+        "__weakref__", "checks", "device", "dtype", "exports", "nbytes", "overlap", "pending",
+        "ptr", "read_only", "readers", "seen", "watch",
     )  # fmt: skip
 
     ptr: DataPtr
@@ -68,7 +68,7 @@ class Storage:
     checks: tuple[Check, ...]
     watch: Watch | None
     overlap: Overlap | None
-    export: ref[Export] | None
+    exports: int  # how many `Export`s of it are alive
     readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them
 
     if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
@@ -87,14 +87,15 @@ class Storage:
         self.ptr = obtained("Storage", size, dev, allocator)
         self.nbytes, self.device = size, dev
         self.dtype = self.pending = self.watch = None
-        self.readers = self.export = self.overlap = None
+        self.readers = self.overlap = None
+        self.exports = 0
         self.checks, self.read_only, self.seen = (), False, False
         if allocator is not None:
             note_foreign(self)
 
     def is_exported(self) -> bool:
-        """Whether others than tensors may write to it now."""
-        return self.export is not None and self.export() is not None
+        """Return True if code outside of dovetail may write to it now."""
+        return self.exports > 0
 
     def view(self, dtype: DType | str | None = None) -> Tensor:
         """All of it as a vector over the same memory; bytes that are left over stay out.
@@ -158,7 +159,8 @@ def storage_over(ptr: DataPtr, device: Device) -> Storage:
     made = Storage.__new__(Storage)
     made.ptr, made.nbytes, made.device = ptr, ptr.nbytes, device
     made.dtype = made.pending = made.watch = None
-    made.readers = made.export = made.overlap = None
+    made.readers = made.overlap = None
+    made.exports = 0
     made.checks, made.read_only, made.seen = (), False, False
     return made
 
@@ -171,32 +173,26 @@ def storage_at(
     made.ptr = ptr  # type: ignore[assignment]  # None only while pending, when nobody asks
     made.nbytes, made.device = nbytes, device
     made.dtype = made.pending = made.watch = None
-    made.readers = made.export = made.overlap = None
+    made.readers = made.overlap = None
+    made.exports = 0
     made.checks, made.read_only, made.seen = (), read_only, False
     return made
 
 
 class Export:
-    """Memory that others than tensors may write to, by views that keep this alive.
+    """The owner of a view by which other code may write to a storage.
 
-    Meanwhile no work is left pending that reads it.
+    While it lives, work that reads the storage is computed at once.
     """
 
-    __slots__ = ("__weakref__", "storage")
+    __slots__ = ("flags", "storage")
 
     def __init__(self, storage: Storage) -> None:
-        self.storage = storage
+        self.storage, self.flags = storage, flags  # no global is needed while Python ends
+        storage.exports += 1
+        flags.exports += 1
+        flags.depth = 0
 
-
-_exporting = Lock()
-
-
-def exported(storage: Storage) -> Export:
-    """The one export of a storage, for a view to hold."""
-    with _exporting:
-        found = None if storage.export is None else storage.export()
-        if found is None:
-            found = Export(storage)
-            storage.export = ref(found)
-            ask_while(found)
-        return found
+    def __del__(self) -> None:
+        self.storage.exports -= 1
+        self.flags.exports -= 1

@@ -14,6 +14,14 @@ from dovetail.tensor.tensor cimport make
 cdef Flags flags
 
 
+@cython.locals(e=Expr, storage=Storage, device=Opened, ptr=DataPtr)
+cpdef host_array(object x, object dtype, bint writable=*)
+@cython.locals(s=Spec, storage=Storage)
+cpdef _shared_array(Expr e, object address, object dtype, object owner)
+@cython.locals(e=Expr, ptr=DataPtr, where=Opened)
+cpdef from_host(object values, object dtype, object device)
+
+
 @cython.locals(e=Expr, pending=Expr)
 cpdef Expr evaluated(object x)
 @cython.locals(e=Expr, s=Spec)

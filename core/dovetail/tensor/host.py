@@ -28,7 +28,7 @@ from ..memory import storage as memory_of_storages
 from ..memory.allocator import Allocator, obtained
 from ..memory.overlap import note_foreign, note_visible
 from ..memory.pointer import DataPtr
-from ..memory.storage import Export, Storage, exported, storage_at, storage_over
+from ..memory.storage import Export, Storage, storage_at, storage_over
 from ..ops import table as ops
 from ..plugins.opened import Opened
 from ..settings import flags
@@ -45,15 +45,22 @@ Nested: TypeAlias = "Number | list[Nested]"
 
 
 def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
-    """A new tensor with a copy of host values (of a NumPy dtype with dtype's bytes)."""
-    e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: it is what fails by name
-    values = np.asarray(values, order="C")
-    ptr = e.storage.ptr
+    """Return a tensor with a copy of host values, whose NumPy dtype has the bytes of `dtype`."""
+    e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: its errors name the function
     if flags.captures and (recorder := recording.current()) is not None:
         recorder.filled(e.storage, values.tobytes())
     if values.size:
-        flat = values.reshape(-1).view(np.uint8).data
-        opened(device).backend.copy_in(ptr.handle, ptr.offset, flat, current_handle(device))
+        ptr = e.storage.ptr
+        where: Opened = device.opened or opened(device)
+        address = None
+        if not where.asynchronous:  # else queued work may still use the memory
+            address = where.host_address(ptr.address(), ptr.offset)
+        if address is not None:
+            memory = HostMemory(address, e.storage.nbytes, None, True)
+            array_over(memory, values.shape, values.dtype, 0, None)[...] = values
+        else:
+            flat = np.asarray(values, order="C").reshape(-1).view(np.uint8).data
+            where.backend.copy_in(ptr.handle, ptr.offset, flat, current_handle(device))
     return make(e)
 
 
@@ -366,20 +373,29 @@ def _row(x: Tensor, i: int) -> Tensor:
 
 
 def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray:
-    """The values as a NumPy array of a dtype of that size.
+    """Return the values as a NumPy array of a dtype of that size.
 
-    It is over the memory itself where the host reaches it, else a copy; over that it is read-only
-    unless asked for as `writable`, where the tensor is.
+    The array is over the memory itself where the host reaches it, and a copy elsewhere. Over the
+    memory it is read-only unless `writable` is given and the tensor can be written.
     """
     if flags.captures:
         recording.refuse(f"the host reads a tensor, {x._expr.spec!r},", x)
     e = evaluated(x)
-    owner = export(e) if writable and is_writable(e) else storage_of(e)
-    device = opened(x.device)
-    wait(device, current_handle(x.device))
-    faults.look(storage_of(e))
-    shared = _shared_array(e, device.backend, dtype, owner)
-    return shared if shared is not None else _copied_array(x, device.backend, dtype)
+    storage = storage_of(e)
+    device: Opened = storage.device.opened or opened(storage.device)
+    ptr = storage.ptr
+    address = device.host_address(ptr.address(), ptr.offset)
+    owner: Export | Storage = storage
+    if writable and address is not None and is_writable(e):
+        owner = Export(storage)
+        release(storage)
+    if device.asynchronous or device.faults.pending:
+        wait(device, current_handle(storage.device))
+    if storage.checks:
+        faults.look(storage)
+    if address is None:
+        return _copied_array(x, device.backend, dtype)
+    return _shared_array(e, address, dtype, owner)
 
 
 def is_writable(e: Expr) -> bool:
@@ -390,39 +406,35 @@ def is_writable(e: Expr) -> bool:
 
 
 def export(e: Expr) -> Export | Storage:
-    """What a view of a leaf's memory is to hold, by which others may write to it.
+    """Return the owner for a view by which other code may write to a leaf's memory.
 
-    What is pending and reads it is done before. Elsewhere than in the host's memory nobody waits.
+    Pending readers of the memory are computed first. Memory that the host does not reach is not
+    exported: nothing waits for it.
     """
     storage = storage_of(e)
     if opened(storage.device).backend.host_address(storage.ptr.handle, 0) is None:
         return storage
-    found = exported(storage)
+    owner = Export(storage)
     release(storage)
-    return found
+    return owner
 
 
-def _shared_array(
-    e: Expr, backend: Backend, dtype: np.dtype, owner: Export | Storage
-) -> np.ndarray | None:
-    """A NumPy array over the leaf's memory, which it keeps alive by its owner.
+def _shared_array(e: Expr, address: int, dtype: np.dtype, owner: Export | Storage) -> np.ndarray:
+    """Return a NumPy array over a leaf's memory, whose storage begins at `address`.
 
-    None where the host cannot reach it.
+    The array keeps the owner alive. It is writable if the owner is an export.
     """
-    storage = storage_of(e)
-    ptr = storage.ptr
     s, dense = e.spec, e.strides == e.spec.strides
     low, high = e.offset, e.offset + s.size
     if not dense:
         low, high = lay.span(StridedView(s.shape, e.strides, e.offset))
-    address = backend.host_address(ptr.handle, ptr.offset + low * dtype.itemsize)
-    if address is None:
-        return None
     if high == low:
         return np.empty(e.spec.shape, dtype)
-    note_visible(storage)
+    storage = storage_of(e)
+    if not storage.seen:
+        note_visible(storage)
     nbytes = (high - low) * dtype.itemsize
-    memory = HostMemory(address, nbytes, owner, isinstance(owner, Export))
+    memory = HostMemory(address + low * dtype.itemsize, nbytes, owner, isinstance(owner, Export))
     if dense:
         return array_over(memory, s.shape, dtype, 0, None)
     strides = tuple([step * dtype.itemsize for step in e.strides])

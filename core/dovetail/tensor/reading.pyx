@@ -58,4 +58,6 @@ cdef class HostMemory:
 
 cpdef object array_over(object memory, tuple shape, object dtype, object start, object strides):
     """The array of such elements that begins at a byte of the memory; strides in bytes, or None."""
+    if strides is None and not start:
+        return _array(shape, dtype, memory)
     return _array(shape, dtype, memory, start, strides)
