@@ -12,8 +12,8 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -147,28 +147,67 @@ Choice = TypeVar("Choice")
 Kind = TypeVar("Kind")
 
 
-def named(composed: Callable[P, R]) -> Callable[P, R]:
-    """A function made of several ops, whose errors name it too: "clip: maximum: ...".
+Widen: TypeAlias = bool | Literal["first"]
+"""How a function computes with float16 and bfloat16 operands.
 
-    Its parameters may be given by the names that they have elsewhere: see `respelled`.
+True: they are cast to float32, and results of float32 are rounded to the dtype to which the
+operands promote. "first": results are rounded to the dtype of the first tensor. False: the function
+gets its operands as they are, because it moves, selects or creates elements, calls a function of
+the user, or is a single op, which rounds once anyway.
+"""
+
+
+def _holds_no_half(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    return False
+
+
+def _call(
+    composed: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], widen: Widen
+) -> Any:
+    return composed(*args, **options)
+
+
+holds_half, call_in_float32 = _holds_no_half, _call
+
+
+def set_widening(holds: Callable[..., bool], call: Callable[..., Any]) -> None:
+    """Set how named functions find half operands, and how they compute with them."""
+    global holds_half, call_in_float32
+    holds_half, call_in_float32 = holds, call
+
+
+@overload
+def named(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
+@overload
+def named(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True) -> Any:
+    """Decorate a function made of several ops: its errors name it too: "clip: maximum: ...".
+
+    Its parameters may be given by the names that they have elsewhere: see `respelled`. It computes
+    with half operands as `widen` says.
     """
-    name = composed.__name__
+    if composed is None:
+        return partial(named, widen=widen)
+    function, name = composed, composed.__name__
 
-    def call(*args: P.args, **options: P.kwargs) -> R:
+    def call(*args: Any, **options: Any) -> Any:
         try:
-            return composed(*args, **options)
+            if widen and holds_half(args, options):
+                return call_in_float32(function, args, options, widen)
+            return function(*args, **options)
         except DovetailError as error:
             if name.rstrip("_") not in str(error):  # in place, the op is named without it
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
         except TypeError:
-            if binds(composed, args, options):
+            if binds(function, args, options):
                 raise
-        return again(call, composed, args, options)
+        return again(call, function, args, options)
 
     # what tracebacks show
     call.__code__ = call.__code__.replace(co_name=name)
-    return wraps(composed)(call)
+    cast(Any, call).widen = widen
+    return wraps(function)(call)
 
 
 def function(op: str, value: object, name: str = "function") -> Callable[..., object]:

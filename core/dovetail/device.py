@@ -159,7 +159,7 @@ def _chosen() -> str:
     return DEFAULT if _fallback is None else _fallback()
 
 
-@named
+@named(widen=False)
 def set_default_device(spec: Device | str) -> Device:
     """Makes `spec` the default device of this process, and returns it.
 

@@ -196,7 +196,7 @@ def from_dense(x: Tensor) -> BSR:
     return to_sparse_bsr(x, usual_block(x.shape))
 
 
-@arguments.named
+@arguments.named(widen=False)
 def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
     """The same elements by compressed rows of blocks; stored is a block with anything in it.
 
@@ -232,7 +232,7 @@ def _blocksize(name: str, given: object) -> Block:
     return found[0], found[1]
 
 
-@arguments.named
+@arguments.named(widen=False)
 def sparse_bsr_tensor(
     crow_indices: object, col_indices: object, values: object,
     size: Sequence[int] | None = None, *, dtype: DTypeLike = None, device: DeviceLike = None,

@@ -167,7 +167,7 @@ def csc_of(x: COO) -> CSC:
     return csc(x.pattern, x.values())
 
 
-@arguments.named
+@arguments.named(widen=False)
 def to_sparse_csr(x: Tensor) -> CSR:
     """The same elements by compressed rows; of a strided matrix those that are not zero.
 
@@ -188,7 +188,7 @@ def to_sparse_csr(x: Tensor) -> CSR:
     return csr_of(_matrix("to_sparse_csr", "sparse_csr", x))
 
 
-@arguments.named
+@arguments.named(widen=False)
 def to_sparse_csc(x: Tensor) -> CSC:
     """The same elements by compressed columns; of a strided matrix those that are not zero.
 
@@ -220,7 +220,7 @@ def _matrix(name: str, layout: str, x: Tensor) -> COO:
 # --- from their parts ----------------------------------------------------------------------------
 
 
-@arguments.named
+@arguments.named(widen=False)
 def sparse_csr_tensor(
     crow_indices: object, col_indices: object, values: object,
     size: Sequence[int] | None = None, *, dtype: DTypeLike = None, device: DeviceLike = None,
@@ -252,7 +252,7 @@ def sparse_csr_tensor(
     return made.requires_grad_() if _wanted("sparse_csr_tensor", requires_grad) else made
 
 
-@arguments.named
+@arguments.named(widen=False)
 def sparse_csc_tensor(
     ccol_indices: object, row_indices: object, values: object,
     size: Sequence[int] | None = None, *, dtype: DTypeLike = None, device: DeviceLike = None,

@@ -26,7 +26,7 @@ Shape = tuple[int, ...]
 NAME = "sparse_coo_tensor"
 
 
-@arguments.named
+@arguments.named(widen=False)
 def sparse_coo_tensor(
     indices: object, values: object, size: Sequence[int] | None = None, *,
     dtype: DTypeLike = None, device: DeviceLike = None, requires_grad: bool = False,
@@ -180,7 +180,7 @@ def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> 
 # --- to and from dense ---------------------------------------------------------------------------
 
 
-@arguments.named
+@arguments.named(widen=False)
 def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     """The elements of a tensor that are not zero as a sparse tensor, coalesced.
 

@@ -45,7 +45,7 @@ def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return x.indices().numpy(), x.values().numpy()
 
 
-@arguments.named
+@arguments.named(widen=False)
 def from_scipy(
     matrix: object, *, layout: Layout | None = None, dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -142,7 +142,7 @@ def _of_parts(sparse: Any, form: str, x: Entries) -> SciPyArray:
     return made
 
 
-@arguments.named
+@arguments.named(widen=False)
 def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = None) -> COO:
     """A `sparse.COO` of PyData/sparse, or what has `tocoo`, as a sparse tensor.
 
@@ -192,7 +192,7 @@ def to_pydata(x: Entries) -> PyDataArray:
     return made(indices.copy(), values.copy(), x.shape, has_duplicates=False, sorted=True)
 
 
-@arguments.named
+@arguments.named(widen=False)
 def save(file: File, x: Entries) -> None:
     """Writes a tensor to an .npz file, as `load` reads it, compressed; returns nothing.
 
@@ -218,7 +218,7 @@ def save(file: File, x: Entries) -> None:
     )  # fmt: skip
 
 
-@arguments.named
+@arguments.named(widen=False)
 def load(file: File, *, device: DeviceLike = None) -> COO:
     """The tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
 

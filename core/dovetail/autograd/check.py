@@ -20,7 +20,7 @@ _WIDE = (float64, complex128)
 Function: TypeAlias = Callable[..., object]  # of tensors and others, to one or several tensors
 
 
-@named
+@named(widen=False)
 def gradcheck(
     function: Function, inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,
@@ -63,7 +63,7 @@ def gradcheck(
     return True
 
 
-@named
+@named(widen=False)
 def gradgradcheck(
     function: Function, inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,

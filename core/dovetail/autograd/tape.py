@@ -18,6 +18,7 @@ from ..arguments import function as callable_
 from ..engine import recording
 from ..engine.events import counters
 from ..errors import GradientError
+from ..functions.datatypes import cast
 from ..functions.recipes import Recipe, again, described, recipe
 from ..fusion.cost import CHEAP
 from ..graph import expr
@@ -451,7 +452,7 @@ class OpNode(Node):
         if found is not None and found is not False:
             return make(again(found, given))
         before = counters.evaluations
-        part = rule.rule(*needs)
+        part = _in_float32(rule.rule, needs) if self.op.widens_gradient else rule.rule(*needs)
         want = self.operands[i]
         if part is None or want is None:
             return None
@@ -565,6 +566,16 @@ class _Context(NamedTuple):
         found = self.operands[self.position if i is None else i]
         assert found is not None
         return found
+
+
+def _in_float32(rule: Rule, needs: list[Any]) -> Any:
+    """Call a rule with tensors of reduced precision in the dtype that they are computed in."""
+    wide = [cast(x, x.dtype.compute) if type(x) is Tensor else x for x in needs]
+    part = rule(*wide)
+    for before, x in zip(needs, wide, strict=True):
+        if x is part:  # passed on as it came: nothing to round
+            return before
+    return part
 
 
 def fitted_gradient(g: Tensor, want: Spec) -> Tensor:

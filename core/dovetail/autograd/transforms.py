@@ -90,7 +90,7 @@ def vjp(function: Callable[..., Tensor], *primals: Tensor) -> tuple[Tensor, Back
 def vjp(
     function: Callable[..., Sequence[Tensor]], *primals: Tensor
 ) -> tuple[tuple[Tensor, ...], Back]: ...
-@named
+@named(widen=False)
 def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) -> tuple[Made, Back]:
     """What a function gives, and a function that takes gradients back to the primals.
 
@@ -136,7 +136,7 @@ def jvp(
 def jvp(
     function: Callable[..., Sequence[Tensor]], primals: Tensors, tangents: Tensors
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]: ...
-@named
+@named(widen=False)
 def jvp(
     function: Callable[..., Tensor | Sequence[Tensor]], primals: Tensors, tangents: Tensors
 ) -> tuple[Made, Made]:
@@ -206,7 +206,7 @@ def linearize(
 def linearize(
     function: Callable[..., Sequence[Tensor]], *primals: Tensor
 ) -> tuple[tuple[Tensor, ...], Callable[..., tuple[Tensor, ...]]]: ...
-@named
+@named(widen=False)
 def linearize(
     function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor
 ) -> tuple[Made, Callable[..., Made]]:

@@ -73,7 +73,7 @@ def rfftfreq(
     return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
 
 
-@into
+@into(widen=False)
 def fftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -91,7 +91,7 @@ def fftshift(
     return _rolled("fftshift", x, axes, 1)
 
 
-@into
+@into(widen=False)
 def ifftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:

@@ -104,7 +104,7 @@ def _back(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool
     return _points(resized(x, points // 2 + 1, axis), points, axis, by)
 
 
-@into
+@into(widen=False)
 def rfft(
     x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -125,7 +125,7 @@ def rfft(
     return _forth("rfft", real_input("rfft", x), n, axis, norm, False)
 
 
-@into
+@into(widen=False)
 def irfft(
     x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -147,7 +147,7 @@ def irfft(
     return _back("irfft", complex_input("irfft", x), n, axis, norm, True)
 
 
-@into
+@into(widen=False)
 def hfft(
     x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -167,7 +167,7 @@ def hfft(
     return _back("hfft", ew.conj(complex_input("hfft", x)), n, axis, norm, False)
 
 
-@into
+@into(widen=False)
 def ihfft(
     x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -211,7 +211,7 @@ def _back_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tens
     return _back(name, found, sizes[-1], chosen[-1], norm, True)
 
 
-@into
+@into(widen=False)
 def rfftn(
     x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -231,7 +231,7 @@ def rfftn(
     return _forth_along("rfftn", x, s, axes, norm)
 
 
-@into
+@into(widen=False)
 def irfftn(
     x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -252,7 +252,7 @@ def irfftn(
     return _back_along("irfftn", x, s, axes, norm)
 
 
-@into
+@into(widen=False)
 def rfft2(
     x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -272,7 +272,7 @@ def rfft2(
     return _forth_along("rfft2", x, s, axes, norm)
 
 
-@into
+@into(widen=False)
 def irfft2(
     x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
     out: Tensor | None = None,

@@ -30,7 +30,7 @@ def several_axes(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, back: 
     return x
 
 
-@into
+@into(widen=False)
 def fft(
     x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -53,7 +53,7 @@ def fft(
     return one_axis("fft", complex_input("fft", x), n, axis, norm, False)
 
 
-@into
+@into(widen=False)
 def ifft(
     x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -73,7 +73,7 @@ def ifft(
     return one_axis("ifft", complex_input("ifft", x), n, axis, norm, True)
 
 
-@into
+@into(widen=False)
 def fftn(
     x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -94,7 +94,7 @@ def fftn(
     return several_axes("fftn", x, s, axes, norm, False)
 
 
-@into
+@into(widen=False)
 def ifftn(
     x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -114,7 +114,7 @@ def ifftn(
     return several_axes("ifftn", x, s, axes, norm, True)
 
 
-@into
+@into(widen=False)
 def fft2(
     x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
     out: Tensor | None = None,
@@ -134,7 +134,7 @@ def fft2(
     return several_axes("fft2", x, s, axes, norm, False)
 
 
-@into
+@into(widen=False)
 def ifft2(
     x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
     out: Tensor | None = None,

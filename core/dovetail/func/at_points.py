@@ -61,7 +61,7 @@ def scalar(name: str, made: object) -> Tensor:
 # --- Jacobians ------------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def jacobian(
     function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor,
     mode: Literal["reverse", "forward"] = "reverse",
@@ -152,7 +152,7 @@ def _nested(rows: Sequence[Sequence[Tensor]], made: object, points: Sequence[obj
 # --- second derivatives ---------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def hessian(function: Callable[..., Tensor], *primals: Tensor) -> Nested:
     """The second derivatives of a function that gives one element.
 
@@ -188,7 +188,7 @@ def _first(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Tens
         restore(before)
 
 
-@named
+@named(widen=False)
 def hvp(
     function: Callable[..., Tensor], primals: Tensor | Sequence[Tensor],
     tangents: Tensor | Sequence[Tensor],

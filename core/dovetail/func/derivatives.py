@@ -29,7 +29,7 @@ Value: TypeAlias = Any  # what a function gives, and gradients: containers like 
 # --- gradients ------------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def grad(
     function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
 ) -> Callable[P, Value]:
@@ -58,7 +58,7 @@ def grad(
     return gradient
 
 
-@named
+@named(widen=False)
 def value_and_grad(
     function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
 ) -> Callable[P, Value]:
@@ -150,7 +150,7 @@ def _detached(value: Any) -> Any:
 # --- the same as functions ------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the Jacobian of `function`, by going back from each of its elements.
 
@@ -168,7 +168,7 @@ def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     return _as_function("jacrev", function, argnums, by_rows)
 
 
-@named
+@named(widen=False)
 def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the Jacobian of `function`, along each element of the argument.
 
@@ -186,7 +186,7 @@ def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     return _as_function("jacfwd", function, argnums, by_columns)
 
 
-@named
+@named(widen=False)
 def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the second derivatives of `function`, which gives one element.
 

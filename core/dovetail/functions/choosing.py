@@ -29,7 +29,7 @@ from .manipulation import broadcast_to, ravel, reshape
 __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"]
 
 
-@into
+@into(widen=False)
 def select(
     conditions: Sequence[Array], choices: Sequence[Operand], default: Operand = 0, /, *,
     out: Tensor | None = None,
@@ -68,7 +68,7 @@ def select(
     return result
 
 
-@into
+@into(widen=False)
 def piecewise(
     x: Tensor, conditions: Sequence[Array], functions: Sequence[Operand | Callable[..., Operand]],
     /, *, out: Tensor | None = None,
@@ -110,7 +110,7 @@ def piecewise(
 MODES = ("raise", "wrap", "clip")
 
 
-@into
+@into(widen=False)
 def choose(
     x: Array, choices: Sequence[Operand], /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
@@ -162,7 +162,7 @@ def _within(op: str, at: Tensor, n: int, mode: str) -> Tensor:
 # --- putting --------------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def put(
     x: Tensor, indices: Array, values: Operand, /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
@@ -213,7 +213,7 @@ def _repeated(values: Tensor, n: int) -> Tensor:
     return wide[:n]
 
 
-@into
+@into(widen=False)
 def put_along_axis(
     arr: Tensor, indices: Array, values: Operand, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -244,7 +244,7 @@ def put_along_axis(
 # --- Python functions -----------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def vectorize(
     function: Callable[..., object], /, *, dtype: DTypeLike = None
 ) -> Callable[..., Tensor]:

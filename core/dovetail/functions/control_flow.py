@@ -61,7 +61,7 @@ of_numbers: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=No
 # --- the four -------------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def fori_loop(
     lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, C], C], init: C
 ) -> C:
@@ -104,7 +104,7 @@ def fori_loop(
     return rounds(name, body, carried, range(known[0], known[1]))
 
 
-@named
+@named(widen=False)
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
     """What is carried after `body(carried)` as long as `cond(carried)` is true; `init` before that.
 
@@ -138,7 +138,7 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
         return loop.repeated_while(cond, part)
 
 
-@named
+@named(widen=False)
 def cond(
     pred: object, true_fn: Callable[[*Ts], R], false_fn: Callable[[*Ts], R], *operands: *Ts
 ) -> R:
@@ -180,7 +180,7 @@ def cond(
     return made
 
 
-@named
+@named(widen=False)
 def scan(
     f: Callable[[C, X], tuple[C, Y]], init: C, xs: X | None = None,
     length: int | None = None, reverse: bool = False,

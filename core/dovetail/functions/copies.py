@@ -179,7 +179,7 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
-@remade
+@remade(widen=False)
 def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along a new axis.
 
@@ -213,7 +213,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     return _rejoined(exprs, *known)
 
 
-@remade
+@remade(widen=False)
 def roll(
     x: Tensor, /, shift: Axes, axis: Axes | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -273,7 +273,7 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     return _joined([pending_view(x._expr, m) for m in places], axis)
 
 
-@into
+@into(widen=False)
 def repeat(
     x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None,
     out: Tensor | None = None,
@@ -342,7 +342,7 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     )
 
 
-@remade
+@remade(widen=False)
 def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None = None) -> Tensor:
     """The whole tensor repeated along each axis.
 

@@ -340,7 +340,7 @@ def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTy
     return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
 
 
-@made_again
+@made_again(widen=False)
 def arange(
     start: Fill, /, stop: Fill | None = None, step: Fill = 1, *, dtype: DTypeLike = None,
     device: DeviceLike = None, out: Tensor | None = None,
@@ -424,7 +424,7 @@ def _count(start: float, stop: float, step: float, ints: bool) -> int:
     return dimensions("arange", (max(0, found),))[0]
 
 
-@made_again
+@made_again(widen=False)
 def linspace(
     start: complex, stop: complex, /, num: int, *, dtype: DTypeLike = None,
     device: DeviceLike = None, endpoint: bool = True, out: Tensor | None = None,
@@ -472,7 +472,7 @@ def _real_bound(op: str, value: object, name: str) -> float:
     return real(op, _bound(op, value, name), name)
 
 
-@made_again
+@made_again(widen=False)
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
     device: DeviceLike = None, out: Tensor | None = None,
@@ -504,7 +504,7 @@ def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, 
     return columns, apply(ops.ADD, (rows, k)) if k else rows
 
 
-@remade
+@remade(widen=False)
 def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
 
@@ -522,7 +522,7 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
 
 
-@remade
+@remade(widen=False)
 def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
 
@@ -558,7 +558,7 @@ def _below(op: str, x: Tensor, k: int) -> Tensor:
     return apply(ops.LESS_EQUAL, _places(op, (n, m), k, x.device))
 
 
-@named
+@named(widen=False)
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of the grid that vectors span, as a tuple of views.
 

@@ -25,7 +25,7 @@ from .manipulation import broadcast_to
 __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
 
-@remade
+@remade(widen=False)
 def cumulative_sum(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
@@ -47,7 +47,7 @@ def cumulative_sum(
     return _running(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial)
 
 
-@remade
+@remade(widen=False)
 def cumulative_prod(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
@@ -69,7 +69,7 @@ def cumulative_prod(
     return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial)
 
 
-@remade
+@remade(widen=False)
 def cumulative_logsumexp(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,

@@ -217,7 +217,7 @@ def to(
     return apply(COPY, (x,)) if flag("to", copy, "copy") and found is x else found
 
 
-@named
+@named(widen=False)
 def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
     """Whether promotion could turn one dtype into another, so that no kind of number is lost.
 
@@ -313,7 +313,7 @@ class Iinfo(NamedTuple):
         raise import_module("..familiar", __package__).absent(self, name)
 
 
-@named
+@named(widen=False)
 def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     """The limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype.
 
@@ -334,7 +334,7 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     return Finfo(d.bits, 2.0 ** (1 - f.digits), f.max, -f.max, f.smallest_normal, d)
 
 
-@named
+@named(widen=False)
 def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
     """The limits of an integer dtype: bits, max, min, dtype.
 

@@ -31,7 +31,7 @@ FEW = 10.0  # a mean up to which a Poisson variable is found by going through it
 STEPS = 40  # of which fewer than one in 1e11 needs more
 
 
-@into
+@into(widen=False)
 def poisson(
     lam: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
@@ -101,7 +101,7 @@ def _by_proposals(g: Generator, mean: Tensor, sizes: Sequence[int], on: DeviceLi
 # --- how many of n --------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def binomial(
     n: Array | int, p: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
@@ -187,7 +187,7 @@ def _successes_by_proposals(
     return found
 
 
-@into
+@into(widen=False)
 def multinomial(
     n: int, p: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
     generator: Generator | None = None, out: Tensor | None = None,

@@ -47,7 +47,7 @@ PROPOSALS = 10  # of gamma's 95 % are accepted: one in 1e13 elements keeps its l
 # --- under other names ----------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def rand(
     *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
     generator: Generator | None = None, out: Tensor | None = None,
@@ -91,7 +91,7 @@ def _sizes(shape: Sequence[int]) -> Sequence[int]:
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
-@into
+@into(widen=False)
 def randint(
     low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
@@ -148,7 +148,7 @@ def open_uniform(g: Generator, shape: Extents, d: DType, device: DeviceLike) -> 
 # --- by inversion ---------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def bernoulli(
     p: Parameter = 0.5, shape: Extents | None = None, *, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
@@ -358,7 +358,7 @@ def dirichlet(
 # --- choices --------------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def choice(
     x: int | Array, shape: Extents = (), *, replace: bool = True, p: Array | None = None,
     axis: int = 0, device: DeviceLike = None, generator: Generator | None = None,
@@ -417,7 +417,7 @@ def _positions(
     return topk(waits, count, largest=False).indices.reshape(sizes)
 
 
-@named
+@named(widen=False)
 def shuffle(x: Tensor, *, axis: int = 0, generator: Generator | None = None) -> Tensor:
     """This tensor, after its slices along `axis` have been put in random order.
 

@@ -45,7 +45,7 @@ FEW = 4  # slices that are taken out one by one: what is left is joined, not gat
 # --- more elements, or fewer ----------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def append(
     arr: Operand, values: Operand, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -64,7 +64,7 @@ def append(
     return concat(_tensors("append", arr, values), axis=axis)
 
 
-@into
+@into(widen=False)
 def insert(
     arr: Array, obj: Places, values: Operand, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -104,7 +104,7 @@ def insert(
     return take(concat([x, found], axis=d), order, axis=d)
 
 
-@into
+@into(widen=False)
 def delete(
     arr: Array, obj: Places, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -134,7 +134,7 @@ def delete(
     return concat(parts, axis=d)
 
 
-@named
+@named(widen=False)
 def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     """A view of a vector without the zeros at its ends.
 
@@ -164,7 +164,7 @@ def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     return slice_along(filt, 0, front, n - front - back)
 
 
-@into
+@into(widen=False)
 def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tensor:
     """A new tensor of another shape with the elements of `a` in row-major order.
 
@@ -187,7 +187,7 @@ def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tens
     return apply(ops.COPY, (reshape(_repeated("resize", x, n), shape),))
 
 
-@into
+@into(widen=False)
 def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
     """A new tensor made of blocks, which stand in nested lists as they stand in the tensor.
 
@@ -217,7 +217,7 @@ def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
 # --- what a condition chooses ---------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     """A new tensor of the slices of `a` along an axis for which a condition holds.
 
@@ -241,7 +241,7 @@ def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     return _compressed("compress", _mask(given), x, d)
 
 
-@named
+@named(widen=False)
 def extract(condition: Array, arr: Array) -> Tensor:
     """A vector of the elements of `arr` for which a condition holds, in row-major order.
 
@@ -261,7 +261,7 @@ def extract(condition: Array, arr: Array) -> Tensor:
     return _compressed("extract", _mask(ravel(given)), ravel(strided("extract", x)), 0)
 
 
-@named
+@named(widen=False)
 def flatnonzero(a: Tensor) -> Tensor:
     """The positions of the elements that are not zero, in row-major order.
 
@@ -280,7 +280,7 @@ def flatnonzero(a: Tensor) -> Tensor:
 # --- in place -------------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
     """None, after the main diagonal of `a` has been overwritten.
 
@@ -317,7 +317,7 @@ def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
     write_value("fill_diagonal", seen, val)
 
 
-@named
+@named(widen=False)
 def place(arr: Tensor, mask: Array, vals: Operand) -> None:
     """None, after the elements of `arr` under a mask have been overwritten, one after the other.
 
@@ -347,7 +347,7 @@ def place(arr: Tensor, mask: Array, vals: Operand) -> None:
     write_result("place", arr, [apply(ops.WHERE, (chosen, _stored("place", one, arr), arr))])
 
 
-@named
+@named(widen=False)
 def putmask(a: Tensor, mask: Array, values: Operand) -> None:
     """None, after the elements of `a` under a mask have been overwritten with those of `values`.
 
@@ -374,7 +374,7 @@ def putmask(a: Tensor, mask: Array, values: Operand) -> None:
     write_result("putmask", a, [apply(ops.WHERE, (chosen, found, a))])
 
 
-@named
+@named(widen=False)
 def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
     """None, after `src` has been written into `dst`.
 

@@ -32,7 +32,7 @@ class Term(NamedTuple):
     tensor: Tensor
 
 
-@named
+@named(widen=False)
 def einsum(subscripts: str, /, *operands: Operand, out: Tensor | None = None) -> Tensor:
     """The sum of products that `subscripts` describe, as in NumPy: "ij,jk->ik" is a matrix product.
 

@@ -324,7 +324,7 @@ def where(
     return apply(ops.WHERE, (condition, x1, x2), None, out)
 
 
-@named
+@named(widen=False)
 def clip(
     x: Tensor,
     /,
@@ -491,7 +491,7 @@ def allclose(
     return bool(all_(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
-@named
+@named(widen=False)
 def array_equal(x1: Array, x2: Array, /) -> bool:
     """Whether two tensors have one shape and equal elements, as one Python bool.
 

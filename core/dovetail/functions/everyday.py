@@ -53,7 +53,7 @@ def _floats(op: str, x1: Operand, x2: Operand) -> tuple[DType, Tensor, Tensor]:
     return d, cast(a, d.compute), cast(b, d.compute)
 
 
-@into
+@into(widen=False)
 def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The larger of x1 and x2, element by element; beside NaN the other one.
 
@@ -71,7 +71,7 @@ def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return _beside_nan(a, b, ew.maximum(a, b))
 
 
-@into
+@into(widen=False)
 def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The smaller of x1 and x2, element by element; beside NaN the other one.
 
@@ -145,7 +145,7 @@ def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Ten
 # --- of one number --------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is negative infinity.
 
@@ -160,7 +160,7 @@ def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return _infinite("isneginf", x, -math.inf)
 
 
-@into
+@into(widen=False)
 def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is positive infinity.
 
@@ -184,7 +184,7 @@ def _infinite(op: str, x: Tensor, value: float) -> Tensor:
     return ew.equal(x, value)
 
 
-@into
+@into(widen=False)
 def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is real: of complex dtype with an imaginary part of 0, or of another.
 
@@ -201,7 +201,7 @@ def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return ew.equal(ew.imag(x), 0.0)
 
 
-@into
+@into(widen=False)
 def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Whether each element has an imaginary part other than 0.
 
@@ -221,7 +221,7 @@ def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 _UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}  # by their bytes
 
 
-@into
+@into(widen=False)
 def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """How many bits of each integer are 1; of a negative one, of its absolute value.
 
@@ -300,7 +300,7 @@ def _periods(x: Tensor, d: int, turn: float, discont: float | None) -> Tensor:
 # --- of two tensors -------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def array_equiv(x1: Array, x2: Array, /) -> bool:
     """Whether two tensors are equal after broadcasting, as one Python bool.
 
@@ -321,7 +321,7 @@ def array_equiv(x1: Array, x2: Array, /) -> bool:
     return bool(all_of(ew.equal(a, b)))
 
 
-@into
+@into(widen=False)
 def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The products of matrices with vectors, over the axes before those by broadcasting.
 
@@ -342,7 +342,7 @@ def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return view(found, ("reshape", found.shape[:-1]))
 
 
-@into
+@into(widen=False)
 def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The products of vectors with matrices, over the axes before those by broadcasting.
 
@@ -379,7 +379,7 @@ def _fitting(
 # --- orders ---------------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def lexsort(
     keys: Sequence[Array] | Tensor, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -412,7 +412,7 @@ def _keys(keys: object) -> Sequence[object]:
     return list(keys) if isinstance(keys, ARRAYS) else sequence("lexsort", keys, "keys", "tensors")
 
 
-@into
+@into(widen=False)
 def partition(
     x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -434,7 +434,7 @@ def partition(
     return sort(x, axis=d)
 
 
-@into
+@into(widen=False)
 def argpartition(
     x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:

@@ -36,7 +36,7 @@ __all__ = ["load", "save"]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
 
-@named
+@named(widen=False)
 def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None:
     """Writes named tensors to a file, in the format that its name ends in; returns nothing.
 
@@ -67,7 +67,7 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     form.save(path, {name: contiguous(x) for name, x in tensors.items()})
 
 
-@named
+@named(widen=False)
 def load(
     file: str | os.PathLike[str], /, *, device: DeviceLike = None, copy: bool | None = None
 ) -> dict[str, Tensor]:

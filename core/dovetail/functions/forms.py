@@ -9,12 +9,12 @@ with random numbers. (Rows of the op table have these forms from `elementwise` a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from inspect import Parameter, getdoc, signature
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from ..arguments import sequence
+from ..arguments import Widen, sequence
 from ..errors import ArgumentError, DovetailError
 from ..respelled import Options, Parameters, again, binds, parameters, retold
 from ..tensor.fields import expr_of
@@ -25,6 +25,7 @@ from ..tensor.writes import (
     write_node_out,
     write_result,
 )
+from .halves import call_in_float32, holds_half, widened
 from .recipes import Remade
 
 P = ParamSpec("P")
@@ -63,43 +64,71 @@ DRAWN: dict[str, str] = {
 }
 
 
-def remade(composed: Callable[P, R]) -> Callable[P, R]:
+@overload
+def remade(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
+@overload
+def remade(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def remade(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
     """`into`, of a function whose graph depends on shapes, dtypes and options: it is noted."""
-    return into(composed, Remade(cast(Function, composed)))
+    if composed is None:
+        return partial(remade, widen=widen)
+    return into(composed, widen=widen, noted=Remade(widened(composed, widen)))
 
 
-def made_again(composed: Callable[P, R]) -> Callable[P, R]:
+@overload
+def made_again(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
+@overload
+def made_again(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def made_again(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
     """`remade`, of a function that makes tensors of nothing."""
-    return into(composed, Remade(cast(Function, composed), makes=True))
+    if composed is None:
+        return partial(made_again, widen=widen)
+    return into(composed, widen=widen, noted=Remade(widened(composed, widen), makes=True))
 
 
-def into(composed: Callable[P, R], noted: Remade | None = None) -> Callable[P, R]:
+@overload
+def into(
+    composed: Callable[P, R], /, *, widen: Widen = True, noted: Remade | None = None
+) -> Callable[P, R]: ...
+@overload
+def into(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def into(
+    composed: Function | None = None, /, *, widen: Widen = True, noted: Remade | None = None
+) -> Any:
     """`arguments.named`, of a function whose result goes into `out` where that is given.
 
     `composed` has the parameter `out` for those who read its signature, and never gets it.
-    `noted`: what knows how its results are made, see `remade`.
+    `noted`: what knows how its results are made, and widens halves beneath its cache; see `remade`.
     """
-    name = composed.__name__
+    if composed is None:
+        return partial(into, widen=widen)
+    function, name, widens = composed, composed.__name__, widen and noted is None
 
     def call(*args: Any, out: Any = None, **options: Any) -> Any:
         if out is not None:
-            options = _as_out(out, parameters(composed), options)
+            options = _as_out(out, parameters(function), options)
         try:
-            found = composed(*args, **options) if noted is None else noted.given(args, options)
+            if noted is not None:
+                found = noted.given(args, options)
+            elif widens and holds_half(args, options):
+                found = call_in_float32(function, args, options, widen)
+            else:
+                found = function(*args, **options)
         except DovetailError as error:
             if name not in str(error):
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
         except TypeError:
-            if binds(composed, args, options):
+            if binds(function, args, options):
                 raise
         else:
             return found if out is None else _written(name, found, out)
         given = options if out is None else {**options, "out": out}
-        return again(call, composed, args, given)
+        return again(call, function, args, given)
 
     call.__code__ = call.__code__.replace(co_name=name)  # what tracebacks show
-    return cast(Callable[P, R], wraps(composed)(call))
+    cast(Any, call).widen = widen
+    return wraps(function)(call)
 
 
 def _as_out(out: object, takes: Parameters, options: Options) -> Options:

@@ -99,7 +99,7 @@ mgrid = ClosedGrid()
 ogrid = OpenGrid()
 
 
-@into
+@into(widen=False)
 def logspace(
     start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
     dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
@@ -122,7 +122,7 @@ def logspace(
     return cast(pow(real("logspace", base, "base"), exponents), d)
 
 
-@into
+@into(widen=False)
 def geomspace(
     start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: DTypeLike = None,
     device: DeviceLike = None, out: Tensor | None = None,
@@ -153,7 +153,7 @@ def geomspace(
     return cast(found, d)
 
 
-@named
+@named(widen=False)
 def indices(
     shape: int | Sequence[int], /, *, dtype: DTypeLike = None, sparse: bool = False,
     device: DeviceLike = None,

@@ -125,7 +125,7 @@ def _counted(at: Tensor, bins: int, weights: Tensor | None, how: str | None = No
     return make(node(ops.COUNT_VALUES, (at._expr,), s, how))
 
 
-@into
+@into(widen=False)
 def digitize(
     x: Tensor, bins: Array, /, *, right: bool = False, out: Tensor | None = None
 ) -> Tensor:

@@ -278,7 +278,7 @@ def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def index_add(
     x: Tensor, dim: int, index: Operand, source: Operand, *, out: Tensor | None = None
 ) -> Tensor:
@@ -298,7 +298,7 @@ def index_add(
     return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
 
 
-@named
+@named(widen=False)
 def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     """`x`, after the slices of `source` along `dim` have been added to its slices at `index`.
 
@@ -320,7 +320,7 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     return x
 
 
-@into
+@into(widen=False)
 def scatter(
     x: Tensor, dim: int, index: Operand, src: Operand, *, out: Tensor | None = None
 ) -> Tensor:
@@ -341,7 +341,7 @@ def scatter(
     return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
 
 
-@named
+@named(widen=False)
 def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     """`x`, after every element of `src` was written to its own place, but at `index` along `dim`.
 
@@ -359,7 +359,7 @@ def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     return _scatter_along("scatter", x, dim, index, src, "set")
 
 
-@named
+@named(widen=False)
 def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     """`x`, after every element of `src` was added at its own place, but at `index` along `dim`.
 

@@ -191,7 +191,7 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@remade
+@remade(widen=False)
 def take(
     x: Tensor, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -220,7 +220,7 @@ def take(
     return _selected("take", x, parts_along(x, d, array))
 
 
-@remade
+@remade(widen=False)
 def take_along_axis(
     x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -248,7 +248,7 @@ def take_along_axis(
     return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
 
 
-@remade
+@remade(widen=False)
 def searchsorted(
     x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
     out: Tensor | None = None,

@@ -200,7 +200,7 @@ class _Blob:
     __del__: Callable[[], object]  # in a slot, as below
 
 
-@named
+@named(widen=False)
 def from_blob(
     data_ptr: int, shape: int | Sequence[int], *, dtype: DTypeLike = None,
     strides: Sequence[int] | None = None, device: DeviceLike = None,
@@ -265,7 +265,7 @@ class _Owner:
             self.__del__ = partial(_Deleter(managed.deleter), ctypes.addressof(managed))
 
 
-@named
+@named(widen=False)
 def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of `x`, which has `__dlpack__`: of NumPy, PyTorch, JAX and others.
 
@@ -572,7 +572,7 @@ class NamespaceInfo:
         """All devices that plugins offer on this machine."""
         return tuple(devices())
 
-    @named
+    @named(widen=False)
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
         """The dtypes of what is made from Python numbers, of the kinds that a device has."""
         held = opened(device_named(device, "default_dtypes")).backend.info.capabilities.dtypes
@@ -582,7 +582,7 @@ class NamespaceInfo:
         }  # fmt: skip
         return {kind: d for kind, d in wanted.items() if d.part in held}
 
-    @named
+    @named(widen=False)
     def dtypes(self, *, device: DeviceLike = None, kind: Kind | None = None) -> dict[str, DType]:
         """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
 

@@ -86,7 +86,7 @@ def _at_least(op: str, x: Tensor, ndim: int) -> Tensor:
 # --- side by side ---------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along the second axis; vectors along their only one.
 
@@ -103,7 +103,7 @@ def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
-@into
+@into(widen=False)
 def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """The tensors one below the other, along the first axis; vectors are rows.
 
@@ -119,7 +119,7 @@ def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(_parts("vstack", arrays, 2), axis=0)
 
 
-@into
+@into(widen=False)
 def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """The tensors one behind the other, along the third axis; see `atleast_3d`.
 
@@ -135,7 +135,7 @@ def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(_parts("dstack", arrays, 3), axis=2)
 
 
-@into
+@into(widen=False)
 def column_stack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side as columns of a matrix; vectors are one column each.
 
@@ -163,7 +163,7 @@ def _parts(op: str, arrays: object, ndim: int) -> list[Tensor]:
 # --- apart ----------------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def array_split(x: Tensor, indices_or_sections: Cuts, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts of `x` along `axis`, as equal as can be, as a tuple.
 
@@ -181,7 +181,7 @@ def array_split(x: Tensor, indices_or_sections: Cuts, /, *, axis: int = 0) -> tu
     return _cut("array_split", x, indices_or_sections, d, equal=False)
 
 
-@named
+@named(widen=False)
 def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     """Views of equal parts of `x` along its second axis; of a vector along its only one.
 
@@ -199,7 +199,7 @@ def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     return _cut("hsplit", x, indices_or_sections, min(ndim - 1, 1))
 
 
-@named
+@named(widen=False)
 def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     """Views of equal parts of `x` along its first axis, as a tuple.
 
@@ -218,7 +218,7 @@ def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     return _cut("vsplit", x, indices_or_sections, 0)
 
 
-@named
+@named(widen=False)
 def dsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     """Views of equal parts of `x` along its third axis, as a tuple.
 

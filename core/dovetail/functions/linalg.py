@@ -255,7 +255,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return noted_view(x.mT, "matrix_transpose", x)
 
 
-@remade
+@remade(widen=False)
 def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The products of every element of one vector with every element of the other.
 
@@ -317,7 +317,7 @@ def _dotted(a: Shape, b: Shape, first: DType, second: DType, axis: int) -> DType
     return dtype
 
 
-@named
+@named(widen=False)
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """A view of the diagonals of the last two axes; see `dt.diagonal`.
 
@@ -336,7 +336,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 
-@remade
+@remade(widen=False)
 def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = None) -> Tensor:
     """The sum of products over pairs of axes, as one `matmul`.
 

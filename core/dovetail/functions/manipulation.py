@@ -459,7 +459,7 @@ def split(
     return tuple([slice_along(x, d, a, k, "split") for a, k in zip(starts, sizes, strict=False)])
 
 
-@named
+@named(widen=False)
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """`x` with some neighbouring axes made into one: a view where strides permit, else a copy.
 
@@ -483,7 +483,7 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])), "flatten")
 
 
-@named
+@named(widen=False)
 def ravel(x: Tensor, /) -> Tensor:
     """All elements in row-major order along one axis: a view where strides permit, else a copy.
 

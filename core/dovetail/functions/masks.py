@@ -69,7 +69,7 @@ def _before(counted: Tensor) -> tuple[Expr, int, str | None]:
     return from_host(total - counts, int64, counted.device)._expr, int(total[-1]), None
 
 
-@named
+@named(widen=False)
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """For each axis of `x` the positions of the elements that are not zero, in row-major order.
 
@@ -95,7 +95,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return (flat, *reversed(found))
 
 
-@named
+@named(widen=False)
 def argwhere(x: Tensor, /) -> Tensor:
     """The positions of the elements that are not zero, one row each, in row-major order.
 

@@ -155,7 +155,7 @@ def to_dense(x: Tensor) -> Tensor:
     return x
 
 
-@named
+@named(widen=False)
 def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """This tensor, after `dt.clip` of it has been written into its memory.
 
@@ -172,7 +172,7 @@ def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> 
     return write_result("clip", x, [elementwise.clip(x, min, max)])
 
 
-@named
+@named(widen=False)
 def fill_(x: Tensor, value: Number) -> Tensor:
     """This tensor, filled with one number.
 
@@ -189,7 +189,7 @@ def fill_(x: Tensor, value: Number) -> Tensor:
     return write_result("fill", x, [creation.full(x.shape, value, dtype=x.dtype, device=x.device)])
 
 
-@named
+@named(widen=False)
 def zero_(x: Tensor) -> Tensor:
     """This tensor, filled with 0.
 
@@ -204,7 +204,7 @@ def zero_(x: Tensor) -> Tensor:
     return fill_(x, 0)
 
 
-@named
+@named(widen=False)
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     """This tensor, after the elements of another one have been copied into it.
 

@@ -38,7 +38,7 @@ def _present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return sum_of(cast(apply(ops.EQUAL, (x, x)), int64), axis=axis, keepdims=keepdims)
 
 
-@into
+@into(widen=False)
 def nansum(
     x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
     out: Tensor | None = None,
@@ -58,7 +58,7 @@ def nansum(
     return sum_of(_filled("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@into
+@into(widen=False)
 def nanprod(
     x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
     out: Tensor | None = None,
@@ -164,7 +164,7 @@ def _variance(
     return cast(apply(ops.SQRT, (v,)) if root else v, d)
 
 
-@into
+@into(widen=False)
 def nanmin(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -182,7 +182,7 @@ def nanmin(
     return _extreme("nanmin", x, axis, keepdims)
 
 
-@into
+@into(widen=False)
 def nanmax(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -210,7 +210,7 @@ def _extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return apply(ops.WHERE, (none, float("nan"), found))
 
 
-@into
+@into(widen=False)
 def nanargmin(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -228,7 +228,7 @@ def nanargmin(
     return _place("nanargmin", x, axis, keepdims)
 
 
-@into
+@into(widen=False)
 def nanargmax(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -257,7 +257,7 @@ def _place(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     return apply(ops.WHERE, (none, -1, found))
 
 
-@into
+@into(widen=False)
 def nancumsum(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -279,7 +279,7 @@ def nancumsum(
     )
 
 
-@into
+@into(widen=False)
 def nancumprod(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:

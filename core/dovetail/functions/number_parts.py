@@ -18,7 +18,7 @@ from .forms import into
 __all__ = ["divmod", "frexp", "modf", "nan_to_num"]
 
 
-@into
+@into(widen=False)
 def nan_to_num(
     x: Tensor, /, nan: float = 0.0, *, posinf: float | None = None, neginf: float | None = None,
     out: Tensor | None = None,
@@ -53,7 +53,7 @@ def nan_to_num(
     return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), nan, found))
 
 
-@into
+@into(widen=False)
 def divmod(
     x1: Operand, x2: Operand, /, *, out: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -70,7 +70,7 @@ def divmod(
     return apply(ops.FLOOR_DIVIDE, (x1, x2)), apply(ops.REMAINDER, (x1, x2))
 
 
-@into
+@into(widen=False)
 def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """The fractions and the integers of numbers, both with their sign: (fractions, integers).
 
@@ -91,7 +91,7 @@ def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, 
     return apply(ops.WHERE, (zero, apply(ops.COPYSIGN, (fraction, x)), fraction)), whole
 
 
-@into
+@into(widen=False)
 def frexp(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """Mantissas m and exponents e of numbers, x = m * 2**e with 1/2 <= |m| < 1: (m, e).
 

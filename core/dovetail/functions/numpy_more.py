@@ -29,13 +29,13 @@ from .statistics import all as all_of
 from .statistics import sum as sum_of
 
 
-@named
+@named(widen=False)
 def fix(x: Tensor, out: Tensor | None = None) -> Tensor:
     """Rounded towards 0."""
     return ew.trunc(x, out=out)
 
 
-@named
+@named(widen=False)
 def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
     """An axis put before another one."""
     axis = lay.axis("rollaxis", axis, a.ndim)
@@ -43,7 +43,7 @@ def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
     return moveaxis(a, axis, start - (axis < start))
 
 
-@named
+@named(widen=False)
 def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
     """The real part where the host finds no imaginary part beyond `tol` steps of the dtype."""
     if a.dtype.kind != "c":
@@ -52,14 +52,14 @@ def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
     return ew.real(a) if bool(all_of(ew.abs(ew.imag(a)) < limit)) else a
 
 
-@named
+@named(widen=False)
 def sort_complex(a: Tensor) -> Tensor:
     """Sorted along the last axis by the real parts, then by the others; complex."""
     wide = a if a.dtype.kind == "c" else cast(a, complex128 if a.dtype is float64 else complex64)
     return take_along_axis(wide, lexsort((ew.imag(wide), ew.real(wide))), -1)
 
 
-@named
+@named(widen=False)
 def float_power(x1: Operand, x2: Operand, *, out: Tensor | None = None) -> Tensor:
     """A power in float64, or complex128."""
     some = [x for x in (x1, x2) if isinstance(x, Tensor)]
@@ -68,7 +68,7 @@ def float_power(x1: Operand, x2: Operand, *, out: Tensor | None = None) -> Tenso
     return ew.pow(a, b, out=out)
 
 
-@named
+@named(widen=False)
 def apply_along_axis(
     func1d: Callable[..., object], axis: int, arr: Tensor, *args: object, **options: object
 ) -> Tensor:
@@ -87,7 +87,7 @@ def apply_along_axis(
     return moveaxis(whole, tuple(range(first, whole.ndim)), tuple(range(axis, axis + own)))
 
 
-@named
+@named(widen=False)
 def apply_over_axes(func: Callable[..., Tensor], a: Tensor, axes: int | Sequence[int]) -> Tensor:
     """A reduction over some axes, one after the other, which stay."""
     function("apply_over_axes", func, "func")
@@ -123,7 +123,7 @@ def _bits(a: Tensor, bitorder: str, name: str) -> Tensor:
     return places if bitorder == "little" else 7 - places
 
 
-@named
+@named(widen=False)
 def unpackbits(
     a: Tensor, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Tensor:
@@ -142,7 +142,7 @@ def unpackbits(
     return moveaxis(flat, -1, axis)
 
 
-@named
+@named(widen=False)
 def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tensor:
     """Bytes made of eight elements each, of which a bit is whether they are not 0."""
     if a.dtype.kind not in "biu":
@@ -158,7 +158,7 @@ def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tenso
     return moveaxis(cast(sum_of(eights << weights, axis=-1), uint8), -1, axis)
 
 
-@named
+@named(widen=False)
 def einsum_path(subscripts: str, *operands: Array, optimize: object = "greedy") -> object:
     """NumPy's path, for which it needs no elements."""
     shapes = [np.broadcast_to(np.float64(0), np.shape(x)) for x in operands]  # type: ignore[arg-type]  # has one
@@ -166,7 +166,7 @@ def einsum_path(subscripts: str, *operands: Array, optimize: object = "greedy") 
     return found
 
 
-@named
+@named(widen=False)
 def linspace(
     start: Operand, stop: Operand, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,

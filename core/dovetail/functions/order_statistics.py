@@ -243,7 +243,7 @@ def _reduced(
 # --- functions ------------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def median(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -262,7 +262,7 @@ def median(
     return _reduced("median", x, np.array(0.5), axis, keepdims, "linear", _picked)
 
 
-@into
+@into(widen=False)
 def nanmedian(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -280,7 +280,7 @@ def nanmedian(
     return _reduced("nanmedian", x, np.array(0.5), axis, keepdims, "linear", _picked_present)
 
 
-@into
+@into(widen=False)
 def quantile(
     x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
     out: Tensor | None = None,
@@ -306,7 +306,7 @@ def quantile(
     return _reduced("quantile", x, p, axis, keepdims, method, _picked)
 
 
-@into
+@into(widen=False)
 def nanquantile(
     x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
     out: Tensor | None = None,
@@ -329,7 +329,7 @@ def nanquantile(
     return _reduced("nanquantile", x, p, axis, keepdims, method, _picked_present)
 
 
-@into
+@into(widen=False)
 def percentile(
     x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
     out: Tensor | None = None,
@@ -352,7 +352,7 @@ def percentile(
     return _reduced("percentile", x, p, axis, keepdims, method, _picked)
 
 
-@into
+@into(widen=False)
 def nanpercentile(
     x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
     out: Tensor | None = None,

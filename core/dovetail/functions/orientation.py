@@ -28,7 +28,7 @@ __all__ = [
 # --- turned ---------------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """A view of `x` turned by `k` quarters in the plane of two axes, from the first to the second.
 
@@ -55,7 +55,7 @@ def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return flip(view(x, ("permute", tuple(order)), "rot90"), axis=b)
 
 
-@named
+@named(widen=False)
 def fliplr(x: Tensor, /) -> Tensor:
     """A view of `x` with its second axis reversed.
 
@@ -72,7 +72,7 @@ def fliplr(x: Tensor, /) -> Tensor:
     return flip(x, axis=1)
 
 
-@named
+@named(widen=False)
 def flipud(x: Tensor, /) -> Tensor:
     """A view of `x` with its first axis reversed.
 
@@ -92,7 +92,7 @@ def flipud(x: Tensor, /) -> Tensor:
 # --- diagonals ------------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The diagonal of a matrix as a view, or a matrix that has a vector as its diagonal.
 
@@ -113,7 +113,7 @@ def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     return _with_diagonal("diag", x, k)
 
 
-@into
+@into(widen=False)
 def diagflat(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """A matrix whose diagonal has the elements of `x` in row-major order.
 
@@ -143,7 +143,7 @@ def _with_diagonal(op: str, x: Tensor, k: int) -> Tensor:
     return apply(ops.WHERE, (on, column, zero))
 
 
-@into
+@into(widen=False)
 def trace(
     x: Tensor, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
     out: Tensor | None = None,
@@ -181,7 +181,7 @@ def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tupl
     return (generate(ops.POSITION, (n,), (), (), int64, device, "diag_indices"),) * ndim
 
 
-@into
+@into(widen=False)
 def tri(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
     device: DeviceLike = None, out: Tensor | None = None,
@@ -202,7 +202,7 @@ def tri(
     return tril(ones(shape, dtype=dtype, device=device), k=k)
 
 
-@named
+@named(widen=False)
 def tril_indices(
     n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
 ) -> tuple[Tensor, Tensor]:
@@ -222,7 +222,7 @@ def tril_indices(
     return rows, columns
 
 
-@named
+@named(widen=False)
 def triu_indices(
     n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
 ) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 Widths = int | Sequence[int] | Sequence[Sequence[int]]
 
 
-@into
+@into(widen=False)
 def pad(
     x: Tensor, pad_width: Widths, /, mode: str = "constant", *, constant_values: Fill = 0,
     out: Tensor | None = None,

@@ -58,7 +58,7 @@ def _patches(op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Si
     return _Patches(*found[1:])
 
 
-@into
+@into(widen=False)
 def unfold(
     x: Tensor, /, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1, *,
     out: Tensor | None = None,

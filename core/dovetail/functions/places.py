@@ -48,7 +48,7 @@ def _device(given: Sequence[object], wanted: DeviceLike) -> DeviceLike:
 # --- counted through and by axes ------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def unravel_index(
     indices: Index, /, shape: int | Sequence[int], *, device: DeviceLike = None
 ) -> tuple[Tensor, ...]:
@@ -77,7 +77,7 @@ def unravel_index(
     return (at, *reversed(found)) if sizes else ()
 
 
-@into
+@into(widen=False)
 def ravel_multi_index(
     multi_index: Sequence[Index] | Tensor, /, dims: int | Sequence[int],
     mode: str | Sequence[str] = "raise", *, device: DeviceLike = None, out: Tensor | None = None,
@@ -221,7 +221,7 @@ def in_range(
 # --- open meshes ----------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
     """Vectors of indices as an open mesh: x[dt.ix_(rows, columns)] has every combination.
 
@@ -259,7 +259,7 @@ def _mesh_vector(given: object, device: DeviceLike) -> Tensor:
 # --- diagonals and triangles ----------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
     """The indices of the main diagonal of a tensor, one vector for each axis.
 
@@ -281,7 +281,7 @@ def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
     return diag_indices(shape[0], len(shape), device=arr.device)
 
 
-@named
+@named(widen=False)
 def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """The indices of the lower triangle of a matrix, row by row: (rows, columns).
 
@@ -299,7 +299,7 @@ def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     return tril_indices(n, k, m, device=arr.device)
 
 
-@named
+@named(widen=False)
 def triu_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """The indices of the upper triangle of a matrix, row by row: (rows, columns).
 
@@ -324,7 +324,7 @@ def _matrix(op: str, x: Tensor) -> tuple[int, int]:
     return rows, columns
 
 
-@named
+@named(widen=False)
 def mask_indices(
     n: int, mask_func: Callable[..., Tensor], /, k: int = 0, *, device: DeviceLike = None
 ) -> tuple[Tensor, ...]:

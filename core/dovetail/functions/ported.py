@@ -23,7 +23,7 @@ from .manipulation import broadcast_to, permute_dims, reshape, split
 __all__ = ["cat"]
 
 
-@named
+@named(widen=False)
 def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """`dt.concat`, as PyTorch calls it: tensors one after the other along an axis that they have.
 
@@ -39,7 +39,7 @@ def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) ->
     return concat(tensors, axis=dim, out=out)
 
 
-@named
+@named(widen=False)
 def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
     """`value` where the mask is true, else `x`: `dt.where(mask, value, x)`, in the dtype of x.
 
@@ -57,7 +57,7 @@ def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
     return astype(where(mask, value, x), x.dtype, copy=False)
 
 
-@named
+@named(widen=False)
 def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
     """`x`, with `value` written where the mask is true, which broadcasts to x's shape.
 
@@ -73,7 +73,7 @@ def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
     return write_result("masked_fill_", x, [masked_fill(x, mask, value)])
 
 
-@named
+@named(widen=False)
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of so many parts along an axis, of equal sizes but for the last, which may be smaller.
 
@@ -94,7 +94,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(x, max(-(-x.shape[axis] // count), 1), axis)
 
 
-@named
+@named(widen=False)
 def t(x: Tensor) -> Tensor:
     """A view with both axes exchanged: `x.T`, of a vector itself.
 
@@ -111,7 +111,7 @@ def t(x: Tensor) -> Tensor:
     return permute_dims(x, tuple(reversed(range(x.ndim))))
 
 
-@named
+@named(widen=False)
 def type_as(x: Tensor, other: Tensor) -> Tensor:
     """The elements of x in the dtype of another tensor, or x itself where it has that.
 
@@ -127,7 +127,7 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
     return astype(x, strided("type_as", other).dtype, copy=False)
 
 
-@named
+@named(widen=False)
 def expand_as(x: Tensor, other: Tensor) -> Tensor:
     """A view of x, broadcast to the shape of another tensor.
 
@@ -143,7 +143,7 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
     return broadcast_to(x, strided("expand_as", other).shape)
 
 
-@named
+@named(widen=False)
 def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     """`x` in the shape of another tensor, a view where strides permit that.
 

@@ -19,7 +19,7 @@ from .manipulation import ravel
 __all__ = ["cross", "dot", "inner", "kron", "vdot"]
 
 
-@named
+@named(widen=False)
 def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """NumPy's dot product: of vectors their inner product, of matrices their matrix product.
 
@@ -44,7 +44,7 @@ def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return found if out is None else write_out("dot", out, found)
 
 
-@into
+@into(widen=False)
 def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The sums of products over the last axes of two tensors, for every pair of the others.
 
@@ -83,7 +83,7 @@ def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return vecdot(ravel(a), ravel(b))
 
 
-@into
+@into(widen=False)
 def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: for each element of `x1` a block, that element times `x2`.
 

@@ -135,7 +135,7 @@ class Generator:
             self._offset = (self._offset + n) % (1 << 64)
         return found
 
-    @into
+    @into(widen=False)
     def uniform(
         self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
         device: DeviceLike = None, out: Tensor | None = None,
@@ -204,7 +204,7 @@ class Generator:
             return z
         return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
 
-    @into
+    @into(widen=False)
     def integers(
         self, low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
         device: DeviceLike = None, out: Tensor | None = None,
@@ -237,7 +237,7 @@ class Generator:
         sizes = extents("integers", shape)
         return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
 
-    @into
+    @into(widen=False)
     def permutation(
         self, x: int | Tensor, *, device: DeviceLike = None, out: Tensor | None = None
     ) -> Tensor:
@@ -333,7 +333,7 @@ def chosen(op: str, generator: Generator | None) -> Generator:
     return _default if generator is None else instance(op, generator, "generator", Generator)
 
 
-@named
+@named(widen=False)
 def default_rng(seed: int | None = None) -> Generator:
     """A new generator of random numbers.
 
@@ -389,7 +389,7 @@ def set_state(state: tuple[int, int]) -> None:
     _default.state = state
 
 
-@into
+@into(widen=False)
 def uniform(
     shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
@@ -438,7 +438,7 @@ def normal(
     return _drawn_by(g, "normal")(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
-@into
+@into(widen=False)
 def integers(
     low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
@@ -463,7 +463,7 @@ def integers(
     return _drawn_by(g, "integers")(low, high, shape, dtype=dtype, device=device)
 
 
-@into
+@into(widen=False)
 def permutation(
     x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None,
     out: Tensor | None = None,

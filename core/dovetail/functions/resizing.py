@@ -16,7 +16,7 @@ from ..tensor.tensor import Tensor, make, strided
 from .creation import empty, extents
 
 
-@named
+@named(widen=False)
 def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     """This tensor, of another shape over its own memory, from where it begins, row by row.
 

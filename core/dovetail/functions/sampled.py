@@ -98,7 +98,7 @@ def _steps(op: str, at: Tensor, y: Tensor, d: int) -> Tensor:
     return view(diff(at), ("reshape", column))
 
 
-@named
+@named(widen="first")
 def gradient(
     x: Tensor, /, *spacing: Operand, axis: Axis = None, edge_order: int = 1
 ) -> Tensor | tuple[Tensor, ...]:

@@ -22,7 +22,7 @@ from .unique import unique
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
 
-@named
+@named(widen=False)
 def union1d(ar1: Array, ar2: Array) -> Tensor:
     """The distinct elements of either of two tensors, in ascending order.
 
@@ -40,7 +40,7 @@ def union1d(ar1: Array, ar2: Array) -> Tensor:
     return _distinct(concat(_vectors("union1d", ar1, ar2)))
 
 
-@named
+@named(widen=False)
 def intersect1d(
     ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
@@ -80,7 +80,7 @@ def intersect1d(
     return (common, fetch(firsts[0], at1), fetch(firsts[1], at2)) if firsts else (common, at1, at2)
 
 
-@named
+@named(widen=False)
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     """The distinct elements of the first tensor that the second has not, in ascending order.
 
@@ -102,7 +102,7 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     return fetch(a, nonzero(isin(a, b, invert=True))[0])
 
 
-@named
+@named(widen=False)
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     """The distinct elements of either of two tensors that the other has not, in ascending order.
 

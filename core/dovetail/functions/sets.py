@@ -56,7 +56,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-@named
+@named(widen=False)
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The distinct elements, where each is first, which one every element is, and how often.
 
@@ -79,7 +79,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     return UniqueAll(values, indices, _inverse(x, ordered, order), lengths)
 
 
-@named
+@named(widen=False)
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The distinct elements in ascending order, and how often each occurs: (values, counts).
 
@@ -98,7 +98,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     return UniqueCounts(fetch(ordered, starts), lengths)
 
 
-@named
+@named(widen=False)
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The distinct elements, and which of them every element is: (values, inverse_indices).
 
@@ -118,7 +118,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     return UniqueInverse(fetch(ordered, _starts(ordered)[0]), _inverse(x, ordered, order))
 
 
-@named
+@named(widen=False)
 def unique_values(x: Tensor, /) -> Tensor:
     """The distinct elements of `x`, in ascending order.
 
@@ -136,7 +136,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     return fetch(ordered, _starts(ordered)[0])
 
 
-@into
+@into(widen=False)
 def isin(
     x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool = False,
     out: Tensor | None = None,

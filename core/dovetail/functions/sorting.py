@@ -47,7 +47,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-@remade
+@remade(widen=False)
 def sort(
     x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True,
     out: Tensor | None = None,
@@ -76,7 +76,7 @@ def sort(
     return _along(ops.SORT, x, axis, descending)
 
 
-@remade
+@remade(widen=False)
 def argsort(
     x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True,
     out: Tensor | None = None,
@@ -96,7 +96,7 @@ def argsort(
     return _along(ops.ARGSORT, x, axis, _descending("argsort", descending, stable))
 
 
-@into
+@into(widen=False)
 def topk(
     x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True,
     out: Sequence[Tensor] | None = None,

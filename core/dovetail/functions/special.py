@@ -15,7 +15,7 @@ from .forms import into
 __all__ = ["expit", "polygamma"]
 
 
-@named
+@named(widen=False)
 def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """SciPy's name for `sigmoid`: 1 / (1 + exp(-x)).
 

@@ -25,7 +25,7 @@ __all__ = ["unique"]
 WIDE = 1 << 12  # columns of which each is a sort
 
 
-@named
+@named(widen=False)
 def unique(
     x: Tensor, /, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,

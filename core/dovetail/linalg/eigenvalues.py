@@ -64,7 +64,7 @@ def inverse_differences(columns: Tensor, rows: Tensor) -> Tensor:
     return ew.where(same, 0.0, 1 / ew.where(same, 1.0, found))
 
 
-@into
+@into(widen=False)
 def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     """The eigenvalues of Hermitian matrices, ascending, and their vectors, as columns.
 
@@ -84,7 +84,7 @@ def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     return EighResult(*_Eigh.apply("eigh", square("eigh", x)))
 
 
-@into
+@into(widen=False)
 def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of Hermitian matrices, ascending; see `eigh`.
 
@@ -138,7 +138,7 @@ def _complex(a: np.ndarray) -> np.ndarray:
     return a.astype(np.result_type(a.dtype, np.complex64), copy=False)
 
 
-@into
+@into(widen=False)
 def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     """The eigenvalues of square matrices, in no order, and their vectors, as columns of length 1.
 
@@ -157,7 +157,7 @@ def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     return EigResult(*_Eig.apply("eig", square("eig", x)))
 
 
-@into
+@into(widen=False)
 def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of square matrices, in no order; see `eig`.
 

@@ -102,7 +102,7 @@ def _halved(x: Tensor) -> Tensor:
     return tril(x) - x * identity(x.shape[-1], x) * 0.5
 
 
-@into
+@into(widen=False)
 def cholesky(x: Tensor, /, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """The lower triangular L of Hermitian, positive definite matrices: `L @ conj(L).mT`.
 
@@ -157,7 +157,7 @@ def _qr_gradient(q: Tensor, r: Tensor, of_q: Tensor, of_r: Tensor) -> Tensor:
     return adjoint(solved("qr", r, adjoint(of_q + q @ inner), upper=True))
 
 
-@into
+@into(widen=False)
 def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = None) -> QRResult:
     """Matrices with orthonormal columns and upper triangular ones whose products `Q @ R` are x.
 
@@ -220,7 +220,7 @@ def _svd_gradient(
     return found
 
 
-@into
+@into(widen=False)
 def svd(
     x: Tensor, /, *, full_matrices: bool = True, out: Sequence[Tensor] | None = None
 ) -> SVDResult:
@@ -243,7 +243,7 @@ def svd(
     return SVDResult(*_SVD.apply("svd", matrices("svd", x), full))
 
 
-@into
+@into(widen=False)
 def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The singular values of matrices, descending; see `svd`.
 
@@ -303,7 +303,7 @@ class _LU(Function):
         return matmul(p, found)
 
 
-@into
+@into(widen=False)
 def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     """The factors of Gauss' elimination with partial pivoting: x is `P @ L @ U`.
 
@@ -321,7 +321,7 @@ def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     return LUResult(*_LU.apply(matrices("lu", x)))
 
 
-@into
+@into(widen=False)
 def lu_solve(
     lu: LUResult | tuple[Tensor, Tensor, Tensor], x2: Array, /, *, out: Tensor | None = None
 ) -> Tensor:

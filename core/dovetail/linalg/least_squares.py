@@ -87,7 +87,7 @@ def _least_share(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
     return real(name, rtol, "rtol")
 
 
-@into
+@into(widen=False)
 def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverses of matrices.
 
@@ -109,7 +109,7 @@ def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> 
     return _PseudoInverse.apply(x, share)
 
 
-@into
+@into(widen=False)
 def matrix_rank(
     x: Tensor, /, *, rtol: Threshold = None, hermitian: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -147,7 +147,7 @@ def _rank(values: Tensor, share: float | Tensor) -> Tensor:
     )
 
 
-@into
+@into(widen=False)
 def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -> Tensor:
     """The condition numbers of matrices: the norm times that of the inverse.
 
@@ -172,7 +172,7 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
     return matrix_norm(x, ord=ord) * matrix_norm(inv(x), ord=ord)
 
 
-@named
+@named(widen=False)
 def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     """The x of least norm for which `x1 @ x` is nearest to x2; a named tuple with what it is like.
 

@@ -83,7 +83,7 @@ def _root(x: Tensor) -> Tensor:
     return ew.where(zero, 0.0, ew.sqrt(ew.where(zero, 1.0, x)))
 
 
-@into
+@into(widen=False)
 def matrix_norm(
     x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro", out: Tensor | None = None
 ) -> Tensor:

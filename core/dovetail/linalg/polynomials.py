@@ -29,7 +29,7 @@ MOST = 1 << 16  # of degrees, and of times
 # --- through samples ------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def polyfit(
     x: Array, y: Array, deg: int, /, *, rcond: float | None = None, w: Array | None = None,
     out: Tensor | None = None,
@@ -74,7 +74,7 @@ def polyfit(
 # --- by zeros -------------------------------------------------------------------------------------
 
 
-@named
+@named(widen=False)
 def roots(p: Array, /) -> Tensor:
     """The zeros of a polynomial, as the eigenvalues of its companion matrix, in no order.
 

@@ -43,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@into
+@into(widen=False)
 def trace(
     x: Tensor, /, *, offset: int = 0, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -62,7 +62,7 @@ def trace(
     return sum_(found, axis=-1, dtype=dtype)
 
 
-@into
+@into(widen=False)
 def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     """Square matrices multiplied by themselves n times; by their inverses where n is negative.
 
@@ -143,7 +143,7 @@ def _chain(given: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: i
     return matmul(_chain(given, splits, i, k), _chain(given, splits, k, j))
 
 
-@into
+@into(widen=False)
 def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     """A matrix with these on its diagonal, one after the other, and 0 elsewhere.
 
@@ -174,7 +174,7 @@ def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     return concat(rows, axis=0)
 
 
-@into
+@into(widen=False)
 def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The first columns of a product of Householder's reflections, as LAPACK's QR stores them.
 
@@ -220,7 +220,7 @@ _PADE = [
 ]  # fmt: skip
 
 
-@into
+@into(widen=False)
 def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The exponentials of square matrices, by scaling and squaring.
 

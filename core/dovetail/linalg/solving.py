@@ -141,7 +141,7 @@ class _LogDeterminant(Function):
 # --- public ---------------------------------------------------------------------------------------
 
 
-@into
+@into(widen=False)
 def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The determinants of square matrices.
 
@@ -157,7 +157,7 @@ def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return _Determinant.apply(square("det", x))
 
 
-@into
+@into(widen=False)
 def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResult:
     """The signs and the logarithms of the absolute values of determinants, as a named tuple.
 
@@ -177,7 +177,7 @@ def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResu
     return SlogdetResult(sign, logabsdet)
 
 
-@into
+@into(widen=False)
 def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The inverses of square matrices.
 
@@ -193,7 +193,7 @@ def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return _Inverse.apply(square("inv", x))
 
 
-@into
+@into(widen=False)
 def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The solutions x of the equations `x1 @ x = x2`, with one exact solution each.
 

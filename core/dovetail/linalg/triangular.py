@@ -51,7 +51,7 @@ def solved(
     return _Triangular.apply(name, a, b, upper, unit, turned)
 
 
-@into
+@into(widen=False)
 def solve_triangular(
     x1: Array, x2: Array, /, *, upper: bool, unit_diagonal: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -75,7 +75,7 @@ def solve_triangular(
     return without_column(solved("solve_triangular", a, b, upper=upper, unit=unit), vector)
 
 
-@into
+@into(widen=False)
 def cholesky_solve(
     x1: Array, x2: Array, /, *, upper: bool = False, out: Tensor | None = None
 ) -> Tensor:

@@ -102,6 +102,9 @@ class Op:
     # A rule for each operand, or None where it has no gradient; empty where none has, and where
     # the rules take more than elementwise functions: these are in `autograd.gradients`.
     gradient: tuple[Rule | None, ...] = ()
+    # Rules get operands of reduced precision as float32, and what they give is rounded once; not
+    # where they move elements, or are one product.
+    widens_gradient: bool = True
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -338,7 +341,8 @@ ARGMIN = _reduce("argmin", rules.counting, "argmin", _placed, lambda r, n: r[1])
 
 # --- views and gathers ----------------------------------------------------------------------------
 
-VIEW = _row(Op("view", "view", rules.as_given, cost=0))  # attrs: a layout move
+# attrs: a layout move.
+VIEW = _row(Op("view", "view", rules.as_given, cost=0, widens_gradient=False))
 
 # gather(x, index, ...): attrs = (result shape, for each result axis the axis of x or -1, the axis
 # of x of each index, for what each is read: (the op, the axis, its size)). They broadcast to the
@@ -346,19 +350,25 @@ VIEW = _row(Op("view", "view", rules.as_given, cost=0))  # attrs: a layout move
 # None in the last place all are known to be in range and not negative.
 GATHER = _row(Op("gather", "gather", rules.gathering, cost=4))
 
-CONCAT = _row(Op("concat", "join", rules.as_given, cost=2, arity=0))  # attrs: the axis
+CONCAT = _row(
+    Op("concat", "join", rules.as_given, cost=2, arity=0, widens_gradient=False)
+)  # attrs: the axis
 
 # What is made otherwise than by evaluating a node: the rows are there for their gradients.
 AS_STRIDED = Op("as_strided", "made")  # attrs: the operand's layout, the result's
-PLACE = Op("place", "made")  # memory with the operand put in; attrs: (layout, size)
-TO_DEVICE = Op("to_device", "made")
-WRITTEN = Op("written", "made", arity=2)  # a view after a write to another; attrs: both layouts
+# Memory with the operand put in; attrs: (layout, size).
+PLACE = Op("place", "made", widens_gradient=False)
+TO_DEVICE = Op("to_device", "made", widens_gradient=False)
+# A view after a write to another; attrs: both layouts.
+WRITTEN = Op("written", "made", arity=2, widens_gradient=False)
 
 # --- kernel ops -----------------------------------------------------------------------------------
 
 
-def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], arity: int = 1) -> Op:
-    return _row(Op(name, "kernel", rule, build=build, arity=arity))
+def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], arity: int = 1, *,
+            widens_gradient: bool = True) -> Op:  # fmt: skip
+    return _row(Op(name, "kernel", rule, build=build, arity=arity,
+                   widens_gradient=widens_gradient))  # fmt: skip
 
 
 def _compares(attrs: sort.Order, shape: Shape, d: DType) -> bool:
@@ -375,15 +385,17 @@ def _ascends(attrs: sort.Order, shape: Shape, few_bits: int) -> bool:
     return not attrs.descending and shape[-1] >= SHORT and not (few and shape[-1] >= LONG)
 
 
-MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2)
+MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2, widens_gradient=False)
 # Convolutions, of (x, w), of (x, w, bias); and what gives x of (y, w), and w of (x, y). attrs: a
 # `convolution.Geometry`.
 CONVOLUTION = _row(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,
-                      many="front", arity=2))  # fmt: skip
+                      many="front", arity=2, widens_gradient=False))  # fmt: skip
 CONVOLUTION_INPUT = _row(Op("convolution_input", "kernel", same("iuf"), arity=2, many="front",
-                            launches=convolution.convolution_input))  # fmt: skip
+                            launches=convolution.convolution_input,
+                            widens_gradient=False))  # fmt: skip
 CONVOLUTION_WEIGHT = _row(Op("convolution_weight", "kernel", same("iuf"), arity=2, many="front",
-                             launches=convolution.convolution_weight))  # fmt: skip
+                             launches=convolution.convolution_weight,
+                             widens_gradient=False))  # fmt: skip
 COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernels.count_blocks)
 TRUE_POSITIONS = _kernel("true_positions", fixed((bool_, int64), int64), kernels.true_positions, 2)
 PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernels.packed_positions)
@@ -391,7 +403,7 @@ COUNT_RUNS = _kernel("count_runs", rules.grouping, kernels.count_runs)
 RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernels.run_bounds, 2)
 CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernels.checked_indices)
 SCATTER = _row(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
-                  arity=3))  # fmt: skip
+                  arity=3, widens_gradient=False))  # fmt: skip
 SEARCHSORTED = _kernel("searchsorted", rules.searching, kernels.search, 2)
 
 # Sorting along the last axis, stable, NaN last. attrs: a `sort.Order`; the number is the zero of

@@ -94,7 +94,7 @@ def _put(x: Elements, place: int | tuple[int, ...], combined: Callable[[int], in
     x[place] = combined(x[place])
 
 
-@named
+@named(widen=False)
 def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Adds to an element of integers that many points of a `dt.kernel` may change; returns nothing.
 
@@ -112,7 +112,7 @@ def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     _put(x, place, lambda old: old + value)
 
 
-@named
+@named(widen=False)
 def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Puts the larger of an element and a value there, as `dt.atomic_add` does the sum.
 
@@ -130,7 +130,7 @@ def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     _put(x, place, lambda old: max(old, value))
 
 
-@named
+@named(widen=False)
 def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Puts the smaller of an element and a value there, as `dt.atomic_add` does the sum.
 
@@ -148,7 +148,7 @@ def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     _put(x, place, lambda old: min(old, value))
 
 
-@named
+@named(widen=False)
 def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Puts the bits that an element and a value share there, as `dt.atomic_add` does the sum.
 
@@ -166,7 +166,7 @@ def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     _put(x, place, lambda old: old & value)
 
 
-@named
+@named(widen=False)
 def atomic_or(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Puts the bits of an element and of a value there, as `dt.atomic_add` does the sum.
 

@@ -178,7 +178,7 @@ class LayoutTensor(Tensor):
         """The same elements as a strided tensor."""
         return self.run_rule("to_dense", "to_dense", self)
 
-    @named
+    @named(widen=False)
     def accumulated(self, other: Tensor) -> Tensor:
         """The sum of this gradient and another one, which may be strided, of the same tensor.
 

@@ -1,0 +1,138 @@
+"""How composed functions compute with float16 and bfloat16: in float32, rounded once.
+
+A function made of several ops would round each intermediate: a sum of squares overflows at 65,520,
+a count beyond 2048 is not exact. The decorators of public functions (`arguments.named`,
+`forms.into`) therefore call them with operands cast to `DType.compute`, and round their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce, wraps
+from typing import Any
+
+import numpy as np
+
+from ..arguments import Widen, set_widening
+from ..dtypes import DType, dtype, promote
+from ..tensor.fields import expr_of, is_strided
+from ..tensor.tensor import Tensor
+from ..tensor.writes import write_node_out
+from .datatypes import any_dtype, cast
+
+Function = Callable[..., Any]
+Options = dict[str, Any]
+
+
+def _is_half(a: object) -> bool:
+    """Return True for a tensor of reduced precision, or a list or tuple that holds one."""
+    if is_strided(a):
+        own = expr_of(a).spec.dtype
+        return own.compute is not own
+    kind = type(a)
+    if kind is list or kind is tuple:
+        values: Any = a
+        return any(map(_is_half, values))
+    return isinstance(a, Tensor) and a.dtype.compute is not a.dtype
+
+
+def holds_half(args: tuple[Any, ...], options: Options) -> bool:
+    """Return True if an operand or the wanted dtype may be of reduced precision."""
+    for a in args:
+        if _is_half(a):
+            return True
+    for name in options:
+        if name == "dtype":
+            if options[name] is not None:
+                return True
+        elif name != "out" and _is_half(options[name]):
+            return True
+    return False
+
+
+def widened(composed: Function, widen: Widen) -> Function:
+    """Return the function with half operands cast to float32 and its results rounded once."""
+    if not widen:
+        return composed
+
+    @wraps(composed)
+    def call(*args: Any, **options: Any) -> Any:
+        if holds_half(args, options):
+            return call_in_float32(composed, args, options, widen)
+        return composed(*args, **options)
+
+    return call
+
+
+def call_in_float32(
+    composed: Function, args: tuple[Any, ...], options: Options, widen: Widen
+) -> Any:
+    """Call a function with half operands cast to float32, and round its float32 results once."""
+    operands = _Operands()
+    args = tuple([operands.widen(a) for a in args])
+    wide = {n: a if n in ("out", "dtype") else operands.widen(a) for n, a in options.items()}
+    if wide.get("dtype") is None:
+        target = operands.result_dtype(widen)
+    else:
+        target = any_dtype(composed.__name__, wide["dtype"])
+        if target.compute is not target:
+            wide["dtype"] = target.compute
+    out = wide.pop("out", None)
+    found = operands.rounded(composed(*args, **wide), target)
+    return found if out is None else write_node_out(composed.__name__, out, [found._expr])
+
+
+class _Operands:
+    """The operands of one call: what each half was cast to, and the dtypes that decide."""
+
+    def __init__(self) -> None:
+        self.casts: list[tuple[Tensor, Tensor]] = []
+        self.dtypes: list[DType] = []
+
+    def widen(self, a: Any) -> Any:
+        """Return a tensor of reduced precision as float32, also within lists and tuples."""
+        if isinstance(a, Tensor):
+            return self._wide_tensor(a)
+        if isinstance(a, (list, tuple)):
+            found = [self.widen(v) for v in a]
+            if any(isinstance(v, float) for v in found):  # a list of numbers has a dtype of its own
+                self.dtypes.append(dtype(float))
+            return found if type(a) is list else tuple(found) if type(a) is tuple else a
+        if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
+            self.dtypes.append(dtype(a.dtype))
+        return a
+
+    def _wide_tensor(self, a: Tensor) -> Tensor:
+        for before, wide in self.casts:
+            if before is a:  # one cast for each tensor, so that its gradient is rounded once
+                return wide
+        if a.dtype.kind in "fc":
+            self.dtypes.append(a.dtype)
+        wide = cast(a, a.dtype.compute)
+        self.casts.append((a, wide))
+        return wide
+
+    def result_dtype(self, widen: Widen) -> DType | None:
+        """Return the dtype of results, None if no operand is a float."""
+        if not self.dtypes:
+            return None
+        return self.dtypes[0] if widen == "first" else reduce(promote, self.dtypes)
+
+    def rounded(self, found: Any, target: DType | None) -> Any:
+        """Return results of float32 in the dtype `target` if that is a half."""
+        if isinstance(found, tuple):
+            parts = [self.rounded(x, target) for x in found]
+            return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
+        if isinstance(found, list):
+            return [self.rounded(x, target) for x in found]
+        if not isinstance(found, Tensor):
+            return found
+        for before, wide in self.casts:
+            if found is wide:  # an operand itself
+                return before
+        if target is None or found.dtype is not target.compute:
+            return found
+        return cast(found, target)
+
+
+set_widening(holds_half, call_in_float32)
