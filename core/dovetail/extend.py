@@ -24,7 +24,7 @@ A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities
     what its rules are written in: apply, reduce, required, make_node, gather_at, rows_at,
         scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
-        write_together
+        write_together; halves computed in float32: widened
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     types: DTypeLike, DeviceLike
 
@@ -120,6 +120,7 @@ from .errors import (
 from .functions.convolutions import convolved
 from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
+from .functions.halves import widened
 from .functions.rounds import is_of_examples as is_mapping
 from .functions.sorting import order_of
 from .late import late
@@ -405,5 +406,6 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "verify",
         "walk",
         "whole_setting",
+        "widened",
         "write_together",
     ]  # fmt: skip

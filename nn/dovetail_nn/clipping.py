@@ -37,11 +37,17 @@ def get_total_norm(
     5.0
     """
     found = _listed("get_total_norm", tensors)
+    total = _total_norm(found, norm_type, error_if_nonfinite)
+    return _rounded(total, *found)
+
+
+def _total_norm(found: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool) -> dt.Tensor:
+    """Return the norm in the dtype that it is computed in: that of halves may be no half."""
     power = _number("get_total_norm", "norm_type", norm_type)
     if not found:
         return dt.asarray(0.0)
     first = found[0].device
-    once = [_values(x, True) for x in found]
+    once = [_wide(_values(x, True)) for x in found]
     norms = [dt.linalg.vector_norm(x, ord=power).to(first) for x in once]
     total = dt.linalg.vector_norm(dt.stack(norms), ord=power) if len(norms) > 1 else norms[0]
     if error_if_nonfinite and not bool(dt.isfinite(total)):
@@ -50,6 +56,16 @@ def get_total_norm(
             "look for it with dt.autograd.detect_anomaly(), or let error_if_nonfinite be False"
         )
     return total
+
+
+def _wide(x: dt.Tensor) -> dt.Tensor:
+    return x.astype(x.dtype.compute, copy=False)
+
+
+def _rounded(total: dt.Tensor, *of: dt.Tensor) -> dt.Tensor:
+    """Return a norm of tensors in the dtype to which they promote, if that is a half."""
+    d = dt.result_type(*of) if of else total.dtype
+    return total if d.compute is d else total.astype(d)
 
 
 def clip_grad_norm_(
@@ -78,9 +94,9 @@ def clip_grad_norm_(
     found = _listed("clip_grad_norm_", parameters)
     with dt.no_grad():
         given = [p.grad for p in found if p.grad is not None]
-        total = get_total_norm(given, norm_type, error_if_nonfinite)
+        total = _total_norm(given, norm_type, error_if_nonfinite)
         clip_grads_with_norm_(found, max_norm, total)
-    return total
+    return _rounded(total, *given)
 
 
 def clip_grads_with_norm_(
@@ -107,10 +123,12 @@ def clip_grads_with_norm_(
     if most < 0:
         raise dt.ArgumentError(f"clip_grad_norm_: max_norm is {most}; it is 0 or more")
     with dt.no_grad():
-        factor = dt.minimum(most / (total_norm + 1e-6), 1.0)
+        factor = dt.minimum(most / (_wide(total_norm) + 1e-6), 1.0)
         for some in _grads(_listed("clip_grads_with_norm_", parameters)):
-            by = factor.to(some[0].device).astype(some[0].dtype)
-            write_together("clip_grad_norm_", some, [g * by for g in some])
+            by = factor.to(some[0].device).astype(some[0].dtype.compute)
+            write_together("clip_grad_norm_", some, [
+                (_wide(g) * by).astype(g.dtype, copy=False) for g in some
+            ])  # fmt: skip
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce, wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from ..tensor.tensor import Tensor
 from ..tensor.writes import write_node_out
 from .datatypes import any_dtype, cast
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Function = Callable[..., Any]
 Options = dict[str, Any]
 
@@ -29,10 +31,8 @@ def _is_half(a: object) -> bool:
     if is_strided(a):
         own = expr_of(a).spec.dtype
         return own.compute is not own
-    kind = type(a)
-    if kind is list or kind is tuple:
-        values: Any = a
-        return any(map(_is_half, values))
+    if isinstance(a, (list, tuple)):
+        return any(map(_is_half, a))
     return isinstance(a, Tensor) and a.dtype.compute is not a.dtype
 
 
@@ -50,15 +50,19 @@ def holds_half(args: tuple[Any, ...], options: Options) -> bool:
     return False
 
 
-def widened(composed: Function, widen: Widen) -> Function:
-    """Return the function with half operands cast to float32 and its results rounded once."""
+def widened(composed: Callable[P, R], widen: Widen = True) -> Callable[P, R]:
+    """Return the function with half operands cast to float32 and its results rounded once.
+
+    `widen`: as of `named`; "first" rounds results to the dtype of the first tensor.
+    """
     if not widen:
         return composed
 
     @wraps(composed)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: P.args, **options: P.kwargs) -> R:
         if holds_half(args, options):
-            return call_in_float32(composed, args, options, widen)
+            found: R = call_in_float32(composed, args, options, widen)
+            return found
         return composed(*args, **options)
 
     return call
@@ -97,7 +101,7 @@ class _Operands:
             found = [self.widen(v) for v in a]
             if any(isinstance(v, float) for v in found):  # a list of numbers has a dtype of its own
                 self.dtypes.append(dtype(float))
-            return found if type(a) is list else tuple(found) if type(a) is tuple else a
+            return type(a)(*found) if hasattr(a, "_fields") else type(a)(found)
         if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
             self.dtypes.append(dtype(a.dtype))
         return a

@@ -55,6 +55,7 @@ from .losses import *
 from .multi_head import *
 from .normalization import *
 from .pooling import *
+from .precision import widen_functions
 from .products import *
 from .recurrent import *
 from .resampling import *
@@ -76,6 +77,12 @@ __all__ += pooling.__all__
 __all__ += products.__all__
 __all__ += recurrent.__all__
 __all__ += resampling.__all__
+
+for _module in (
+    activations, adaptive, along_axis, attention, classes, convolution, distances, dropouts,
+    embeddings, losses, multi_head, normalization, pooling, products, recurrent, resampling,
+):  # fmt: skip
+    globals().update(widen_functions(_module))
 
 if not TYPE_CHECKING:
     __getattr__ = refused("nn.functional")

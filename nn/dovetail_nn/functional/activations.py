@@ -257,14 +257,14 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     [0.0, 10.0]
     """
     floats("gelu", input)
-    x = wide(input)
+    x = input
     if approximate == "none":
         part = dt.erf(x * math.sqrt(0.5))
     elif approximate == "tanh":
         part = dt.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi))
     else:
         raise dt.ArgumentError(f'gelu: approximate is "none" or "tanh", not {approximate!r}')
-    return narrow(x * 0.5 * (part + 1.0), input)
+    return x * 0.5 * (part + 1.0)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -315,12 +315,10 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     [0.0, 100.0]
     """
     floats("softplus", input)
-    x = wide(input)
+    x = input
     z = x * float(beta)
     above = min(float(threshold), 80.0)  # where the other is not 1 but its logarithm is the same
-    return narrow(
-        dt.where(z > above, x, dt.log1p(dt.exp(dt.minimum(z, above))) * (1.0 / beta)), input
-    )
+    return dt.where(z > above, x, dt.log1p(dt.exp(dt.minimum(z, above))) * (1.0 / beta))
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -335,8 +333,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     [-100.0]
     """
     floats("logsigmoid", input)
-    x = wide(input)
-    return narrow(-dt.logaddexp(-x, dt.zeros((), dtype=x.dtype, device=x.device)), input)
+    return -dt.logaddexp(-input, dt.zeros((), dtype=input.dtype, device=input.device))
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -351,8 +348,7 @@ def softsign(input: Tensor) -> Tensor:
     [0.5, -0.5]
     """
     floats("softsign", input)
-    x = wide(input)
-    return narrow(x / (dt.abs(x) + 1.0), input)
+    return input / (dt.abs(input) + 1.0)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -400,8 +396,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     [0.0]
     """
     floats("tanhshrink", input)
-    x = wide(input)
-    return narrow(x - dt.tanh(x), input)
+    return input - dt.tanh(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

@@ -60,10 +60,10 @@ def _adaptive_avg(axes: int, input: Tensor, output_size: Output) -> Tensor:
     if even:
         kernel = tuple([n // m for n, m in zip(x.shape[2:], counts, strict=True)])
         return unbatched(averaged(axes, x, kernel, None, 0, False, True, None, op), had)
-    found = x.astype(dt.float32) if x.dtype.itemsize < 4 else x
+    found = x
     for a, m in enumerate(counts):
         found = _mean_along(found, 2 + a, m)
-    return unbatched(found.astype(x.dtype), had)
+    return unbatched(found, had)
 
 
 def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow, wide
+from .precision import floats, narrow
 
 if TYPE_CHECKING:
     from dovetail.extend import DTypeLike
@@ -48,7 +48,7 @@ def softmax(
     axis = axis_of("softmax", x, dim)
     if x.ndim == 0:
         return softmax(x.reshape((1,)), 0).reshape(())
-    return narrow(dt.softmax(wide(x), axis=axis), x)
+    return dt.softmax(x, axis=axis)
 
 
 def log_softmax(
@@ -70,7 +70,7 @@ def log_softmax(
     axis = axis_of("log_softmax", x, dim)
     if x.ndim == 0:
         return log_softmax(x.reshape((1,)), 0).reshape(())
-    return narrow(dt.log_softmax(wide(x), axis=axis), x)
+    return dt.log_softmax(x, axis=axis)
 
 
 def softmin(
@@ -110,14 +110,15 @@ def gumbel_softmax(
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
     axis = axis_of("gumbel_softmax", logits, dim)
-    x = wide(logits)
-    u = 1.0 - dt.random.uniform(x.shape, dtype=x.dtype, device=x.device)  # 0 is not among them
-    soft = dt.softmax((x - dt.log(-dt.log(u))) / tau, axis=axis)
+    u = 1.0 - dt.random.uniform(
+        logits.shape, dtype=logits.dtype, device=logits.device
+    )  # 0 is not among them
+    soft = dt.softmax((logits - dt.log(-dt.log(u))) / tau, axis=axis)
     if not hard:
-        return narrow(soft, logits)
-    classes = _along(dt.arange(x.shape[axis], device=x.device), axis, x.ndim)
-    one = (classes == dt.expand_dims(dt.argmax(soft, axis=axis), axis)).astype(x.dtype)
-    return narrow(one - soft.detach() + soft, logits)
+        return soft
+    classes = _along(dt.arange(logits.shape[axis], device=logits.device), axis, logits.ndim)
+    one = (classes == dt.expand_dims(dt.argmax(soft, axis=axis), axis)).astype(logits.dtype)
+    return one - soft.detach() + soft
 
 
 def _along(x: Tensor, axis: int, ndim: int) -> Tensor:
@@ -143,9 +144,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     n = input.shape[axis] if input.ndim else 1
     if n % 2:
         raise dt.ShapeError(f"glu: axis {dim} of {input.shape} has {n} elements, which is odd")
-    x = wide(input)
     lead = (slice(None),) * axis
-    return narrow(x[(*lead, slice(n // 2))] * dt.sigmoid(x[(*lead, slice(n // 2, None))]), input)
+    return input[(*lead, slice(n // 2))] * dt.sigmoid(input[(*lead, slice(n // 2, None))])
 
 
 def length(x: Tensor, p: float, axis: int | tuple[int, ...], keepdims: bool) -> Tensor:
@@ -181,8 +181,7 @@ def normalize(
     [[0.6000000238418579, 0.800000011920929]]
     """
     axis = axis_of("normalize", input, dim)
-    x = wide(input)
-    found = narrow(x / dt.maximum(length(x, p, axis, True), eps), input)
+    found = input / dt.maximum(length(input, p, axis, True), eps)
     return found if out is None else out.copy_(found)
 
 
@@ -200,7 +199,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     [1.0, 1.0, 1.0]
     """
     floats("cosine_similarity", x1, x2)
-    a, b = dt.broadcast_arrays(wide(x1), wide(x2))
+    a, b = dt.broadcast_arrays(x1, x2)
     axis = axis_of("cosine_similarity", a, dim)
     norms = dt.maximum(length(a, 2, axis, False), eps) * dt.maximum(length(b, 2, axis, False), eps)
     return narrow((a * b).sum(axis=axis) / norms, x1)
@@ -222,4 +221,4 @@ def pairwise_distance(
     [2.0, 2.0, 2.0]
     """
     floats("pairwise_distance", x1, x2)
-    return narrow(length(wide(x1) - wide(x2) + eps, p, -1, keepdim), x1)
+    return narrow(length(x1 - x2 + eps, p, -1, keepdim), x1)

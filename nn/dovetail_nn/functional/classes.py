@@ -9,7 +9,7 @@ import dovetail as dt
 from dovetail.extend import in_range
 
 from .losses import log_of_one_plus_exp
-from .precision import floats, narrow, wide, wide_or_none
+from .precision import floats, narrow
 from .reductions import reduced, reduction_of, same_shape
 
 __all__ = [
@@ -92,9 +92,8 @@ def nll_loss(
     """
     reduction = reduction_of("nll_loss", reduction, size_average, reduce)
     floats("nll_loss", input)
-    x = wide(input)
-    classes = _Classes("nll_loss", x, target, wide_or_none(weight), ignore_index)
-    return _averaged(-classes.of_it(x), classes.weight, reduction, input)
+    classes = _Classes("nll_loss", input, target, weight, ignore_index)
+    return _averaged(-classes.of_it(input), classes.weight, reduction, input)
 
 
 def _averaged(loss: Tensor, weight: Tensor, reduction: str, like: Tensor) -> Tensor:
@@ -130,7 +129,7 @@ def cross_entropy(
     floats(op, input)
     if not 0.0 <= label_smoothing <= 1.0:
         raise dt.ArgumentError(f"{op}: label_smoothing is from 0 to 1, not {label_smoothing}")
-    x, w, smooth = wide(input), wide_or_none(weight), float(label_smoothing)
+    x, w, smooth = input, weight, float(label_smoothing)
     axis = _class_axis(op, x)
     if target.dtype.kind == "f":
         if target.ndim < input.ndim:
@@ -138,7 +137,7 @@ def cross_entropy(
                 f"{op}: a target of floats has a probability for each class, so the shape "
                 f"{input.shape}, not {target.shape}; classes are integers: target.astype(dt.int64)"
             )
-        return _of_probabilities(input, wide(target), w, axis, reduction, smooth)
+        return _of_probabilities(input, target, w, axis, reduction, smooth)
     classes = _Classes(op, x, target, w, ignore_index)
     total = dt.logsumexp(x, axis=axis)
     loss = total - classes.of_it(x)
@@ -164,7 +163,7 @@ def _of_probabilities(
 ) -> Tensor:
     """Cross entropy where the target has a probability for each class."""
     same_shape("cross_entropy", input, target)
-    x, count = wide(input), input.shape[axis]
+    x, count = input, input.shape[axis]
     if smooth:
         target = target * (1.0 - smooth) + smooth / count
     if weight is not None:
@@ -205,8 +204,8 @@ def multi_margin_loss(
         raise dt.ArgumentError(f"{op}: p is 1 or 2, not {p}")
     if input.ndim > 2:
         raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
-    x = wide(input)
-    classes = _Classes(op, x, target, wide_or_none(weight), None)
+    x = input
+    classes = _Classes(op, x, target, weight, None)
     apart = dt.maximum(margin - dt.expand_dims(classes.of_it(x), -1) + x, 0.0)
     apart = apart if p == 1 else apart * apart
     loss = dt.where(classes.is_it, 0.0, apart).sum(axis=-1) * classes.weight / classes.count
@@ -236,7 +235,7 @@ def multilabel_margin_loss(
     same_shape(op, input, target)
     if input.ndim not in (1, 2) or input.shape[-1] == 0:
         raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
-    x, n = wide(input), input.shape[-1]
+    x, n = input, input.shape[-1]
     named = dt.cumulative_sum((target < 0).astype(dt.int32), axis=-1) == 0
     at = dt.where(named, target, 0)
     score = dt.take_along_axis(x, at, axis=-1)
@@ -269,7 +268,7 @@ def multilabel_soft_margin_loss(
     reduction = reduction_of(op, reduction, size_average, reduce)
     floats(op, input)
     same_shape(op, input, target)
-    x, t = wide(input), wide(target)
+    x, t = input, target
     loss = (1.0 - t) * x + log_of_one_plus_exp(-x)
     loss = loss if weight is None else loss * weight
     return reduced(loss.sum(axis=-1) / math.prod(x.shape[-1:]), reduction, input)

@@ -6,7 +6,13 @@ import math
 from typing import TypeAlias
 
 import dovetail as dt
-from dovetail.extend import ConvolutionGeometry, convolved, required, transposed_convolution
+from dovetail.extend import (
+    ConvolutionGeometry,
+    convolved,
+    required,
+    transposed_convolution,
+    widened,
+)
 
 from .sizes import Sizes, batched, sizes, unbatched
 
@@ -233,10 +239,18 @@ def _transposed(
             f"{op}: an input of shape {input.shape} with padding={padding!r} would give "
             f"{tuple(found)} elements"
         )
-    x = transposed_convolution(y, w, tuple(found), ConvolutionGeometry(by, low, apart, g))
-    if b is not None:
-        x = x + b.reshape((-1, *(1,) * axes))
-    return unbatched(x, had)
+    geometry = ConvolutionGeometry(by, low, apart, g)
+    if b is None:
+        return unbatched(transposed_convolution(y, w, tuple(found), geometry), had)
+    return unbatched(_with_bias(y, w, b, tuple(found), geometry), had)
+
+
+@widened
+def _with_bias(
+    y: Tensor, w: Tensor, b: Tensor, within: tuple[int, ...], geometry: ConvolutionGeometry
+) -> Tensor:
+    x = transposed_convolution(y, w, within, geometry)
+    return x + b.reshape((-1, *(1,) * len(within)))
 
 
 def _weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import dovetail as dt
 
 from .along_axis import pairwise_distance
-from .precision import floats, wide
+from .precision import floats
 from .reductions import reduced, reduction_of
 
 __all__ = [
@@ -39,7 +39,7 @@ def hinge_embedding_loss(
     """
     reduction = reduction_of("hinge_embedding_loss", reduction, size_average, reduce)
     floats("hinge_embedding_loss", input)
-    x = wide(input)
+    x = input
     apart = dt.where(target != 1, dt.maximum(margin - x, 0.0), 0.0)
     return reduced(apart + dt.where(target != -1, x, 0.0), reduction, input)
 
@@ -68,7 +68,7 @@ def margin_ranking_loss(
             f"margin_ranking_loss: inputs of shapes {input1.shape}, {input2.shape} and a target of "
             f"shape {target.shape} have as many dimensions"
         )
-    apart = wide(target) * (wide(input1) - wide(input2))
+    apart = target * (input1 - input2)
     return reduced(dt.maximum(margin - apart, 0.0), reduction, input1)
 
 
@@ -133,9 +133,9 @@ def triplet_margin_with_distance_loss(
             "dimensions"
         )
     far = pairwise_distance if distance_function is None else distance_function
-    near, away = far(wide(anchor), wide(positive)), far(wide(anchor), wide(negative))
+    near, away = far(anchor, positive), far(anchor, negative)
     if swap:
-        away = dt.minimum(away, far(wide(positive), wide(negative)))
+        away = dt.minimum(away, far(positive, negative))
     return reduced(dt.maximum(margin + near - away, 0.0), reduction, anchor)
 
 
@@ -164,7 +164,7 @@ def cosine_embedding_loss(
             f"{op}: inputs of shapes {input1.shape} and {input2.shape} with a target of shape "
             f"{target.shape}; they are (batch, n) and (batch,), or (n,) and ()"
         )
-    a, b = wide(input1), wide(input2)
+    a, b = input1, input2
     squares = ((a * a).sum(axis=-1) + EPSILON) * ((b * b).sum(axis=-1) + EPSILON)
     cos = (a * b).sum(axis=-1) / dt.sqrt(squares)
     loss = dt.where(target == 1, 1.0 - cos, 0.0)

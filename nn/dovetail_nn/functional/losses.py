@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow, wide
+from .precision import floats, narrow
 from .reductions import broadcast, reduced, reduction_of, same_shape
 
 __all__ = [
@@ -55,10 +55,10 @@ def mse_loss(
     reduction = reduction_of("mse_loss", reduction, size_average, reduce)
     floats("mse_loss", input)
     broadcast("mse_loss", input, target)
-    apart = wide(input) - wide(target)
+    apart = input - target
     loss = _weighted("mse_loss", apart * apart, input, weight)
     if weight is not None and reduction == "mean":
-        return narrow(loss.sum() / wide(weight).sum(), input)
+        return narrow(loss.sum() / weight.sum(), input)
     return reduced(loss, reduction, input)
 
 
@@ -82,9 +82,9 @@ def l1_loss(
     reduction = reduction_of("l1_loss", reduction, size_average, reduce)
     floats("l1_loss", input)
     broadcast("l1_loss", input, target)
-    loss = _weighted("l1_loss", dt.abs(wide(input) - wide(target)), input, weight)
+    loss = _weighted("l1_loss", dt.abs(input - target), input, weight)
     if weight is not None and reduction == "mean":
-        return narrow(loss.sum() / wide(weight).sum(), input)
+        return narrow(loss.sum() / weight.sum(), input)
     return reduced(loss, reduction, input)
 
 
@@ -112,7 +112,7 @@ def smooth_l1_loss(
         return l1_loss(input, target, reduction=reduction)
     floats("smooth_l1_loss", input)
     broadcast("smooth_l1_loss", input, target)
-    d = dt.abs(wide(input) - wide(target))
+    d = dt.abs(input - target)
     return reduced(dt.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction, input)
 
 
@@ -140,7 +140,7 @@ def huber_loss(
         raise dt.ArgumentError(f"huber_loss: delta is positive, not {delta}")
     floats("huber_loss", input)
     broadcast("huber_loss", input, target)
-    d = dt.abs(wide(input) - wide(target))
+    d = dt.abs(input - target)
     loss = dt.where(d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
     return reduced(_weighted("huber_loss", loss, input, weight), reduction, input)
 
@@ -164,7 +164,7 @@ def kl_div(
     """
     reduction = reduction_of("kl_div", reduction, size_average, reduce, ("batchmean",))
     floats("kl_div", input, target)
-    x, t = wide(input), wide(target)
+    x, t = input, target
     loss = dt.exp(t) * (t - x) if log_target else dt.xlogy(t, t) - t * x
     if reduction == "batchmean":
         return narrow(loss.sum() / (input.shape[0] if input.ndim else 1), input)
@@ -195,7 +195,7 @@ def binary_cross_entropy(
     reduction = reduction_of("binary_cross_entropy", reduction, size_average, reduce)
     floats("binary_cross_entropy", input, target)
     same_shape("binary_cross_entropy", input, target)
-    x, t = wide(input), wide(target)
+    x, t = input, target
     loss = _Surprise.apply(x, t)
     return reduced(loss if weight is None else loss * weight, reduction, input)
 
@@ -245,7 +245,7 @@ def binary_cross_entropy_with_logits(
     reduction = reduction_of(op, reduction, size_average, reduce)
     floats(op, input, target)
     same_shape(op, input, target)
-    x, t = wide(input), wide(target)
+    x, t = input, target
     below = log_of_one_plus_exp(-x)
     if pos_weight is not None:
         below = below * ((pos_weight - 1.0) * t + 1.0)
@@ -274,7 +274,7 @@ def poisson_nll_loss(
     """
     reduction = reduction_of("poisson_nll_loss", reduction, size_average, reduce)
     floats("poisson_nll_loss", input)
-    x, t = wide(input), wide(target)
+    x, t = input, target
     loss = dt.exp(x) - t * x if log_input else x - t * dt.log(x + eps)
     if full:
         more = t > 1
@@ -304,9 +304,9 @@ def gaussian_nll_loss(
     """
     reduction = reduction_of("gaussian_nll_loss", reduction)
     floats("gaussian_nll_loss", input)
-    v = wide(_variances(input, var))
+    v = _variances(input, var)
     v = dt.where(v < eps, v * 0.0 + eps, v) if v.requires_grad is False else _at_least(v, eps)
-    apart = wide(input) - wide(target)
+    apart = input - target
     loss = (dt.log(v) + apart * apart / v) * 0.5
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
@@ -323,7 +323,7 @@ def _variances(input: Tensor, var: Tensor | float) -> Tensor:
     if not isinstance(var, dt.Tensor):
         if var < 0:
             raise dt.ArgumentError(f"gaussian_nll_loss: a variance is not negative, as {var} is")
-        return dt.full((), var, dtype=wide(input).dtype, device=input.device)
+        return dt.full((), var, dtype=input.dtype, device=input.device)
     if var.shape == input.shape:
         return var
     if var.shape == input.shape[:-1]:
@@ -355,4 +355,4 @@ def soft_margin_loss(
     """
     reduction = reduction_of("soft_margin_loss", reduction, size_average, reduce)
     floats("soft_margin_loss", input)
-    return reduced(log_of_one_plus_exp(-(wide(target) * wide(input))), reduction, input)
+    return reduced(log_of_one_plus_exp(-(target * input)), reduction, input)

@@ -93,9 +93,9 @@ def rms_norm(
     """
     sizes = _normalized("rms_norm", input, normalized_shape)
     _affine("rms_norm", sizes, weight=weight)
-    axes, x = tuple(range(-len(sizes), 0)), wide(input)
-    small = dt.finfo(x.dtype).eps if eps is None else eps
-    found = x * dt.rsqrt(dt.mean(x * x, axis=axes, keepdims=True) + small)
+    axes = tuple(range(-len(sizes), 0))
+    small = dt.finfo(input.dtype).eps if eps is None else eps
+    found = input * dt.rsqrt(dt.mean(input * input, axis=axes, keepdims=True) + small)
     return narrow(_scaled(found, weight, None), input)
 
 
@@ -291,11 +291,11 @@ def local_response_norm(
         )
     if size < 1:
         raise dt.ArgumentError(f"{op}: size is positive, not {size}")
-    x, n = wide(input), input.shape[1]
+    x, n = input, input.shape[1]
     squares = x * x
     around = ((0, 0), (size // 2, (size - 1) // 2), *((0, 0),) * (x.ndim - 2))
     padded = dt.pad(squares, around)
     total = padded[:, :n]
     for shift in range(1, size):
         total = total + padded[:, shift : shift + n]
-    return narrow(x / (total * (alpha / size) + k) ** beta, input)
+    return x / (total * (alpha / size) + k) ** beta

@@ -208,16 +208,15 @@ def averaged(
         and arguments.integer(op, divisor_override, "divisor_override") == 0
     ):
         raise dt.ArgumentError(f"{op}: divisor_override=0; it is not 0")
-    wide = x.astype(dt.float32) if x.dtype.itemsize < 4 else x
     if w.are_parts and math.prod(w.kernel) > MANY:
-        total = dt.sum(w.parts(wide), axis=tuple(range(-axes, 0)))
+        total = dt.sum(w.parts(x), axis=tuple(range(-axes, 0)))
     else:
-        total = Added.apply(wide, w)
+        total = Added.apply(x, w)
     if divisor_override is not None:
         found = total / divisor_override
     else:
         found = _by_counts(total, w, count_include_pad)
-    return unbatched(found.astype(x.dtype), had)
+    return unbatched(found, had)
 
 
 def _by_counts(total: Tensor, w: Windows, with_padding: bool) -> Tensor:

@@ -1,14 +1,44 @@
-"""Short floats are computed with as float32, and rounded once at the end."""
+"""float16 and bfloat16 are computed with as float32, and rounded once at the end.
+
+`widen_functions` does that for all public functions but those in `AS_GIVEN`.
+"""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import widened
 
 __all__: list[str] = []
 
 Tensor: TypeAlias = dt.Tensor
+
+# These write into what they are given, and widen halves themselves.
+WRITE = """alpha_dropout batch_norm celu dropout dropout1d dropout2d dropout3d elu embedding
+embedding_bag feature_alpha_dropout hardsigmoid hardswish hardtanh instance_norm leaky_relu mish
+relu relu6 rrelu selu silu threshold"""
+# These compare dtypes first, and widen halves after that.
+COMPARE = """bilinear conv_transpose1d conv_transpose2d conv_transpose3d group_norm gru_cell
+layer_norm lstm_cell prelu rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention"""
+# These move or select elements, or are a single op.
+MOVE = """adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d channel_shuffle conv1d conv2d
+conv3d hardshrink max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d max_unpool3d one_hot
+pad pixel_shuffle pixel_unshuffle sigmoid tanh unfold"""
+# These are products of halves, which a device may have units for: each product is rounded.
+MULTIPLY = "linear multi_head_attention_forward"
+AS_GIVEN = frozenset(f"{WRITE} {COMPARE} {MOVE} {MULTIPLY}".split())
+
+
+def widen_functions(module: ModuleType) -> dict[str, Any]:
+    """Make the public functions of a module compute halves in float32, but those AS_GIVEN.
+
+    Their results have the dtype of their first tensor. Return the functions by name.
+    """
+    for name in {*module.__all__} - AS_GIVEN:
+        setattr(module, name, widened(getattr(module, name), "first"))
+    return {name: getattr(module, name) for name in module.__all__}
 
 
 def is_short(x: Tensor) -> bool:
@@ -19,11 +49,6 @@ def is_short(x: Tensor) -> bool:
 def wide(x: Tensor) -> Tensor:
     """The same, as float32 where it is float16 or bfloat16."""
     return x.astype(dt.float32) if is_short(x) else x
-
-
-def wide_or_none(x: Tensor | None) -> Tensor | None:
-    """The same of a tensor that may not be there."""
-    return None if x is None else wide(x)
 
 
 def narrow(y: Tensor, x: Tensor) -> Tensor:

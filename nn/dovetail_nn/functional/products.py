@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import dovetail as dt
+from dovetail.extend import widened
 
 from .precision import one_dtype, other_dtype, tensors
 
@@ -73,8 +74,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"{weight.shape}; they are (..., a), (..., b) and (out, a, b)"
         )
     one_dtype("bilinear", input1, input2=input2, weight=weight, bias=bias)
+    return _contracted(input1, input2, weight, bias)
+
+
+@widened
+def _contracted(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out, a, b = weight.shape
     left = input1.reshape((-1, a)) @ weight.permute_dims((1, 0, 2)).reshape((a, out * b))
     found = (left.reshape((-1, out, b)) * input2.reshape((-1, 1, b))).sum(axis=-1)
-    found = found.reshape((*lead, out))
+    found = found.reshape((*input1.shape[:-1], out))
     return found if bias is None else found + bias

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import is_mapping
+from dovetail.extend import is_mapping, widened
 
 from .recurrent_steps import gru_back, gru_step, lstm_back, lstm_step
 from .small_products import products
@@ -136,6 +136,11 @@ def rnn_relu_cell(
 def cell(name: str, mode: str, x: Tensor, state: State, w: Weights) -> State:
     """The state after a step of a kind, for what is called `name`."""
     require_fitting(name, mode, x, state, w)
+    return _step(mode, x, state, w)
+
+
+@widened
+def _step(mode: str, x: Tensor, state: State, w: Weights) -> State:
     return _plain_step(mode, _projected(x, w, mode), state, w)
 
 

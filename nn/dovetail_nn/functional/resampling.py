@@ -92,7 +92,7 @@ def interpolate(
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[axes - 1](x, made)
     if not mode.startswith("nearest") and x.dtype.kind != "f":
         raise dt.DTypeError(f"{op}: mode={mode!r} of {x.dtype.name}; it has floats")
-    found = x.astype(dt.float32) if x.dtype.kind == "f" and x.dtype.itemsize < 4 else x
+    found = x
     for a, m in enumerate(made):
         factor = None if factors is None else factors[a]
         if mode.startswith("nearest"):
@@ -101,7 +101,7 @@ def interpolate(
             found = filtered(found, 2 + a, m, _apart(found, 2 + a, m, factor, corners), mode)
         else:
             found = _between(found, 2 + a, m, factor, corners, mode == "bicubic")
-    return found.astype(x.dtype)
+    return found
 
 
 def upsample(

@@ -7,7 +7,7 @@ from typing import Any
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, checked, number
+from .optimizer import Group, Optimizer, Parameters, State, begun, checked, number
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
@@ -81,7 +81,7 @@ class Adagrad(_Scaled):
 
     def _begun(self, group: Group, p: dt.Tensor) -> State:
         begin = group["initial_accumulator_value"]
-        return {"step": 0.0, "sum": dt.full_like(p.detach(), begin)}
+        return {"step": 0.0, "sum": begun(p, begin)}
 
     def _rate(self, group: Group, step: float) -> float:
         return number(group["lr"]) / (1.0 + (step - 1.0) * number(group["lr_decay"]))

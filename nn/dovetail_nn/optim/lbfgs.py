@@ -99,7 +99,7 @@ class LBFGS(Optimizer):
                 f"{self._name}.load_state_dict: {name} has {x.size} elements, the parameters "
                 f"{sum(q.size for q in self._params)}"
             )
-        return dt.copy(x.detach().to(p.device).astype(p.dtype))
+        return dt.copy(x.detach().to(p.device).astype(p.dtype.compute))
 
 
 class _Run:
@@ -124,7 +124,7 @@ class _Run:
             else (p.grad if p.grad.layout is dt.strided else p.grad.to_dense()).reshape(-1)
             for p in self.params
         ]  # fmt: skip
-        flat = dt.concat(found) if len(found) > 1 else dt.copy(found[0])
+        flat = (dt.concat(found) if len(found) > 1 else found[0]).astype(found[0].dtype.compute)
         dt.evaluate(flat)
         return flat
 

@@ -326,7 +326,7 @@ class Optimizer(Explained):
 
     def _begun(self, group: Group, p: dt.Tensor) -> State:
         """What is kept of a parameter before its first step."""
-        return {"step": 0.0, **{n: dt.zeros_like(p.detach()) for n in self._names(group)}}
+        return {"step": 0.0, **{n: begun(p, 0.0) for n in self._names(group)}}
 
     def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
         """What the rule computes with in a step, the first of which is 1."""
@@ -383,7 +383,9 @@ class Optimizer(Explained):
         return found
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over a copy of a state, in the dtypes and on the devices of the parameters.
+        """Takes over a copy of a state, on the devices of the parameters and in their dtypes.
+
+        What is kept of float16 and bfloat16 parameters is float32.
 
         Raises: ArgumentError where it does not fit; then nothing has been loaded.
         """
@@ -448,7 +450,7 @@ class Optimizer(Explained):
                 f"{x.shape}, the parameter {p.shape}"
             )
         with dt.no_grad():
-            return dt.copy(x.detach().to(p.device).astype(p.dtype))
+            return dt.copy(x.detach().to(p.device).astype(p.dtype.compute))
 
 
 required: Any = object()
@@ -486,6 +488,11 @@ def checked_betas(name: str, group: Mapping[str, Any]) -> None:
     for i, beta in enumerate(betas):
         if not 0.0 <= float(beta) < 1.0:
             raise dt.ArgumentError(f"{name}: betas[{i}] is {beta}; it is in [0, 1)")
+
+
+def begun(p: dt.Tensor, value: float) -> dt.Tensor:
+    """Return what is kept of a parameter: its square may be no half, so it is computed wider."""
+    return dt.full_like(p.detach(), value, dtype=p.dtype.compute)
 
 
 def number(x: Any) -> float:

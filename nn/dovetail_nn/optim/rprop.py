@@ -7,7 +7,7 @@ from typing import Any
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, checked, number
+from .optimizer import Group, Optimizer, Parameters, State, begun, checked, number
 
 __all__ = ["Rprop"]
 
@@ -63,8 +63,8 @@ class Rprop(Optimizer):
         return (bool(group["maximize"]),)
 
     def _begun(self, group: Group, p: dt.Tensor) -> State:
-        begun = super()._begun(group, p)
-        return {**begun, "step_size": dt.full_like(p.detach(), number(group["lr"]))}
+        kept = super()._begun(group, p)
+        return {**kept, "step_size": begun(p, number(group["lr"]))}
 
     def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
         return tuple(number(n) for n in (*group["etas"], *group["step_sizes"]))

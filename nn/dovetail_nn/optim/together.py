@@ -64,8 +64,17 @@ def updated(
             for i in some:
                 p = params[i].detach()
                 targets += [p, *kept[i]]
-                values += rule(options, given, p, grads[i], *kept[i])
+                values += _stepped(rule, options, given, p, grads[i], kept[i])
             write_together("step", targets, values)
+
+
+def _stepped(
+    rule: Rule, options: Hashable, numbers: Sequence[float], p: dt.Tensor, g: dt.Tensor,
+    kept: Tensors,
+) -> Tensors:  # fmt: skip
+    """Return what a parameter and its state become; halves are computed in float32."""
+    made = rule(options, numbers, *[x.astype(x.dtype.compute, copy=False) for x in (p, g, *kept)])
+    return [new.astype(x.dtype, copy=False) for x, new in zip((p, *kept), made, strict=True)]
 
 
 def updated_rows(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
@@ -76,7 +85,8 @@ def updated_rows(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
         all_of_them = [p.detach(), *kept]
         # rows that nothing holds are read right where the rule needs them
         of_kept = (rows_at(k, at) for k in kept)
-        made = [*rule(bucket.options, numbers, rows_at(all_of_them[0], at), values, *of_kept)]
+        rows = rows_at(all_of_them[0], at)
+        made = _stepped(rule, bucket.options, numbers, rows, values, [*of_kept])
         if not captured:
             put_rows("step", all_of_them, made, at)
             continue
