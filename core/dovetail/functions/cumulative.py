@@ -69,7 +69,7 @@ def cumulative_prod(
     return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial)
 
 
-@remade(widen=False)
+@remade
 def cumulative_logsumexp(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,

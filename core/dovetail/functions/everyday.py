@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .. import layout as lay
 from ..arguments import integers, named, number, real, sequence, shown
-from ..dtypes import DType, bool_, float32, uint8, uint16, uint32, uint64
+from ..dtypes import bool_, float32, uint8, uint16, uint32, uint64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..tensor.operands import ARRAYS, Array, Operand, brought, operands
 from ..tensor.tensor import Tensor, required, strided, untaped
@@ -44,13 +44,13 @@ def promoted(op: str, *given: object) -> tuple[Tensor, ...]:
     ])  # fmt: skip
 
 
-def _floats(op: str, x1: Operand, x2: Operand) -> tuple[DType, Tensor, Tensor]:
-    """The dtype of a result, and both operands in the one in which it is computed."""
+def _floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    """Return both operands as floats of one dtype."""
     a, b = promoted(op, x1, x2)
     if a.dtype.kind not in "biuf":
         raise DTypeError(f"{op}: does not take {a.dtype.name}")
     d = a.dtype if a.dtype.kind == "f" else float32
-    return d, cast(a, d.compute), cast(b, d.compute)
+    return cast(a, d), cast(b, d)
 
 
 @into(widen=False)
@@ -135,11 +135,11 @@ def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Ten
     >>> dt.logaddexp2(dt.asarray([1000.0, 3.0], device="reference"), [1000.0, 3.0]).tolist()
     [1001.0, 4.0]
     """
-    d, a, b = _floats("logaddexp2", x1, x2)
+    a, b = _floats("logaddexp2", x1, x2)
     same = ew.equal(a, b)  # infinities too, whose difference is NaN
     apart = ew.abs(ew.where(same, 0.0, a - b))
     more = ew.maximum(a, b) + ew.log1p(ew.exp2(-apart)) * (1.0 / math.log(2.0))
-    return cast(ew.where(same, a * 0.5 + b * 0.5 + 1.0, more), d)
+    return ew.where(same, a * 0.5 + b * 0.5 + 1.0, more)
 
 
 # --- of one number --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce, wraps
 from typing import Any, ParamSpec, TypeVar
+from typing import cast as cast_type
 
 import numpy as np
 
@@ -65,6 +66,7 @@ def widened(composed: Callable[P, R], widen: Widen = True) -> Callable[P, R]:
             return found
         return composed(*args, **options)
 
+    cast_type(Any, call).widen = widen  # a test reads it
     return call
 
 

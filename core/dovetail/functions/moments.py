@@ -74,9 +74,9 @@ def average(
         return (found, cast(total, found.dtype)) if returned else found
     w = weights if isinstance(weights, Tensor) else beside("average", weights, (x,))
     d = _float("average", x, w)
-    wide = _spread_weights(x, cast(w, d.compute if w.dtype.kind == "c" else d.compute.part), axes)
+    wide = _spread_weights(x, cast(w, d if w.dtype.kind == "c" else d.part), axes)
     total = sum_of(wide, axis=axes, keepdims=keepdims)
-    product = apply(ops.MULTIPLY, (cast(x, d.compute), wide))
+    product = apply(ops.MULTIPLY, (cast(x, d), wide))
     found = cast(apply(ops.DIVIDE, (sum_of(product, axis=axes, keepdims=keepdims), total)), d)
     return (found, cast(total, d)) if returned else found
 
@@ -144,8 +144,6 @@ def _covariance(
     weights: dict[str, Array | None],
 ) -> Tensor:  # fmt: skip
     rows = _variables(op, x, y, rowvar)
-    d = rows.dtype
-    rows = cast(rows, d.compute)
     n = rows.shape[1]
     given = {k: _weights(op, k, w, rows) for k, w in weights.items() if w is not None}
     w = None
@@ -154,7 +152,7 @@ def _covariance(
     if w is None:
         away = rows - mean_of(rows, axis=1, keepdims=True)
         left = n - correction
-        return cast(matmul(away, conjugate(away).mT) / (left if left > 0 else 0.0), d)
+        return matmul(away, conjugate(away).mT) / (left if left > 0 else 0.0)
     total = sum_of(w)
     away = rows - sum_of(rows * w, axis=1, keepdims=True) / total
     divisor = total
@@ -163,7 +161,7 @@ def _covariance(
         share = 1.0 if aw is None else sum_of(w * aw) / total
         divisor = total - share * correction
     divisor = apply(ops.MAXIMUM, (divisor, 0.0))
-    return cast(matmul(away, conjugate(away * w).mT) / divisor, d)
+    return matmul(away, conjugate(away * w).mT) / divisor
 
 
 def _weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:

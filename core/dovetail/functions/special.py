@@ -8,7 +8,6 @@ from ..arguments import integer, named
 from ..ops import table as ops
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply
-from .datatypes import cast
 from .elementwise import digamma, zeta
 from .forms import into
 
@@ -48,7 +47,5 @@ def polygamma(n: int, x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     required("polygamma", x)
     if n == 0:
         return digamma(x)
-    wide = cast(x, x.dtype.compute) if x.dtype.kind == "f" else x
     sign = 1.0 if n % 2 else -1.0
-    found = zeta(n + 1.0, wide) * (sign * math.factorial(n))
-    return cast(found, x.dtype) if x.dtype.kind == "f" else found
+    return zeta(n + 1.0, x) * (sign * math.factorial(n))

@@ -388,13 +388,12 @@ def squared_size(x: Tensor) -> Tensor:
 
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
-    """In float32 for floats of reduced precision: their squares would not do."""
+    """Return the mean squared distance from the mean, n - correction being the divisor."""
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
     axes = lay.axes(op, axis, required(op, x).ndim)  # raises on behalf of the op
     if not is_strided(x):
         return dispatch("variance", op, (x,), x, axes, correction, keepdims)
-    wide = cast(x, x.dtype.compute)
-    away = wide - _reduce(ops.MEAN, wide, axis, True, None)
+    away = x - _reduce(ops.MEAN, x, axis, True, None)
     total = _reduce(ops.SUM, squared_size(away), axis, keepdims, None)
     left = x.size // (total.size or 1) - correction
     return total / (left if left > 0 else 0.0)

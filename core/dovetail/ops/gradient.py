@@ -210,10 +210,10 @@ def i1(dt: Functions[T], g: T, x: T, r: T) -> T:
     return g * dt.where(origin, 0.5, dt.i0(x) - r / dt.where(origin, 1.0, x))
 
 
-def sinc(dt: Functions[T], g: T, x: T, r: T) -> T:
+def sinc(dt: Functions[T], g: T, x: T) -> T:
     """Of sin(pi x) / (pi x): (cos(pi x) - sinc(x)) / x, and 0 at 0."""
     origin = dt.equal(x, 0)
-    return g * dt.where(origin, 0.0, (dt.cos(x * math.pi) - r) / dt.where(origin, 1.0, x))
+    return g * dt.where(origin, 0.0, (dt.cos(x * math.pi) - dt.sinc(x)) / dt.where(origin, 1.0, x))
 
 
 def frexp_mantissa(dt: Functions[T], g: T, x: T, r: T) -> T:

@@ -1,0 +1,302 @@
+"""float16 and bfloat16: composed functions compute in float32 and round once, by construction."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.functions.elementwise import FUNCTIONS
+from dovetail_nn.functional.precision import AS_GIVEN
+
+F = dt.nn.functional
+HALVES = (dt.float16, dt.bfloat16)
+DIGITS = {dt.float16: 11, dt.bfloat16: 8}
+LARGEST = {d: dt.finfo(d).max for d in HALVES}
+SMALLEST = {dt.float16: 2.0**-24, dt.bfloat16: 2.0**-133}
+NAMESPACES = {"dt": dt, "linalg": dt.linalg, "fft": dt.fft, "random": dt.random, "func": dt.func}
+
+# Public functions that pass through no decorator and are not one row of the op table: they move
+# elements, make tensors of values, read facts, call functions of the user, or set something.
+_UNDECORATED = """
+all any argmax argmin count_nonzero max mean min prod sum pow where matmul as_strided
+broadcast_arrays broadcast_shapes broadcast_to diagonal expand_dims flip moveaxis
+permute_dims reshape split squeeze swapaxes transpose unstack matrix_transpose atleast_1d
+atleast_2d atleast_3d concat contiguous copy diag_indices pin_memory asarray astype empty
+empty_like full full_like ones ones_like zeros zeros_like fromfunction get_default_dtype
+isdtype result_type set_default_dtype element_size index_to_pos is_complex is_contiguous
+is_floating_point numel strides_from_shape default_device device devices current_stream
+default_stream stream synchronize get_num_threads set_num_threads get_printoptions
+set_printoptions is_grad_enabled is_inference_mode_enabled get_state manual_seed set_state
+evaluate explain draw_graph show profile grad grid load_function save_function custom_op
+elementwise kernel raw_kernel jit vmap
+"""
+UNDECORATED = frozenset(_UNDECORATED.split())
+# Their gradient is computed from the result, which is a half.
+_BY_RESULT = """
+erfinv ndtri sigmoid expit reciprocal tanh exp expm1 exp2 sqrt rsqrt cbrt tan
+"""
+BY_RESULT = frozenset(_BY_RESULT.split())
+# Not comparable with float64: numbers are drawn, or the result depends on the dtype by definition.
+_APART = """
+nextafter finfo iinfo can_cast result_type empty empty_like element_size frexp spacing rrelu
+gumbel_softmax jit vmap elementwise kernel raw_kernel custom_op evaluate show explain
+profile draw_graph load save synchronize resize fix
+"""
+APART = frozenset(_APART.split())
+_rng = np.random.default_rng(0)
+V, W, BIG = _rng.uniform(0.3, 3, 40), _rng.uniform(0.3, 3, 40), _rng.uniform(100, 400, 40)
+M, PLACES = _rng.uniform(0.2, 2, (5, 5)), np.sort(_rng.uniform(0, 9, 40))
+IMAGES, SCORES = _rng.normal(size=(2, 4, 6, 6)), _rng.normal(size=(4, 6))
+CASES: tuple[tuple[Any, ...], ...] = (
+    (V,), (V, W), (M,), (M, M.T.copy()), (BIG,), (BIG, V), (V, PLACES, W), (IMAGES,), (M, M, M),
+    ([V, W],), ([M, M, M],), (2, V), (V, 2), (IMAGES, 2), (M, np.array([0, 1, 2, 3, 0])),
+    (SCORES, _rng.normal(size=6), _rng.uniform(0.5, 2, 6)), (M, M, M[0].copy()),
+)  # fmt: skip
+MORE: dict[str, tuple[tuple[Any, ...], ...]] = {  # what the functions above do not take
+    "cross": ((M[:, :3].copy(), M[:, 2:].copy()),),
+    "fold": ((_rng.normal(size=(2, 8, 9)), (4, 4), 2),),
+    "bincount": ((np.array([0, 2, 2, 1]), V[:4].copy()),),
+    "avg_pool1d": ((IMAGES[0], 3),), "adaptive_avg_pool1d": ((IMAGES[0], 4),),
+    "lp_pool1d": ((np.abs(IMAGES[0]), 2, 3),), "lp_pool2d": ((np.abs(IMAGES), 3, 2),),
+    "lp_pool3d": ((np.abs(IMAGES), 2, 2),), "rms_norm": ((SCORES, 6),),
+    "affine_grid": ((_rng.normal(size=(2, 2, 3)), (2, 3, 4, 5)),),
+    "grid_sample": ((IMAGES, _rng.uniform(-0.9, 0.9, (2, 3, 3, 2))),),
+    "multilabel_margin_loss": ((SCORES, np.array([[1, 0, -1, 2, 3, 3]] * 4)),),
+}  # fmt: skip
+WITHOUT_FLOATS = frozenset(["isclose", "allclose"])  # results are bools
+MAKERS = ("bartlett", "blackman", "hamming", "hann", "kaiser", "fftfreq", "rfftfreq")
+
+
+def _public(space: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name in sorted({*dir(space)}):
+        found = getattr(space, name)
+        if name.startswith("_") or isinstance(found, (type, types.ModuleType, dt.DType)):
+            continue
+        if callable(found) and getattr(found, "__module__", "").startswith("dovetail"):
+            yield name, found
+
+
+def _names(*spaces: Any) -> list[str]:
+    return sorted({n for s in spaces for n, _ in _public(s)} - APART)
+
+
+EVERY = [(s, n) for s, m in {**NAMESPACES, "F": F}.items() for n in _names(m)
+         if s not in ("random", "func") and "dropout" not in n]  # fmt: skip
+
+
+def _found(space: str, name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(F if space == "F" else NAMESPACES[space], name)
+    return found
+
+
+# --- by construction ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", NAMESPACES)
+def test_public_function_without_a_decorator_is_a_row_or_says_so(space: str) -> None:
+    undecorated = {n for n, f in _public(NAMESPACES[space]) if not hasattr(f, "widen")}
+    assert undecorated <= {*FUNCTIONS, *UNDECORATED}
+
+
+def test_functions_of_networks_compute_in_float32_or_say_so() -> None:
+    given = {n for n in F.__all__ if getattr(getattr(F, n), "widen", None) != "first"}
+    assert given == AS_GIVEN
+
+
+def test_new_function_computes_in_float32_without_being_told() -> None:
+    @dt.extend.arguments.named
+    def squares_summed(x: dt.Tensor) -> dt.Tensor:
+        return dt.sqrt((x * x).sum())
+
+    assert squares_summed(dt.asarray([300.0, 400.0], dtype=dt.float16)).item() == 500.0
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _as_half(case: Any, half: dt.DType, want: dt.DType) -> Any:
+    """Return arrays as tensors of `want` that hold halves."""
+    if isinstance(case, (list, tuple)):
+        return type(case)(_as_half(x, half, want) for x in case)
+    if not isinstance(case, np.ndarray):
+        return case
+    if case.dtype.kind != "f":
+        return dt.asarray(case)
+    return dt.copy(dt.asarray(case).astype(half).astype(want)).requires_grad_()
+
+
+def _tensors(found: Any) -> list[dt.Tensor]:
+    if isinstance(found, (list, tuple)):
+        return [y for x in found for y in _tensors(x)]
+    return [found] if isinstance(found, dt.Tensor) else []
+
+
+def _values(x: dt.Tensor) -> np.ndarray:
+    return x.detach().astype(dt.float64).numpy()
+
+
+def _units(found: dt.Tensor, exact: dt.Tensor, half: dt.DType) -> float:
+    """Return the largest error in units of the last place of the exact value, as a half has it."""
+    got, want = _values(found), _values(exact)
+    with np.errstate(all="ignore"):
+        size = np.where(np.isfinite(want), np.abs(want), 0.0)
+        power = np.floor(np.log2(np.maximum(size, SMALLEST[half])))
+        unit = np.maximum(2.0 ** (power - DIGITS[half] + 1), SMALLEST[half])
+        over = np.isinf(got) & (np.abs(want) > LARGEST[half]) & (np.sign(got) == np.sign(want))
+        same = (got == want) | (np.isnan(got) & np.isnan(want)) | over
+        errors = np.where(same, 0.0, np.abs(got - want) / unit)
+    return float(np.nan_to_num(errors, nan=np.inf).max(initial=0.0))
+
+
+def _calls(space: str, name: str, half: dt.DType) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Yield operands as halves and as float64, and what a function gives for both."""
+    function = _found(space, name)
+    for case in (*CASES, *MORE.get(name, ())):
+        short, long = (_as_half(case, half, d) for d in (half, dt.float64))
+        try:
+            found, exact = function(*short), function(*long)
+        except (dt.DovetailError, TypeError, AttributeError, ValueError, IndexError):
+            continue  # it does not take such operands
+        yield short, long, found, exact
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize(("space", "name"), EVERY)
+def test_half_results_are_within_a_unit_of_float64(space: str, name: str, half: dt.DType) -> None:
+    reached = False
+    for _, _, found, exact in _calls(space, name, half):
+        for x, y in zip(_tensors(found), _tensors(exact), strict=True):
+            if x.dtype.kind == "f":
+                assert _units(x, y, half) <= 1
+                reached = reached or x.dtype is half
+    if getattr(_found(space, name), "widen", False):
+        assert reached or name in (*WITHOUT_FLOATS, *MAKERS)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize(("space", "name"), EVERY)
+def test_half_gradients_are_within_two_units_of_the_largest(
+    space: str, name: str, half: dt.DType
+) -> None:
+    for short, long, found, exact in _calls(space, name, half):
+        pairs = [*zip(_tensors(found), _tensors(exact), strict=True)]
+        pairs = [(x, y) for x, y in pairs if x.requires_grad and y.requires_grad]
+        if not pairs or name in BY_RESULT:
+            continue
+        x, y = pairs[0]
+        try:
+            x.backward(dt.full_like(x.detach(), 0.75))
+        except dt.GradientError:
+            continue  # it has none
+        y.backward(dt.full_like(y.detach(), 0.75))
+        for a, b in zip(_tensors(short), _tensors(long), strict=True):
+            if a.grad is not None and b.grad is not None:
+                _assert_near(_values(a.grad), _values(b.grad), half)
+
+
+def _assert_near(got: np.ndarray, want: np.ndarray, half: dt.DType) -> None:
+    largest = float(np.max(np.abs(want), initial=0.0))
+    if not largest <= LARGEST[half]:  # no half holds it
+        return
+    bound = max(2 * largest * 2.0 ** -DIGITS[half], SMALLEST[half])
+    assert np.max(np.abs(got - want), initial=0.0) <= bound
+
+
+# --- what was wrong -------------------------------------------------------------------------------
+
+
+def half(*values: float, dtype: dt.DType = dt.float16) -> dt.Tensor:
+    return dt.asarray(values, dtype=dtype)
+
+
+def test_clip_grad_norm_of_halves_whose_squares_overflow_scales_them() -> None:
+    w = half(0.0, 0.0).requires_grad_()
+    (w * half(300.0, 400.0)).sum().backward()
+    assert dt.nn.utils.clip_grad_norm_([w], 1.0).item() == 500.0
+    assert w.grad.tolist() == half(0.6, 0.8).tolist()
+
+
+def test_clip_grad_norm_whose_norm_is_no_half_keeps_gradients() -> None:
+    w = half(0.0, 0.0).requires_grad_()
+    (w * half(60000.0, 60000.0)).sum().backward()
+    dt.nn.utils.clip_grad_norm_([w], 1.0)
+    assert w.grad.tolist() == half(0.7071, 0.7071).tolist()
+
+
+def test_gradient_of_mean_of_many_halves_is_not_zero() -> None:
+    x = dt.ones(65520, dtype=dt.float16).requires_grad_()
+    x.mean().backward()
+    assert x.grad[0].item() == half(1 / 65520).item()
+
+
+def test_gradient_of_rows_read_often_counts_each() -> None:
+    table = dt.ones((2, 1), dtype=dt.float16).requires_grad_()
+    dt.take(table, dt.zeros(3000, dtype=dt.int64), axis=0).sum().backward()
+    assert table.grad.tolist() == [[3000.0], [0.0]]
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "var", "std", "mean"])
+def test_reduction_of_more_elements_than_a_half_counts_is_right(name: str) -> None:
+    values = np.resize([0.0, 1.0], 66000)
+    function = getattr(dt, name)
+    found = function(dt.asarray(values, dtype=dt.float16))
+    assert _units(found, function(dt.asarray(values, dtype=dt.float64)), dt.float16) <= 1
+
+
+def test_functions_round_once_as_methods_and_under_transforms() -> None:
+    x = half(300.0, 400.0, 200.0)
+    want = half(np.std([300.0, 400.0, 200.0])).item()
+    assert x.std().item() == np.std(x).item() == dt.jit(dt.std)(x).item() == want
+    assert dt.vmap(dt.std)(dt.stack([x, x])).tolist() == [want, want]
+    with dt.eager():
+        assert dt.std(x).item() == want
+
+
+def test_function_with_out_rounds_into_it() -> None:
+    out = dt.empty(3, dtype=dt.float16)
+    assert dt.round(half(0.123, 2.345, 300.5), 2, out=out) is out
+    assert out.tolist() == half(0.12, 2.34, 300.5).tolist() or out.tolist()[0] == half(0.12).item()
+
+
+def test_result_dtype_follows_promotion() -> None:
+    a, b, c = half(1.0), half(2.0, dtype=dt.bfloat16), dt.asarray([1.0])
+    assert dt.trapezoid(a, a).dtype is dt.float16
+    assert dt.fmod(a, b).dtype is dt.fmod(a, c).dtype is dt.float32
+    assert dt.gradient(half(1.0, 2.0), [0.0, 1.0]).dtype is dt.float16
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_window_of_halves_is_rounded_once(name: str) -> None:
+    space = dt.fft if "freq" in name else dt
+    args = (9, 12.0) if name == "kaiser" else (9,)
+    found = getattr(space, name)(*args, dtype=dt.float16)
+    assert _units(found, getattr(space, name)(*args, dtype=dt.float64), dt.float16) <= 1
+
+
+STEPS = {
+    "Adam": {}, "AdamW": {}, "Adamax": {}, "NAdam": {}, "RAdam": {}, "RMSprop": {}, "Adagrad": {},
+    "Adadelta": {"lr": 1.0}, "SGD": {"momentum": 0.9}, "ASGD": {}, "Rprop": {}, "SparseAdam": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("half_dtype", HALVES, ids=str)
+@pytest.mark.parametrize("name", STEPS)
+def test_optimizer_step_of_halves_is_that_of_float32_rounded(
+    name: str, half_dtype: dt.DType
+) -> None:
+    after = []
+    for d in (half_dtype, dt.float32):
+        w = dt.asarray([1.0, 2.0, 3.0], dtype=d).requires_grad_()
+        optimizer = getattr(dt.optim, name)([w], **{"lr": 0.125, **STEPS[name]})
+        (w * dt.asarray([304.0, 400.0, 2.0**-13], dtype=d)).sum().backward()
+        optimizer.step()
+        after.append(w)
+        kept = [x for x in optimizer.state[w].values() if isinstance(x, dt.Tensor)]
+        assert all(x.dtype is dt.float32 for x in kept)
+    assert after[0].tolist() == after[1].astype(half_dtype).tolist()
