@@ -30,8 +30,7 @@ from ..tensor.verbs import apply, apply_one, apply_two, dispatch, in_place
 from ..tensor.writes import write_out
 from .creation import full
 from .datatypes import cast
-from .forms import into
-from .recipes import composed
+from .forms import into, remade
 from .sentences import SENTENCES
 from .statistics import all as all_
 from .statistics import max as max_
@@ -364,7 +363,7 @@ def _bound(x: Tensor, b: Operand | None) -> Operand | None:
     return b
 
 
-@into
+@remade
 def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
     """exp(x) divided by its sum along `axis`, without overflow; one kernel.
 
@@ -372,8 +371,8 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     where all are -inf, or one is inf or NaN, all results along that axis are NaN. No elements: none
     come.
     Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
-    Dtypes: integers (giving float32) and floats, not bool; in float16 and bfloat16 each step is
-    rounded.
+    Dtypes: integers (giving float32) and floats, not bool; float16 and bfloat16 are computed
+    in float32.
     Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
     Gradient: y * (g - sum(g * y)), as differentiation of the steps gives it.
     Raises: AxisError, DTypeError.
@@ -384,16 +383,12 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     """
     if type(required("softmax", x)) is not Tensor:
         return dispatch("softmax", "softmax", (x,), x, lay.axis("softmax", axis, x.ndim))
-    return composed(_softmax, x, axis)
-
-
-def _softmax(x: Tensor, axis: int) -> Tensor:
     axis = lay.axis("softmax", axis, x.ndim)
     e = exp(x - _shift(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
 
 
-@into
+@remade
 def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of softmax along `axis`, accurate where softmax underflows; one kernel.
 
@@ -411,10 +406,6 @@ def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> T
     if type(required("log_softmax", x)) is not Tensor:
         along = lay.axis("log_softmax", axis, x.ndim)
         return dispatch("log_softmax", "log_softmax", (x,), x, along)
-    return composed(_log_softmax, x, axis)
-
-
-def _log_softmax(x: Tensor, axis: int) -> Tensor:
     axis = lay.axis("log_softmax", axis, x.ndim)
     d = x - _shift(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))

@@ -2,7 +2,6 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, ask, leaf, node, storage_of
-from dovetail.memo cimport Memo
 from dovetail.memory.storage cimport Storage
 from dovetail.memory.callers cimport line
 from dovetail.settings cimport Flags
@@ -10,7 +9,6 @@ from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.tensor cimport make, waiting_storage
 
 
-cdef Memo _lately
 cdef Flags flags
 cdef list _ONCE
 cdef list _NEVER
@@ -37,8 +35,6 @@ cpdef tuple described(Expr e)
 cpdef Expr again(list steps, list given)
 @cython.locals(moves=tuple, offset=Py_ssize_t)
 cpdef Expr _seen(Step step, Expr source, dict storages)
-@cython.locals(given=Expr, key=tuple, steps=list)
-cpdef composed(object function, object x, object option)
 
 
 cdef class Remade:

@@ -14,7 +14,6 @@ from ..dtypes import DType
 from ..engine.events import counters
 from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
-from ..memo import Memo
 from ..memory.callers import line
 from ..memory.storage import Storage
 from ..ops.table import Op
@@ -167,32 +166,6 @@ def _seen(step: Step, source: Expr, storages: dict[int, Storage]) -> Expr:
     if at not in storages:
         storages[at] = waiting_storage(source)
     return leaf(storages[at], step.spec, step.strides, step.offset, step.moves)
-
-
-_known: Recent[tuple[object, ...], Recipe] = Recent(2048)
-_lately: Memo[Recipe] = Memo()  # the same by who they are
-
-
-def composed(function: Callable[..., Tensor], x: Tensor, option: object) -> Tensor:
-    """`function(x, option)`, which makes one result of `x` and numbers that the option says."""
-    if not is_strided(x) or type(option) is not int:
-        return function(x, option)
-    given = expr_of(x)
-    if given.tape is not None:
-        return function(x, option)
-    steps = _lately.get(function, given.spec, option)
-    if steps is not None:
-        return make(again(steps, [given]))
-    key = (function, given.spec, option)
-    steps = _known.find(key)
-    if steps is not None:
-        _lately.put(function, given.spec, option, steps)
-        return make(again(steps, [given]))
-    result = function(x, option)
-    found = recipe(expr_of(result), [given])
-    if found:
-        _known[key] = found
-    return result
 
 
 _ONCE: Recipe = []  # known of arguments that came once: more are likely the second time
