@@ -40,6 +40,8 @@ _BY_RESULT = """
 erfinv ndtri sigmoid expit reciprocal tanh exp expm1 exp2 sqrt rsqrt cbrt tan
 """
 BY_RESULT = frozenset(_BY_RESULT.split())
+# Float32 does not hold these: 0 for the correlation of a vector with itself; next to a pole.
+CANCELLED = frozenset(("corrcoef", "digamma"))
 # Not comparable with float64: numbers are drawn, or the result depends on the dtype by definition.
 _APART = """
 nextafter finfo iinfo can_cast result_type empty empty_like element_size frexp spacing rrelu
@@ -187,7 +189,7 @@ def test_half_gradients_are_within_two_units_of_the_largest(
     for short, long, found, exact in _calls(space, name, half):
         pairs = [*zip(_tensors(found), _tensors(exact), strict=True)]
         pairs = [(x, y) for x, y in pairs if x.requires_grad and y.requires_grad]
-        if not pairs or name in BY_RESULT:
+        if not pairs or name in BY_RESULT | CANCELLED:
             continue
         x, y = pairs[0]
         try:
