@@ -5,24 +5,25 @@ Each element has places of its own in the stream, as of the other `distributions
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..arguments import integer
 from ..dtypes import float64, int64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ops import table as ops
+from ..tensor.host import evaluate
 from ..tensor.operands import ARRAYS, Array
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import apply, place_along, slice_along
-from .copies import concat, stack
-from .creation import extents, full, zeros
+from ..tensor.verbs import apply, place_along
+from .creation import arange, extents, full, zeros
 from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
 from .distributions import PROPOSALS, Parameter, open_uniform, parameters
 from .elementwise import exp, floor, lgamma, log, log1p, sqrt
 from .forms import into
-from .manipulation import broadcast_to, reshape
+from .indexing import fetch
+from .manipulation import reshape
 from .random import Extents, Generator, chosen
-from .statistics import sum as sum_of
 
 __all__ = ["binomial", "multinomial", "poisson"]
 
@@ -51,8 +52,8 @@ def poisson(
     [0, 0, 0]
     """
     (rate,), sizes, _, on = parameters("poisson", ("lam",), (lam,), shape, None, device)
-    if not isinstance(rate, Tensor) and not rate >= 0:
-        raise ArgumentError(f"poisson: lam is {rate}, not 0 or more")
+    if not isinstance(rate, Tensor) and not 0 <= rate < math.inf:
+        raise ArgumentError(f"poisson: lam must be finite and not negative, got {rate}")
     d = int64 if dtype is None else real_dtype("poisson", dtype)
     g = chosen("poisson", generator)
     zero = g.uniform(sizes, dtype=float64, device=on)
@@ -172,19 +173,30 @@ def _successes_by_proposals(
     middle = floor((n + 1.0) * p)
     logarithm = log(p / (1.0 - p))
     most = lgamma(middle + 1.0) + lgamma(n - middle + 1.0)
+    known = (n, a, b, c, alpha, middle, most, logarithm)
     found, done = middle, n < 0.0
     for _ in range(PROPOSALS):
-        u = g.uniform(sizes, dtype=float64, device=on) - 0.5
-        v = open_uniform(g, sizes, float64, on)
-        us = 0.5 - apply(ops.ABS, (u,))
-        k = floor((a * 2.0 / us + b) * u + c)
-        safe = apply(ops.CLIP, (k, 0.0, n))
-        ratio = log(v * alpha / (a / (us * us) + b))
-        bound = most - lgamma(safe + 1.0) - lgamma(n - safe + 1.0) + (safe - middle) * logarithm
-        fine = apply(ops.EQUAL, (safe, k)) & (us > 0.0) & (ratio <= bound)
-        found = apply(ops.WHERE, (fine & ~done, k, found))
-        done = done | fine
+        evaluate(*known, found, done)  # each round is a graph of its own, with the same kernels
+        k, fine = _proposed_successes(g, known, sizes, on)
+        found, done = apply(ops.WHERE, (fine & ~done, k, found)), done | fine
+        del k, fine  # what nothing refers to is not written to memory
+    evaluate(found)
     return found
+
+
+def _proposed_successes(
+    g: Generator, known: Sequence[Tensor], sizes: Sequence[int], on: DeviceLike
+) -> tuple[Tensor, Tensor]:
+    """Draw one proposal for each element, and decide whether it is accepted."""
+    n, a, b, c, alpha, middle, most, logarithm = known
+    u = g.uniform(sizes, dtype=float64, device=on) - 0.5
+    v = open_uniform(g, sizes, float64, on)
+    us = 0.5 - apply(ops.ABS, (u,))
+    k = floor((a * 2.0 / us + b) * u + c)
+    safe = apply(ops.CLIP, (k, 0.0, n))
+    ratio = log(v * alpha / (a / (us * us) + b))
+    bound = most - lgamma(safe + 1.0) - lgamma(n - safe + 1.0) + (safe - middle) * logarithm
+    return k, apply(ops.EQUAL, (safe, k)) & (us > 0.0) & (ratio <= bound)
 
 
 @into(widen=False)
@@ -215,22 +227,50 @@ def multinomial(
         )
     d = int64 if dtype is None else real_dtype("multinomial", dtype)
     g, sizes = chosen("multinomial", generator), (*extents("multinomial", shape), *own[:-1])
-    found = full((*sizes, 1), total, dtype=float64, device=on)
-    for level in _halved(cast(kinds, float64)):
-        pairs = reshape(level, (*own[:-1], level.shape[-1] // 2, 2))
-        first, both = place_along(pairs, len(own), 0), sum_of(pairs, axis=-1)
-        share = first / apply(ops.WHERE, (both > 0.0, both, 1.0))
-        left = _successes(g, found, broadcast_to(share, found.shape), found.shape, on)
-        found = reshape(stack([left, found - left], axis=-1), (*sizes, 2 * left.shape[-1]))
-    return cast(slice_along(found, len(sizes), 0, own[-1]), d)
+    rows, count = math.prod(sizes), own[-1]
+    if not rows:
+        return zeros((*sizes, count), dtype=d, device=on)
+    counts = full((rows,), total, dtype=float64, device=on)
+    evaluate(counts)
+    for share in _shares_of_first_halves(reshape(cast(kinds, float64), (-1,)), count):
+        counts = _halved(g, counts, share, on)
+    places = arange(rows * count, device=on)
+    counts = fetch(counts, places // count * (counts.size // rows) + places % count)
+    return cast(reshape(counts, (*sizes, count)), d)
 
 
-def _halved(weights: Tensor) -> list[Tensor]:
-    """Sums of weights over 2, 4, ... parts of the kinds, down to each one, as to a power of 2."""
-    *batch, n = weights.shape
-    size = 1 << (n - 1).bit_length()
-    rest = zeros((*batch, size - n), dtype=float64, device=weights.device)
-    levels = [concat([weights, rest], axis=-1)]
-    while (count := levels[0].shape[-1]) > 2:
-        levels.insert(0, sum_of(reshape(levels[0], (*batch, count // 2, 2)), axis=-1))
-    return levels if size > 1 else []
+def _halved(g: Generator, counts: Tensor, share: Tensor, on: DeviceLike) -> Tensor:
+    """Divide each count between the first and the second half of its kinds.
+
+    Each level is a graph of its own, so that all of them share their kernels.
+    """
+    places = arange(counts.size, device=on) % share.size
+    first = _successes(g, counts, fetch(share, places), counts.shape, on)
+    evaluate(first)
+    places = arange(2 * counts.size, device=on)
+    before, whole = fetch(first, places // 2), fetch(counts, places // 2)
+    found = apply(ops.WHERE, (apply(ops.EQUAL, (places % 2, 0)), before, whole - before))
+    evaluate(found)
+    return found
+
+
+def _shares_of_first_halves(weights: Tensor, count: int) -> list[Tensor]:
+    """Return how much of each part of the kinds its first half weighs, from the whole down.
+
+    `weights`: rows of `count` weights, one after the other. Each row is padded to a power of 2.
+    """
+    size = 1 << (count - 1).bit_length()
+    places = arange(weights.size // count * size, device=weights.device)
+    kind = places % size
+    nearest = places // size * count + apply(ops.MINIMUM, (kind, count - 1))
+    level = apply(ops.WHERE, (kind < count, fetch(weights, nearest), 0.0))
+    evaluate(level)
+    shares: list[Tensor] = []
+    while size > 1:
+        pairs = reshape(level, (level.size // 2, 2))
+        first = place_along(pairs, 1, 0)
+        level = first + place_along(pairs, 1, 1)
+        shares.insert(0, first / apply(ops.WHERE, (level > 0.0, level, 1.0)))
+        evaluate(level, shares[0])
+        size //= 2
+    return shares

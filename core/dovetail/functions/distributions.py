@@ -14,10 +14,10 @@ import numpy as np
 
 from .. import layout as lay
 from ..arguments import flag, integer, named, real
-from ..dtypes import DType, bool_, float32, float64
+from ..dtypes import FORMATS, DType, bool_, float32, float64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ops import table as ops
-from ..tensor.host import values_of
+from ..tensor.host import evaluate, values_of
 from ..tensor.operands import ARRAYS, Array
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
@@ -25,13 +25,15 @@ from ..tensor.writes import write_result
 from .creation import extents
 from .cumulative import cumulative_sum
 from .datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
-from .elementwise import erfinv, exp, log, log1p, sqrt
+from .elementwise import erfinv, exp, log, log1p, softmax, sqrt
 from .forms import into
 from .from_values import asarray
 from .indexing import searchsorted, take
 from .manipulation import broadcast_shapes
-from .random import Extents, Generator, chosen
+from .random import Extents, Generator, largest_below, chosen
 from .sorting import topk
+from .statistics import max as max_of
+from .statistics import min as min_of
 from .statistics import sum as sum_of
 
 __all__ = [
@@ -248,7 +250,9 @@ def truncated_normal(
     u = chosen("truncated_normal", generator).uniform(sizes, dtype=d, device=on)
     erf = ops.TABLE["erf"]
     ends = [apply(erf, (((u * 0.0 + e) - m) / (s * math.sqrt(2.0)),)) for e in (a, b)]
-    z = erfinv(ends[0] + (ends[1] - ends[0]) * u) * (s * math.sqrt(2.0)) + m
+    last = largest_below(1.0, d)  # of which the inverse is finite
+    height = apply(ops.CLIP, (ends[0] + (ends[1] - ends[0]) * u, -last, last))
+    z = erfinv(height) * (s * math.sqrt(2.0)) + m
     return cast(apply(ops.CLIP, (z, a, b)), d)
 
 
@@ -284,6 +288,16 @@ def gamma(
 def _gamma(
     g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, on: DeviceLike
 ) -> Tensor:
+    return _product(*_gamma_factors(g, k, sizes, d, on))
+
+
+def _gamma_factors(
+    g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, on: DeviceLike
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return x, log(u) and k, such that x u**(1 / k) are gamma variables of concentration k.
+
+    x does not underflow. Where k is 1 or more, log(u) is 0.
+    """
     wide = float64 if d is float64 else float32
     boost = open_uniform(g, sizes, wide, on)
     k = boost * 0.0 + k
@@ -300,8 +314,20 @@ def _gamma(
         fine = (v > 0.0) & (log(u) < x * x * 0.5 + c - c * v + c * log(apply(ops.ABS, (v,))))
         found = apply(ops.WHERE, (fine & ~done, c * v, found))
         done = done | fine
-    factor = exp(log(boost) / apply(ops.WHERE, (small, k, 1.0)))
-    return apply(ops.WHERE, (small, found * factor, found))
+    return found, apply(ops.WHERE, (small, log(boost), 0.0)), k
+
+
+def _product(x: Tensor, log_u: Tensor, k: Tensor) -> Tensor:
+    """Return x u**(1 / k), which is 0 where that underflows, as it is where k is 0."""
+    small = k < 1.0
+    product = x * exp(log_u / apply(ops.WHERE, (small, k, 1.0)))
+    return apply(ops.WHERE, (small, apply(ops.WHERE, (k > 0.0, product, 0.0)), x))
+
+
+def _is_exact(total: Tensor) -> Tensor:
+    """Return True where no summand of a sum can have lost digits to underflow or overflow."""
+    f = FORMATS[total.dtype]
+    return (total >= f.smallest_normal) & (total <= f.max)
 
 
 @into
@@ -325,8 +351,14 @@ def beta(
     """
     (p, q), sizes, d, on = parameters("beta", ("a", "b"), (a, b), shape, dtype, device)
     g = chosen("beta", generator)
-    x, y = _gamma(g, p, sizes, d, on), _gamma(g, q, sizes, d, on)
-    return cast(x / (x + y), d)
+    (x, log_u, j), (y, log_v, k) = (_gamma_factors(g, c, sizes, d, on) for c in (p, q))
+    gamma_x, gamma_y = _product(x, log_u, j), _product(y, log_v, k)
+    total = gamma_x + gamma_y
+    # the same of logarithms; the lesser concentration goes last, since 1 / k may be infinite
+    least = apply(ops.MINIMUM, (apply(ops.MINIMUM, (j, k)), 1.0))
+    odds = (log_u * (least / j) - log_v * (least / k)) / least + (log(x) - log(y))
+    share = 1.0 / (exp(-odds) + 1.0)
+    return cast(apply(ops.WHERE, (_is_exact(total), gamma_x / total, share)), d)
 
 
 @into
@@ -351,8 +383,15 @@ def dirichlet(
     if len(own) != 1:
         raise ShapeError(f"dirichlet: alpha is a vector, not of shape {own}")
     sizes = (*extents("dirichlet", shape), *own)
-    x = _gamma(chosen("dirichlet", generator), k, sizes, d, on)
-    return cast(x / sum_of(x, axis=-1, keepdims=True), d)
+    x, log_u, k = _gamma_factors(chosen("dirichlet", generator), k, sizes, d, on)
+    evaluate(x, log_u, k)  # several passes read them
+    product = _product(x, log_u, k)
+    total = sum_of(product, axis=-1, keepdims=True)
+    # the same of logarithms; the least concentration goes last, since 1 / k may be infinite
+    least = apply(ops.MINIMUM, (min_of(k, axis=-1, keepdims=True), 1.0))
+    logs = log_u * (least / k)
+    logs = (logs - max_of(logs, axis=-1, keepdims=True)) / least + log(x)
+    return cast(apply(ops.WHERE, (_is_exact(total), product / total, softmax(logs))), d)
 
 
 # --- choices --------------------------------------------------------------------------------------
@@ -413,7 +452,9 @@ def _positions(
     if np.count_nonzero(weights) < count:
         raise ArgumentError(f"choice: {count} of fewer elements that are possible")
     # the smallest of exponential waits: Efraimidis and Spirakis, 2006
-    waits = apply(ops.WHERE, (shares > 0.0, -log1p(-u) / shares, math.inf))
+    longest = FORMATS[float64].max  # of elements that are possible
+    waits = apply(ops.MINIMUM, (-log1p(-u) / shares, longest))
+    waits = apply(ops.WHERE, (shares > 0.0, waits, math.inf))
     return topk(waits, count, largest=False).indices.reshape(sizes)
 
 

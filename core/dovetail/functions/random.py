@@ -142,11 +142,13 @@ class Generator:
     ) -> Tensor:  # fmt: skip
         """Floats spread evenly over low <= x < high.
 
-        `low`, `high`: the bounds; with others than 0 and 1, rounding may give `high` itself.
+        `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
+        largest number below it; only where no number lies between them, `low` is all there is.
         Shapes: `shape` is an int or a tuple of ints.
         Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in
         float32, 2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
-        Raises: DTypeError for a dtype that is no float, ShapeError, DeviceError.
+        Raises: ArgumentError for bounds that are not finite in the dtype, DTypeError for a dtype
+        that is no float, ShapeError, DeviceError.
         Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
         1, 2, 3", SC 2011.
 
@@ -156,7 +158,7 @@ class Generator:
         ((2, 3), True)
         """
         d, sizes = _float("uniform", dtype), extents("uniform", shape)
-        low, high = real("uniform", low, "low"), real("uniform", high, "high")
+        low, high = (_finite("uniform", n, x, d) for n, x in (("low", low), ("high", high)))
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
         else:
@@ -166,7 +168,14 @@ class Generator:
             )
         if (low, high) == (0.0, 1.0):
             return u
-        return apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
+        if abs(_rounded(high - low, d)) <= FORMATS[d].max:
+            x = apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
+        else:  # half of the range does not overflow
+            x = apply(ops.MULTIPLY, (u, high * 0.5 - low * 0.5))
+            x = apply(ops.MULTIPLY, (apply(ops.ADD, (x, low * 0.5)), 2.0))
+        if high < low:
+            return x
+        return apply(ops.MINIMUM, (x, max(largest_below(_rounded(high, d), d), _rounded(low, d))))
 
     @into
     def normal(
@@ -283,6 +292,38 @@ def _float(name: str, dtype: DTypeLike) -> DType:
     return d
 
 
+def _finite(name: str, argument: str, x: float, d: DType) -> float:
+    """Return a number that is finite in a dtype. Raises: ArgumentError for another one."""
+    x = real(name, x, argument)
+    if not abs(x) < math.inf or abs(_rounded(x, d)) > FORMATS[d].max:
+        raise ArgumentError(
+            f"{name}: {argument} must be finite in {d.name}, whose largest number is "
+            f"{FORMATS[d].max:g}, got {x}"
+        )
+    return x
+
+
+def _rounded(x: float, d: DType) -> float:
+    """Round a number to a float dtype, of which the exponents have no upper end."""
+    if not abs(x) < math.inf:
+        return x
+    step = _step(x, d)
+    return round(x / step) * step if x / step < 2.0**53 else x
+
+
+def largest_below(x: float, d: DType) -> float:
+    """Return the largest number of a float dtype below one of its numbers."""
+    x = math.nextafter(x, -math.inf)
+    step = _step(x, d)
+    return math.floor(x / step) * step
+
+
+def _step(x: float, d: DType) -> float:
+    """Return the distance of neighbours in a float dtype at a number."""
+    f = FORMATS[d]
+    return max(math.ldexp(1.0, max(math.frexp(x)[1] - f.digits, -1074)), f.smallest)
+
+
 def _done(action: Callable[[], object]) -> None:
     """Does something to a generator, now and in replays of what is being captured."""
     recorder = recording.current()
@@ -396,12 +437,14 @@ def uniform(
 ) -> Tensor:  # fmt: skip
     """Floats spread evenly over low <= x < high.
 
-    `low`, `high`: the bounds; with others than 0 and 1, rounding may give `high` itself.
+    `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
+    largest number below it; only where no number lies between them, `low` is all there is.
     `generator`: whose stream is used; unless given, the default one.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in float32,
     2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
-    Raises: DTypeError for a dtype that is no float, ShapeError, DeviceError.
+    Raises: ArgumentError for bounds that are not finite in the dtype, DTypeError for a dtype that
+    is no float, ShapeError, DeviceError.
     Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
     2, 3", SC 2011.
 

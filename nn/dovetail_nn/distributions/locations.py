@@ -71,7 +71,14 @@ class Uniform(Distribution):
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         u = noise.uniform(self._extended_shape(sample_shape), self.low, generator)
-        return self.low + u.astype(self.low.dtype) * (self.high - self.low)
+        low, high = self.low, self.high
+        u = dt.minimum(u.astype(low.dtype), 1.0 - float(dt.finfo(low.dtype).eps) / 2)
+        width = high - low
+        x = dt.where(dt.isfinite(width), low + u * width, low * (1.0 - u) + high * u)
+        with dt.no_grad():
+            last = dt.maximum(dt.nextafter(high, low), low)
+            beyond = dt.maximum(x - last, 0.0)
+        return x - beyond
 
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)
@@ -346,8 +353,9 @@ class Gumbel(Distribution):
         return self.scale * self.scale * (math.pi**2 / 6.0)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        wait = noise.exponential(self._extended_shape(sample_shape), self.loc, generator)
-        return self.loc - self.scale * dt.log(wait)
+        u = noise.uniform(self._extended_shape(sample_shape), self.loc, generator)
+        z = -dt.log(noise.waits(u)).astype(self.loc.dtype)  # a wait of a half may round to 0
+        return self.loc + self.scale * z
 
     def log_prob(self, value: Value) -> Tensor:
         y = (self.loc - self._taken(value)) / self.scale

@@ -170,14 +170,14 @@ class _Beta(dt.autograd.Function):
         return g * y * by_a, -g * x * by_b, None
 
 
-def _log_gamma_variables(a: Tensor, generator: Generator | None) -> Tensor:
-    """Logarithms of gamma variables, those of the least concentrations too.
+def _log_gamma_factors(a: Tensor, generator: Generator | None) -> tuple[Tensor, Tensor]:
+    """Return log(x) and w, such that log(x) - w / a are logarithms of gamma variables.
 
     A gamma variable of concentration a is one of a + 1, times a uniform one to the power of 1 / a:
     of small concentrations only the logarithm is no 0.
     """
     more = dt.random.gamma(a + 1.0, generator=generator)
-    return dt.log(more) - waits(uniform(a.shape, a, generator)) / a
+    return dt.log(more), waits(uniform(a.shape, a, generator))
 
 
 def _between(x: Tensor) -> Tensor:
@@ -189,7 +189,13 @@ def dirichlet(concentration: Tensor, shape: Shape, generator: Generator | None) 
     """Dirichlet variables, with gradients: gamma variables over their sum."""
     a = dt.broadcast_to(concentration, shape)
     with dt.no_grad():
-        logs = _log_gamma_variables(a.astype(wide(a.dtype)), generator)
+        k = a.astype(wide(a.dtype))
+        x, w = _log_gamma_factors(k, generator)
+        logs = x - w / k
+        least = dt.min(k, axis=-1, keepdims=True)  # it goes last, since 1 / k may be infinite
+        far = w * (least / k)
+        far = (dt.min(far, axis=-1, keepdims=True) - far) / least + x
+        logs = dt.where(dt.max(logs, axis=-1, keepdims=True) > -math.inf, logs, far)
         dt.evaluate(logs)  # or each pass of the softmax would draw them: 70 ms for 330
         x = _between(dt.softmax(logs, axis=-1).astype(a.dtype))
     found: Tensor = _Dirichlet.apply(a, x)
@@ -200,7 +206,11 @@ def beta(a: Tensor, b: Tensor, shape: Shape, generator: Generator | None) -> Ten
     """Beta variables, with gradients: a gamma variable's share of two."""
     a, b = dt.broadcast_to(a, shape), dt.broadcast_to(b, shape)
     with dt.no_grad():
-        first, second = (_log_gamma_variables(k.astype(wide(k.dtype)), generator) for k in (a, b))
-        x = _between(dt.sigmoid(first - second).astype(a.dtype))
+        j, k = a.astype(wide(a.dtype)), b.astype(wide(b.dtype))
+        (x, v), (y, w) = _log_gamma_factors(j, generator), _log_gamma_factors(k, generator)
+        odds = (x - v / j) - (y - w / k)
+        least = dt.minimum(j, k)  # it goes last, since 1 / k may be infinite
+        far = (w * (least / k) - v * (least / j)) / least
+        x = _between(dt.sigmoid(dt.where(dt.isnan(odds), far, odds)).astype(a.dtype))
     found: Tensor = _Beta.apply(a, b, x)
     return found

@@ -113,7 +113,8 @@ def gumbel_softmax(
     u = 1.0 - dt.random.uniform(
         logits.shape, dtype=logits.dtype, device=logits.device
     )  # 0 is not among them
-    soft = dt.softmax((logits - dt.log(-dt.log(u))) / tau, axis=axis)
+    least = 2.0**-54 if logits.dtype is dt.float64 else 2.0**-25  # half a step, in place of 0
+    soft = dt.softmax((logits - dt.log(dt.maximum(-dt.log(u), least))) / tau, axis=axis)
     if not hard:
         return soft
     classes = _along(dt.arange(logits.shape[axis], device=logits.device), axis, logits.ndim)

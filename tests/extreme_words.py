@@ -1,0 +1,63 @@
+"""A generator of which each random word is one of the ends of its range, or a neighbour of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from unittest import mock
+
+import dovetail as dt
+import numpy as np
+from dovetail.backend.reference import interpret
+from dovetail.dtypes import DType, float32, float64, int64, uint32, uint64
+from dovetail.engine import recording
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import Value, const, load
+from dovetail.ops import philox
+from dovetail.ops import table as ops
+
+TOP = 2**32
+WORDS = (0, 1, 0x7FFFFFFF, 0x80000000, TOP - 2, TOP - 1)
+# What each op computes from words before its result is rounded to the dtype that is asked for.
+COMPUTED = {
+    ops.RANDOM_UNIFORM32: float32, ops.RANDOM_UNIFORM64: float64, ops.RANDOM_NORMAL32: float32,
+    ops.RANDOM_NORMAL64: float64, ops.RANDOM_BELOW: uint64,
+}  # fmt: skip
+
+
+class ExtremeGenerator(dt.random.Generator):
+    """A generator whose rows of words are drawn from `WORDS` in place of Philox's."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+        self._choices = np.random.default_rng(seed)
+
+    def _draw(
+        self, op: ops.Op, shape: Sequence[int], scalars: Sequence[int | float],
+        kinds: Sequence[DType], d: DType, wanted: object,
+    ) -> dt.Tensor:  # fmt: skip
+        assert recording.current() is None, "captured functions draw by Philox itself"
+        size = int(np.prod(shape, dtype=int))
+        words = self._choices.choice(np.array(WORDS, np.uint32), (size, 4))
+        numbers = numbers_of(op, words, scalars, kinds)
+        return dt.asarray(numbers.reshape(shape), device=wanted).astype(d)  # type: ignore[arg-type]
+
+
+def numbers_of(
+    op: ops.Op, words: np.ndarray, scalars: Sequence[int | float], kinds: Sequence[DType]
+) -> np.ndarray:
+    """Return what an op makes of rows of four words."""
+    b = KernelBuilder("extreme")
+    given, out = b.buffer("words", uint32, "r"), b.buffer("out", COMPUTED[op], "w")
+    i = b.axis(const(len(words), int64))
+
+    def row(index: Value, seed: Value, offset: Value) -> tuple[Value, ...]:
+        return tuple(load(given, index * 4 + k) for k in range(4))
+
+    zero = const(0, uint64)
+    with mock.patch.object(philox, "words", row):
+        numbers = [const(s, kind) for s, kind in zip(scalars, kinds, strict=True)]
+        b.store(out, i, op.expression(i, zero, zero, *numbers))
+    found = np.zeros(len(words), np.dtype(COMPUTED[op].name))
+    if len(words):
+        interpret(b.build(), [words.reshape(-1), found], [], [], [len(words)])
+    return found
