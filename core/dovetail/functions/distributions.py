@@ -30,7 +30,7 @@ from .forms import into
 from .from_values import asarray
 from .indexing import searchsorted, take
 from .manipulation import broadcast_shapes
-from .random import Extents, Generator, largest_below, chosen
+from .random import Extents, Generator, chosen, largest_below
 from .sorting import topk
 from .statistics import max as max_of
 from .statistics import min as min_of

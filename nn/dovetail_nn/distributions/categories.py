@@ -8,8 +8,8 @@ from typing import Any
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import Distribution, Generator, Sizes, Tensor, computed, sizes_of
-from .parameters import Value, brought, one_of, probs_to_logits
+from .distribution import Distribution, Generator, Sizes, Tensor, computed, inside, sizes_of
+from .parameters import Value, brought, one_of, probs_to_logits, xlogy
 
 __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -43,6 +43,13 @@ class _OfKinds(Distribution):
     def logits(self: Any) -> Tensor:
         """The logarithm of how probable each kind is."""
         return probs_to_logits(self.probs)
+
+    def _weighted_logs(self, weights: Tensor) -> Tensor:
+        """Return weights times the logarithms of the probabilities, 0 where the weight is."""
+        if "probs" in self.__dict__:
+            return xlogy(weights, self.probs)
+        none = (weights == 0.0) & (self.logits == -math.inf)
+        return weights * dt.where(none, 0.0, self.logits)
 
     def _drawn(self, sample_shape: Sizes, generator: Generator | None) -> Tensor:
         """Numbers of kinds, by going through sums of probabilities up to a uniform number."""
@@ -111,16 +118,17 @@ class Categorical(_OfKinds):
 
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value, whole=True).astype(dt.int64)
-        logits = self.logits
-        shape = dt.broadcast_shapes(x.shape, logits.shape[:-1])
-        logits = dt.broadcast_to(logits, (*shape, self._num_events))
-        at = dt.broadcast_to(x, shape)[..., None]
-        return dt.take_along_axis(logits, at, axis=-1)[..., 0]
+        given = self.__dict__.get("probs", self.__dict__.get("logits"))
+        shape = dt.broadcast_shapes(x.shape, self._batch_shape)
+        x = dt.broadcast_to(x, shape)
+        valid = (x >= 0) & (x < self._num_events)
+        at = dt.where(valid, x, 0)[..., None]
+        kinds = dt.broadcast_to(given, (*shape, self._num_events))
+        found = dt.take_along_axis(kinds, at, axis=-1)[..., 0]
+        return dt.where(valid, dt.log(found) if "probs" in self.__dict__ else found, -math.inf)
 
     def entropy(self) -> Tensor:
-        logits = self.logits
-        least = float(dt.finfo(logits.dtype).min)
-        return -dt.sum(dt.maximum(logits, least) * self.probs, axis=-1)
+        return -dt.sum(self._weighted_logs(self.probs), axis=-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
@@ -273,18 +281,21 @@ class Multinomial(_OfKinds):
 
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)
-        logits = dt.where((x == 0.0) & (self.logits == -math.inf), 0.0, self.logits)
-        each = x * logits - dt.lgamma(x + 1.0)
+        each = inside(x >= 0.0, x, 0.0, lambda x: self._weighted_logs(x) - dt.lgamma(x + 1.0))
         return dt.sum(each, axis=-1) + dt.lgamma(dt.sum(x, axis=-1) + 1.0)
 
     def entropy(self) -> Tensor:
         """That of n draws, less what the order is worth: by counts of each kind, from 0 to n."""
-        n, p = self.total_count, self.probs
+        n, probs = self.total_count, self.probs
+        never, always = probs == 0.0, probs == 1.0
+        p = dt.where(never | always, 0.5, probs)
         k = dt.arange(1, n + 1, dtype=p.dtype, device=p.device).reshape((n, *[1] * p.ndim))
         logs = (
             math.lgamma(n + 1) - dt.lgamma(k + 1.0) - dt.lgamma(n - k + 1.0)
-            + dt.xlogy(k, p) + dt.xlogy(n - k, 1.0 - p)
+            + k * dt.log(p) + (n - k) * dt.log1p(-p)
         )  # fmt: skip
-        order = dt.sum(dt.sum(dt.exp(logs) * dt.lgamma(k + 1.0), axis=0), axis=-1)
-        one = -dt.sum(dt.xlogy(p, p), axis=-1)
+        each = dt.sum(dt.exp(logs) * dt.lgamma(k + 1.0), axis=0)
+        each = dt.where(never, 0.0, dt.where(always, math.lgamma(n + 1), each))
+        order = dt.sum(each, axis=-1)
+        one = -dt.sum(self._weighted_logs(probs), axis=-1)
         return one * n - math.lgamma(n + 1) + order

@@ -17,6 +17,7 @@ from .distribution import (
     computed,
     having,
     holds,
+    inside,
 )
 from .parameters import (
     Value,
@@ -24,6 +25,9 @@ from .parameters import (
     one_of,
     probs_to_logits,
     softplus,
+    xlog1py,
+    xlogy,
+    xsoftplus,
 )
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
@@ -43,6 +47,20 @@ class _OfChance(Distribution):
     def logits(self: Any) -> Tensor:
         """log(probs / (1 - probs))."""
         return probs_to_logits(self.probs, is_binary=True)
+
+    def _logs(self, successes: Value, failures: Value) -> Tensor:
+        """Return the logarithm of the probability of so many successes and failures in order."""
+        if "probs" in self.__dict__:
+            return xlogy(successes, self.probs) + xlog1py(failures, -self.probs)
+        return -(xsoftplus(successes, -self.logits) + xsoftplus(failures, self.logits))
+
+    def _likely(self, trials: Value) -> Tensor:
+        """Return a number of successes in so many trials that is possible."""
+        return dt.where(self.probs < 0.5, 0.0, trials)
+
+    def _failure(self) -> Tensor:
+        """Return the probability of a failure."""
+        return 1.0 - self.probs if "probs" in self.__dict__ else dt.sigmoid(-self.logits)
 
     def _chance(self) -> Tensor:
         """The parameter that was given."""
@@ -86,7 +104,7 @@ class Bernoulli(_OfChance, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        return self.probs * (1.0 - self.probs)
+        return self.probs * self._failure()
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         with dt.no_grad():
@@ -95,12 +113,12 @@ class Bernoulli(_OfChance, ExponentialFamily):
             return (u < p).astype(p.dtype)
 
     def log_prob(self, value: Value) -> Tensor:
-        x, logits = self._taken(value), self.logits
-        return x * logits - softplus(logits)
+        x = self._taken(value)
+        valid = (x >= 0.0) & (x <= 1.0)
+        return inside(valid, x, self._likely(1.0), lambda x: self._logs(x, 1.0 - x))
 
     def entropy(self) -> Tensor:
-        logits = self.logits
-        return softplus(logits) - self.probs * logits
+        return -self._logs(self.probs, self._failure())
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return counted(self._chance(), 2, self._batch_shape, expand)
@@ -146,7 +164,7 @@ class Geometric(_OfChance):
 
     @property
     def mean(self) -> Tensor:
-        return 1.0 / self.probs - 1.0
+        return self._odds_against()
 
     @property
     def mode(self) -> Tensor:
@@ -154,8 +172,11 @@ class Geometric(_OfChance):
 
     @property
     def variance(self) -> Tensor:
-        p = self.probs
-        return (1.0 / p - 1.0) / p
+        return self._odds_against() / self.probs
+
+    def _odds_against(self) -> Tensor:
+        given = "probs" in self.__dict__
+        return (1.0 - self.probs) / self.probs if given else dt.exp(-self.logits)
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         with dt.no_grad():
@@ -164,14 +185,12 @@ class Geometric(_OfChance):
             return dt.floor(wait / -dt.log1p(-p))
 
     def log_prob(self, value: Value) -> Tensor:
-        x, p = self._taken(value), self.probs
-        sure = (p == 1.0) & (x == 0.0)  # 0 times log(0)
-        return x * dt.log1p(dt.where(sure, 0.0, -p)) + dt.log(p)
+        x = self._taken(value)
+        return inside(x >= 0.0, x, 0.0, lambda x: self._logs(1.0, x))
 
     def entropy(self) -> Tensor:
-        p = self.probs
-        logits = self.logits
-        return (softplus(logits) - p * logits) / p
+        never = self.probs == 0.0
+        return dt.where(never, math.inf, -self._logs(1.0, dt.where(never, 0.0, self.mean)))
 
 
 class Poisson(ExponentialFamily):
@@ -213,7 +232,9 @@ class Poisson(ExponentialFamily):
 
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)
-        return dt.xlogy(x, self.rate) - self.rate - dt.lgamma(x + 1.0)
+        return inside(
+            x >= 0.0, x, 0.0, lambda x: xlogy(x, self.rate) - self.rate - dt.lgamma(x + 1.0)
+        )
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -264,7 +285,7 @@ class Binomial(_OfChance):
     @property
     def variance(self) -> Tensor:
         p = self.probs
-        return self.total_count * p * (1.0 - p)
+        return self.total_count * p * self._failure()
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -274,9 +295,14 @@ class Binomial(_OfChance):
             return dt.random.binomial(n, p, shape, dtype=p.dtype, generator=generator)
 
     def log_prob(self, value: Value) -> Tensor:
-        x, n, logits = self._taken(value), self.total_count, self.logits
-        ways = dt.lgamma(n + 1.0) - dt.lgamma(x + 1.0) - dt.lgamma(n - x + 1.0)
-        return ways + x * logits - n * softplus(logits)
+        x, n = self._taken(value), self.total_count
+        log_total = dt.lgamma(n + 1.0)
+
+        def logs(x: Tensor) -> Tensor:
+            ways = log_total - dt.lgamma(x + 1.0) - dt.lgamma(n - x + 1.0)
+            return ways + self._logs(x, n - x)
+
+        return inside((x >= 0.0) & (x <= n), x, self._likely(n), logs)
 
     def _trials(self, what: str) -> int:
         """The total count that all have. Raises: NotYetError where there are several."""
@@ -292,8 +318,12 @@ class Binomial(_OfChance):
 
     def entropy(self) -> Tensor:
         self._trials("the entropy")
-        logs = Binomial.log_prob(self._unchecked(), self.enumerate_support(False))
-        return -dt.sum(dt.exp(logs) * logs, axis=0)
+        sure = (self.probs == 0.0) | (self._failure() == 0.0)
+        unsure = self._unchecked()
+        name = "probs" if "probs" in self.__dict__ else "logits"
+        unsure.__dict__[name] = dt.where(sure, 0.5, self.__dict__[name])
+        logs = Binomial.log_prob(unsure, self.enumerate_support(False))
+        return dt.where(sure, 0.0, -dt.sum(dt.exp(logs) * logs, axis=0))
 
     def _unchecked(self) -> Binomial:
         found = self.expand(self._batch_shape)
@@ -351,7 +381,12 @@ class NegativeBinomial(_OfChance):
             return dt.random.poisson(rate, dtype=rate.dtype, generator=generator)
 
     def log_prob(self, value: Value) -> Tensor:
-        x, n, logits = self._taken(value), self.total_count, self.logits
-        found = n * -softplus(logits) - x * softplus(-logits)
-        ways = dt.lgamma(n + x) - dt.lgamma(x + 1.0) - dt.lgamma(n)
-        return found + dt.where(n + x == 0.0, 0.0, ways)
+        x, n = self._taken(value), self.total_count
+
+        def logs(x: Tensor) -> Tensor:
+            none = (n == 0.0) & (x == 0.0)
+            some = dt.where(none, 1.0, n)
+            ways = dt.lgamma(some + x) - dt.lgamma(x + 1.0) - dt.lgamma(some)
+            return self._logs(x, n) + dt.where(none, 0.0, ways)
+
+        return inside(x >= 0.0, x, 0.0, logs)

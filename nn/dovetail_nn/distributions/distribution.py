@@ -13,7 +13,7 @@ import dovetail as dt
 from ..familiar import DISTRIBUTION, absent
 from ..respelled import Explained
 from .constraints import Constraint, is_dependent
-from .parameters import Value, broadcast_all, sum_last
+from .parameters import Value, as_tensor, broadcast_all, sum_last
 
 __all__ = ["Distribution", "ExponentialFamily"]
 
@@ -64,6 +64,17 @@ def offender(value: Any, valid: Any) -> str:
     there = value[tuple(i if n > 1 else 0 for i, n in zip(at, value.shape, strict=False))]
     shown = there.tolist() if there.size <= 9 else f"of shape {there.shape}"
     return f"element {at} of shape {value.shape} is {shown}"
+
+
+def inside(
+    valid: Tensor, x: Tensor, safe: Value, log_density: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """Return a logarithm of a density, and -inf outside of the support, where no gradient flows.
+
+    `valid`: where x is in the support. `safe`: a value of the support.
+    """
+    valid = valid | dt.isnan(x)
+    return dt.where(valid, log_density(dt.where(valid, x, safe)), -math.inf)
 
 
 class computed:
@@ -294,7 +305,7 @@ class Distribution(Explained):
         """A value as a tensor, looked at if asked to; integers are made floats unless `whole`."""
         like = self._some_tensor()
         if not isinstance(value, dt.Tensor):
-            value = dt.asarray(value, device=like.device)
+            value = as_tensor(value, like.dtype, like.device)
             if value.dtype is not like.dtype and value.dtype.kind == "f":
                 value = value.astype(like.dtype)
         if self._validate_args:

@@ -18,7 +18,7 @@ from .kl import kl_divergence, register_kl
 from .locations import Cauchy, Gumbel, Laplace, Uniform
 from .multivariate import MultivariateNormal, half_log_det, solved_square
 from .normals import HalfNormal, Normal
-from .parameters import EULER, softplus, sum_last
+from .parameters import EULER, sum_last, xlogy
 from .positives import Exponential, Gamma, Pareto
 from .shares import Beta, Dirichlet
 from .transformed import TransformedDistribution
@@ -27,11 +27,9 @@ __all__: list[str] = []
 
 
 @register_kl(Bernoulli, Bernoulli)
-def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
-    yes = p.probs * (softplus(-q.logits) - softplus(-p.logits))
-    yes = dt.where(p.probs == 0, 0.0, dt.where(q.probs == 0, math.inf, yes))
-    no = (1.0 - p.probs) * (softplus(q.logits) - softplus(p.logits))
-    return yes + dt.where(p.probs == 1, 0.0, dt.where(q.probs == 1, math.inf, no))
+def _bernoulli(p: Any, q: Any) -> Tensor:
+    yes, no = p.probs, p._failure()
+    return p._logs(yes, no) - q._logs(yes, no)
 
 
 @register_kl(Binomial, Binomial)
@@ -40,26 +38,27 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
         raise dt.NotYetError(
             "kl_divergence(Binomial, Binomial): a total_count of q is above that of p"
         )
-    a, b = p.probs, q.probs
-    each = a * (p.logits - q.logits) + dt.log1p(-a) - dt.log1p(-b)
+    none = p.total_count == 0.0
+    each = dt.where(none, 0.0, _bernoulli(p, q))
     return dt.where(p.total_count > q.total_count, math.inf, p.total_count * each)
 
 
 @register_kl(Geometric, Geometric)
 def _geometric(p: Geometric, q: Geometric) -> Tensor:
-    return -p.entropy() - dt.log1p(-q.probs) / p.probs - q.logits
+    return -p.entropy() - q._logs(1.0, p.mean)
 
 
 @register_kl(Poisson, Poisson)
 def _poisson(p: Poisson, q: Poisson) -> Tensor:
-    return dt.xlogy(p.rate, p.rate / q.rate) - (p.rate - q.rate)
+    none = (p.rate == 0.0) & (q.rate == 0.0)
+    ratio = p.rate / dt.where(none, 1.0, q.rate)
+    return xlogy(p.rate, ratio) - (p.rate - q.rate)
 
 
 @register_kl(Categorical, Categorical)
 def _categorical(p: Any, q: Any) -> Tensor:
-    a, b = p.probs, q.probs
-    each = dt.where(b == 0, math.inf, a * (p.logits - q.logits))
-    return dt.sum(dt.where(a == 0, 0.0, each), axis=-1)
+    a = p.probs
+    return dt.sum(p._weighted_logs(a) - q._weighted_logs(a), axis=-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)

@@ -11,7 +11,7 @@ from .distribution import Distribution, Tensor
 from .kl import register_kl
 from .locations import Gumbel, Laplace, Uniform
 from .normals import Normal
-from .parameters import EULER
+from .parameters import EULER, xlogy
 from .positives import Exponential, Gamma, Pareto
 from .shares import Beta
 
@@ -59,7 +59,7 @@ def _by_exponential(q: Exponential, mean: Tensor) -> Tensor:
 
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
-    return -p.entropy() - (p.probs * dt.log(q.rate) - q.rate)
+    return -p.entropy() - (xlogy(p.probs, q.rate) - q.rate)
 
 
 @register_kl(Beta, Exponential)
@@ -169,7 +169,7 @@ def _pareto_normal(p: Pareto, q: Normal) -> Tensor:
 
 def _mean_log(low: Tensor, high: Tensor) -> Tensor:
     """The mean of log(x) over low..high."""
-    return (dt.xlogy(high, high) - dt.xlogy(low, low)) / (high - low) - 1.0
+    return (xlogy(high, high) - xlogy(low, low)) / (high - low) - 1.0
 
 
 def _inside(p: Uniform, found: Tensor, low: Tensor | float) -> Tensor:

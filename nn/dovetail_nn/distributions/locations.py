@@ -9,7 +9,7 @@ import dovetail as dt
 
 from . import constraints, noise
 from .distribution import Distribution, Generator, Sizes, Tensor, having, holds
-from .parameters import EULER, Value
+from .parameters import EULER, Value, log1p_square
 from .transformed import TransformedDistribution
 from .transforms import AbsTransform
 
@@ -54,7 +54,7 @@ class Uniform(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return (self.high + self.low) * 0.5
+        return self.high * 0.5 + self.low * 0.5
 
     @property
     def mode(self) -> Tensor:
@@ -62,7 +62,7 @@ class Uniform(Distribution):
 
     @property
     def stddev(self) -> Tensor:
-        return (self.high - self.low) / math.sqrt(12.0)
+        return (self.high * 0.5 - self.low * 0.5) / math.sqrt(3.0)
 
     @property
     def variance(self) -> Tensor:
@@ -74,7 +74,7 @@ class Uniform(Distribution):
         low, high = self.low, self.high
         u = dt.minimum(u.astype(low.dtype), 1.0 - float(dt.finfo(low.dtype).eps) / 2)
         width = high - low
-        x = dt.where(dt.isfinite(width), low + u * width, low * (1.0 - u) + high * u)
+        x = dt.where(dt.isfinite(width), low + u * width, self._between(u))
         with dt.no_grad():
             last = dt.maximum(dt.nextafter(high, low), low)
             beyond = dt.maximum(x - last, 0.0)
@@ -83,16 +83,27 @@ class Uniform(Distribution):
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)
         inside = (x >= self.low) & (x < self.high)
-        return dt.where(inside, -dt.log(self.high - self.low), -math.inf)
+        return dt.where(inside, -self.entropy(), -math.inf)
 
     def cdf(self, value: Value) -> Tensor:
-        return dt.clip((self._taken(value) - self.low) / (self.high - self.low), 0.0, 1.0)
+        low, high = self.low * 0.5, self.high * 0.5  # half of the range does not overflow
+        x = dt.clip(self._taken(value), self.low, self.high)
+        return dt.clip((x * 0.5 - low) / (high - low), 0.0, 1.0)
 
     def icdf(self, value: Value) -> Tensor:
-        return self._probability(value) * (self.high - self.low) + self.low
+        p, width = self._probability(value), self.high - self.low
+        found = dt.where(dt.isfinite(width), p * width + self.low, self._between(p))
+        return dt.where(p == 1.0, self.high, found)
+
+    def _between(self, p: Tensor) -> Tensor:
+        """Return the same where the range overflows."""
+        return self.low * (1.0 - p) + self.high * p
 
     def entropy(self) -> Tensor:
-        return dt.log(self.high - self.low)
+        width = self.high - self.low
+        half = self.high * 0.5 - self.low * 0.5
+        wide = dt.isfinite(width)
+        return dt.where(wide, dt.log(dt.where(wide, width, 1.0)), dt.log(half) + math.log(2.0))
 
 
 def _few(x: Tensor) -> str:
@@ -146,11 +157,14 @@ class Laplace(Distribution):
 
     def cdf(self, value: Value) -> Tensor:
         off = (self._taken(value) - self.loc) / self.scale
-        return 0.5 - dt.sign(off) * dt.expm1(-dt.abs(off)) * 0.5
+        tail = dt.exp(-dt.abs(off)) * 0.5
+        return dt.where(off < 0.0, tail, 1.0 - tail)
 
     def icdf(self, value: Value) -> Tensor:
-        off = self._probability(value) - 0.5
-        return self.loc - self.scale * dt.sign(off) * dt.log1p(dt.abs(off) * -2.0)
+        p = self._probability(value)
+        below = p < 0.5
+        off = dt.log(dt.where(below, p, 1.0 - p) * 2.0)
+        return self.loc + self.scale * dt.where(below, off, -off)
 
     def entropy(self) -> Tensor:
         return dt.log(self.scale) + (1.0 + math.log(2.0))
@@ -193,13 +207,21 @@ class Cauchy(Distribution):
 
     def log_prob(self, value: Value) -> Tensor:
         z = (self._taken(value) - self.loc) / self.scale
-        return -math.log(math.pi) - self._log("scale") - dt.log1p(z * z)
+        return -math.log(math.pi) - self._log("scale") - log1p_square(z)
 
     def cdf(self, value: Value) -> Tensor:
-        return dt.atan((self._taken(value) - self.loc) / self.scale) / math.pi + 0.5
+        z = (self._taken(value) - self.loc) / self.scale
+        far = z < -1.0
+        tail = dt.atan(-1.0 / dt.where(far, z, -1.0)) / math.pi
+        return dt.where(far, tail, dt.atan(z) / math.pi + 0.5)
 
     def icdf(self, value: Value) -> Tensor:
-        return dt.tan((self._probability(value) - 0.5) * math.pi) * self.scale + self.loc
+        p = self._probability(value)
+        end = dt.minimum(p, 1.0 - p)
+        tail = 1.0 / dt.tan(dt.where(end < 0.25, end, 0.25) * math.pi)
+        middle = dt.tan((dt.clip(p, 0.25, 0.75) - 0.5) * math.pi)
+        z = dt.where(end < 0.25, dt.where(p < 0.5, -tail, tail), middle)
+        return z * self.scale + self.loc
 
     def entropy(self) -> Tensor:
         return math.log(4.0 * math.pi) + dt.log(self.scale)
@@ -247,10 +269,13 @@ class HalfCauchy(TransformedDistribution):
         return dt.where(x >= 0, found, -math.inf)
 
     def cdf(self, value: Value) -> Tensor:
-        return dt.clip(self.base_dist.cdf(self._taken(value)) * 2.0 - 1.0, 0.0, None)
+        return dt.atan(dt.maximum(self._taken(value), 0.0) / self.scale) * (2.0 / math.pi)
 
     def icdf(self, value: Value) -> Tensor:
-        return self.base_dist.icdf((self._probability(value) + 1.0) * 0.5)
+        p = self._probability(value) * 0.5
+        near = p <= 0.25
+        tail = 1.0 / dt.tan(dt.where(near, 0.25, 0.5 - p) * math.pi)
+        return dt.where(near, dt.tan(dt.where(near, p, 0.25) * math.pi), tail) * self.scale
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() - math.log(2.0)
@@ -302,19 +327,33 @@ class StudentT(Distribution):
     def log_prob(self, value: Value) -> Tensor:
         y = (self._taken(value) - self.loc) / self.scale
         df = self.df
-        normal = (
-            self._log("scale") + dt.log(df) * 0.5 + 0.5 * math.log(math.pi)
-            + dt.lgamma(df * 0.5) - dt.lgamma((df + 1.0) * 0.5)
-        )  # fmt: skip
-        return (df + 1.0) * -0.5 * dt.log1p(y * y / df) - normal
+        normal = self._log("scale") + 0.5 * math.log(math.pi) + _log_ratio(df)
+        far = dt.abs(y) > 1e15  # where y * y may overflow
+        near, size = dt.where(far, 0.0, y), dt.where(far, dt.abs(y), 1.0)
+        tail = dt.logaddexp(dt.log(size) * 2.0 - dt.log(df), 0.0)
+        return (df + 1.0) * -0.5 * dt.where(far, tail, dt.log1p(near * near / df)) - normal
 
     def entropy(self) -> Tensor:
         half, more = self.df * 0.5, (self.df + 1.0) * 0.5
-        beta = dt.lgamma(half) + math.lgamma(0.5) - dt.lgamma(more)
-        return (
-            dt.log(self.scale) + more * (dt.digamma(more) - dt.digamma(half))
-            + dt.log(self.df) * 0.5 + beta
-        )  # fmt: skip
+        many = self.df > MANY
+        few, r = dt.where(many, 1.0, half), 1.0 / dt.where(many, self.df, MANY)
+        q = r * r
+        series = r + q * (1 / 2 - q * (1 / 4 - q * (1 / 2 - q * (17 / 8))))
+        slope = dt.where(many, series, dt.digamma(few + 0.5) - dt.digamma(few))
+        return dt.log(self.scale) + more * slope + _log_ratio(self.df) + math.lgamma(0.5)
+
+
+MANY = 60.0  # degrees of freedom from which on differences of lgamma and digamma are series
+
+
+def _log_ratio(df: Tensor) -> Tensor:
+    """Return log(df) / 2 + lgamma(df / 2) - lgamma((df + 1) / 2)."""
+    many = df > MANY
+    few, r = dt.where(many, MANY, df), 1.0 / dt.where(many, df, MANY)
+    exact = dt.log(few) * 0.5 + dt.lgamma(few * 0.5) - dt.lgamma((few + 1.0) * 0.5)
+    q = r * r
+    series = r * (1 / 4 - q * (1 / 24 - q * (1 / 20 - q * (17 / 112))))
+    return dt.where(many, 0.5 * math.log(2.0) + series, exact)
 
 
 class Gumbel(Distribution):

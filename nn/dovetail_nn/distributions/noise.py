@@ -44,7 +44,10 @@ def waits(u: Tensor) -> Tensor:
 
 def exponential(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:
     """Exponential variables of rate 1, which are positive."""
-    return waits(uniform(shape, like, generator)).astype(like.dtype)
+    x = waits(uniform(shape, like, generator)).astype(like.dtype)
+    facts = dt.finfo(like.dtype)
+    least = float(facts.smallest_normal) * float(facts.eps)  # a half may have rounded to 0
+    return x if wide(like.dtype) is like.dtype else dt.maximum(x, least)
 
 
 def cauchy(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:

@@ -63,7 +63,7 @@ class Normal(ExponentialFamily):
 
     def log_prob(self, value: Value) -> Tensor:
         z = self._standard(value)
-        return z * z * -0.5 - self._log("scale") - LOG_ROOT
+        return z * -0.5 * z - self._log("scale") - LOG_ROOT
 
     def cdf(self, value: Value) -> Tensor:
         return dt.ndtr(self._standard(value))
@@ -177,10 +177,10 @@ class HalfNormal(TransformedDistribution):
         return dt.where(x >= 0, found, -math.inf)
 
     def cdf(self, value: Value) -> Tensor:
-        return dt.clip(self.base_dist.cdf(self._taken(value)) * 2.0 - 1.0, 0.0, None)
+        return dt.erf(dt.maximum(self._taken(value), 0.0) / (self.scale * math.sqrt(2.0)))
 
     def icdf(self, value: Value) -> Tensor:
-        return self.base_dist.icdf((self._probability(value) + 1.0) * 0.5)
+        return dt.erfinv(self._probability(value)) * (self.scale * math.sqrt(2.0))
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() - math.log(2.0)

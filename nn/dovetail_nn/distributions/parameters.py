@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, TypeAlias
@@ -26,11 +27,19 @@ def brought(op: str, given: Mapping[str, object]) -> list[Tensor]:
         if isinstance(v, Real):
             x = dt.full((), float(v), dtype=wanted, device=device)
         else:
-            x = v if isinstance(v, dt.Tensor) else dt.asarray(v, device=device)
+            x = v if isinstance(v, dt.Tensor) else as_tensor(v, wanted, device)
         if x.dtype.kind == "c":
             raise dt.DTypeError(f"{op}: {name} is {x.dtype.name}; it has to be a float")
         found.append(x if x.dtype is wanted else x.astype(wanted))
     return found
+
+
+def as_tensor(value: Any, d: dt.DType, device: Any) -> Tensor:
+    """Return a tensor of numbers. Python's floats take the dtype `d`, arrays have their own."""
+    found = dt.asarray(value, device=device)
+    if hasattr(value, "dtype") or found.dtype.kind != "f":
+        return found
+    return dt.asarray(value, dtype=d, device=device)
 
 
 def broadcast_all(op: str, **given: object) -> list[Tensor]:
@@ -68,6 +77,35 @@ def softplus(x: Tensor) -> Tensor:
     return dt.logaddexp(x, 0.0)
 
 
+# Weights times logarithms: 0 where the weight is 0 and the logarithm infinite, with the gradients
+# of the limit, so that what cannot be and did not happen counts for nothing.
+
+
+def xlogy(weight: Value, x: Tensor) -> Tensor:
+    """Return weight * log(x), and 0 where both are 0."""
+    none = (weight == 0.0) & (x == 0.0)
+    return weight * dt.log(dt.where(none, 1.0, x))
+
+
+def xlog1py(weight: Value, x: Tensor) -> Tensor:
+    """Return weight * log(1 + x), and 0 where the weight is 0 and x is -1."""
+    none = (weight == 0.0) & (x == -1.0)
+    return weight * dt.log1p(dt.where(none, 0.0, x))
+
+
+def xsoftplus(weight: Value, x: Tensor) -> Tensor:
+    """Return weight * softplus(x), and 0 where the weight is 0 and x is infinite."""
+    none = (weight == 0.0) & (x == math.inf)
+    return weight * softplus(dt.where(none, 0.0, x))
+
+
+def log1p_square(x: Tensor) -> Tensor:
+    """Return log(1 + x * x), also where x * x overflows."""
+    far = dt.abs(x) > 1e15
+    near = dt.where(far, 0.0, x)
+    return dt.where(far, dt.log(dt.where(far, dt.abs(x), 1.0)) * 2.0, dt.log1p(near * near))
+
+
 def sum_last(x: Tensor, dims: int) -> Tensor:
     """The sum over the last dimensions."""
     return dt.sum(x, axis=tuple(range(-dims, 0))) if dims else x
@@ -79,10 +117,8 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Log odds, or logarithms, of probabilities, which are kept off 0 and 1 by an eps."""
-    eps = float(dt.finfo(probs.dtype).eps)
-    p = dt.clip(probs, eps, 1.0 - eps)
-    return dt.log(p) - dt.log1p(-p) if is_binary else dt.log(p)
+    """Return the log odds, or the logarithms, of probabilities; those of 0 and 1 are infinite."""
+    return dt.log(probs) - dt.log1p(-probs) if is_binary else dt.log(probs)
 
 
 def wide(d: dt.DType) -> dt.DType:

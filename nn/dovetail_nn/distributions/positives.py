@@ -8,8 +8,16 @@ from typing import Any
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import Distribution, ExponentialFamily, Generator, Sizes, Tensor, having
-from .parameters import EULER, Value
+from .distribution import (
+    Distribution,
+    ExponentialFamily,
+    Generator,
+    Sizes,
+    Tensor,
+    having,
+    inside,
+)
+from .parameters import EULER, Value, xlogy
 from .transformed import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform, PowerTransform
 
@@ -58,10 +66,11 @@ class Exponential(ExponentialFamily):
         )
 
     def log_prob(self, value: Value) -> Tensor:
-        return self._log("rate") - self.rate * self._taken(value)
+        x = self._taken(value)
+        return inside(x >= 0.0, x, 0.0, lambda x: self._log("rate") - self.rate * x)
 
     def cdf(self, value: Value) -> Tensor:
-        return -dt.expm1(-self.rate * self._taken(value))
+        return -dt.expm1(-self.rate * dt.maximum(self._taken(value), 0.0))
 
     def icdf(self, value: Value) -> Tensor:
         return -dt.log1p(-self._probability(value)) / self.rate
@@ -119,7 +128,11 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Value) -> Tensor:
         x, a = self._taken(value), self.concentration
-        return dt.xlogy(a, self.rate) + dt.xlogy(a - 1.0, x) - self.rate * x - dt.lgamma(a)
+
+        def logs(x: Tensor) -> Tensor:
+            return a * dt.log(self.rate) + xlogy(a - 1.0, x) - self.rate * x - dt.lgamma(a)
+
+        return inside(x >= 0.0, x, 1.0, logs)
 
     def cdf(self, value: Value) -> Tensor:
         return noise.lower_gamma(self.concentration, self.rate * self._taken(value))
@@ -192,8 +205,8 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        a = self.concentration
-        return dt.where(a > 1.0, self.rate / (a - 1.0), math.inf)
+        a = dt.where(self.concentration > 1.0, self.concentration, 2.0)
+        return dt.where(self.concentration > 1.0, self.rate / (a - 1.0), math.inf)
 
     @property
     def mode(self) -> Tensor:
@@ -201,9 +214,9 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
-        a, b = self.concentration, self.rate
+        a, b = dt.where(self.concentration > 2.0, self.concentration, 3.0), self.rate
         found = b * b / ((a - 1.0) * (a - 1.0) * (a - 2.0))
-        return dt.where(a > 2.0, found, math.inf)
+        return dt.where(self.concentration > 2.0, found, math.inf)
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -257,8 +270,12 @@ class FisherSnedecor(Distribution):
         x, a, b = self._taken(value), self.df1 * 0.5, self.df2 * 0.5
         ratio = self.df1 / self.df2
         first = dt.lgamma(a + b) - dt.lgamma(a) - dt.lgamma(b)
-        second = a * dt.log(ratio) + (a - 1.0) * dt.log(x)
-        return first + second - (a + b) * dt.log1p(ratio * x)
+
+        def logs(x: Tensor) -> Tensor:
+            second = a * dt.log(ratio) + xlogy(a - 1.0, x)
+            return first + second - (a + b) * dt.log1p(ratio * x)
+
+        return inside(x >= 0.0, x, 1.0, logs)
 
 
 class Weibull(TransformedDistribution):
@@ -293,6 +310,18 @@ class Weibull(TransformedDistribution):
         new = super().expand(batch_shape)
         new.transforms = new._steps()
         return new
+
+    def log_prob(self, value: Value) -> Tensor:
+        x, k = self._taken(value), self.concentration
+        constant = dt.log(k) - dt.log(self.scale)
+
+        def logs(x: Tensor) -> Tensor:
+            r = x / self.scale
+            return constant + (k - 1.0) * dt.log(r) - dt.pow(r, k)
+
+        at_zero = dt.where(k > 1.0, -math.inf, dt.where(k < 1.0, math.inf, constant))
+        found = inside((x > 0.0) & (x < math.inf), x, 1.0, logs)
+        return dt.where(x == 0.0, at_zero, found)
 
     @property
     def mean(self) -> Tensor:

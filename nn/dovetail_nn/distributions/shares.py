@@ -5,8 +5,8 @@ from __future__ import annotations
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import ExponentialFamily, Generator, Sizes, Tensor, having
-from .parameters import Value, brought
+from .distribution import ExponentialFamily, Generator, Sizes, Tensor, having, inside
+from .parameters import Value, brought, xlog1py, xlogy
 
 __all__ = ["Beta", "Dirichlet"]
 
@@ -46,7 +46,8 @@ class Dirichlet(ExponentialFamily):
 
     def log_prob(self, value: Value) -> Tensor:
         a = self.concentration
-        each = dt.xlogy(a - 1.0, self._taken(value)) - dt.lgamma(a)
+        x = self._taken(value)
+        each = inside(x >= 0.0, x, 1.0, lambda x: xlogy(a - 1.0, x) - dt.lgamma(a))
         return dt.sum(each, axis=-1) + dt.lgamma(dt.sum(a, axis=-1))
 
     @property
@@ -57,7 +58,8 @@ class Dirichlet(ExponentialFamily):
     def mode(self) -> Tensor:
         less = dt.clip(self.concentration - 1.0, 0.0, None)
         found = less / dt.sum(less, axis=-1, keepdims=True)
-        corner = dt.all(self.concentration < 1.0, axis=-1, keepdims=True)
+        corner = dt.all(self.concentration <= 1.0, axis=-1, keepdims=True)
+        corner = corner & dt.any(self.concentration < 1.0, axis=-1, keepdims=True)
         kinds = dt.arange(found.shape[-1], device=found.device)
         largest = dt.argmax(self.concentration, axis=-1, keepdims=True)
         return dt.where(corner, (kinds == largest).astype(found.dtype), found)
@@ -117,7 +119,7 @@ class Beta(ExponentialFamily):
     def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         less_a, less_b = dt.clip(a - 1.0, 0.0, None), dt.clip(b - 1.0, 0.0, None)
-        corner = (a < 1.0) & (b < 1.0)
+        corner = (a <= 1.0) & (b <= 1.0) & (a + b < 2.0)
         end = dt.where(a >= b, 1.0, 0.0)
         return dt.where(corner, end, less_a / (less_a + less_b))
 
@@ -138,7 +140,10 @@ class Beta(ExponentialFamily):
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)
         a, b = self.concentration1 - 1.0, self.concentration0 - 1.0
-        return dt.xlogy(a, x) + _xlog1py(b, -x) - self._log_beta()
+        log_beta = self._log_beta()
+        return inside(
+            (x >= 0.0) & (x <= 1.0), x, 0.5, lambda x: xlogy(a, x) + xlog1py(b, -x) - log_beta
+        )
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
@@ -152,10 +157,3 @@ class Beta(ExponentialFamily):
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         x, y = natural_params
         return dt.lgamma(x) + dt.lgamma(y) - dt.lgamma(x + y)
-
-
-def _xlog1py(x: Tensor, y: Tensor) -> Tensor:
-    """x log(1 + y), and 0 where x is."""
-    none = x == 0.0
-    found = x * dt.log1p(dt.where(none, 0.0, y))
-    return dt.where(none, dt.zeros_like(found), found)

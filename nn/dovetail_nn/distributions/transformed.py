@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -91,8 +92,27 @@ class TransformedDistribution(Distribution):
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         return self._forward(self.base_dist.rsample(sample_shape, generator=generator))
 
+    def _split(self, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return where values are below and above the support, and the others, if need be moved."""
+        support = self.support
+        low, high = (getattr(support, n, None) for n in ("lower_bound", "upper_bound"))
+        above = y == math.inf if high is None else y > high
+        if low is None:
+            below, some = y == -math.inf, 0.0 if high is None else high - 1.0
+        else:
+            is_open = isinstance(support, constraints.greater_than)
+            below = (y <= low) if is_open else (y < low)
+            some = low + 1.0 if high is None else (low + high) * 0.5
+        return below, above, dt.where(below | above, some, y)
+
     def log_prob(self, value: Value) -> Tensor:
         y = self._taken(value)
+        if self._event_shape or self.support.event_dim:
+            return self._log_prob(y)
+        below, above, y = self._split(y)
+        return dt.where(below | above, -math.inf, self._log_prob(y))
+
+    def _log_prob(self, y: Tensor) -> Tensor:
         dims = len(self._event_shape)
         stretched: Tensor | None = None
         for t in reversed(self.transforms):
@@ -109,13 +129,16 @@ class TransformedDistribution(Distribution):
         sign: Any = 1
         for t in self.transforms:
             sign = sign * t.sign
-        return value if isinstance(sign, int) and sign == 1 else (value - 0.5) * sign + 0.5
+        if isinstance(sign, int):
+            return value if sign == 1 else 1.0 - value
+        return dt.where(sign > 0, value, 1.0 - value)
 
     def cdf(self, value: Value) -> Tensor:
-        x = self._taken(value)
+        below, above, x = self._split(self._taken(value))
         for t in reversed(self.transforms):
             x = t.inv(x)
-        return self._rising(self.base_dist.cdf(x))
+        found = self._rising(self.base_dist.cdf(x))
+        return dt.where(below, 0.0, dt.where(above, 1.0, found))
 
     def icdf(self, value: Value) -> Tensor:
         return self._forward(self.base_dist.icdf(self._rising(self._probability(value))))

@@ -16,7 +16,7 @@ from .matrix_transforms import (
     SoftmaxTransform,
     StickBreakingTransform,
 )
-from .parameters import Value, softplus, sum_last
+from .parameters import Value, softplus, sum_last, xlogy
 from .pieces import CatTransform, ReshapeTransform, StackTransform
 from .transform import (
     ComposeTransform,
@@ -196,7 +196,7 @@ class PowerTransform(Transform):
         return dt.pow(y, 1.0 / self.exponent)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return dt.log(dt.abs(y / x * self.exponent))
+        return xlogy(self.exponent - 1.0, x) + _log_abs(self.exponent)
 
     def forward_shape(self, shape: Shape) -> Shape:
         return _joint(shape, self.exponent)
@@ -206,6 +206,10 @@ class PowerTransform(Transform):
 
 def _sign(x: Value) -> Any:
     return dt.sign(x) if isinstance(x, dt.Tensor) else (x > 0) - (x < 0)
+
+
+def _log_abs(x: Value) -> Value:
+    return dt.log(dt.abs(x)) if isinstance(x, dt.Tensor) else math.log(abs(x))
 
 
 def _comparable(x: Value) -> object:
@@ -266,11 +270,10 @@ class AffineTransform(Transform):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        if isinstance(self.scale, dt.Tensor):
-            found = dt.broadcast_to(dt.log(dt.abs(self.scale)), x.shape)
-        else:
-            found = dt.full_like(x, math.log(abs(self.scale)))
-        return sum_last(found, self._event_dim)
+        found = _log_abs(self.scale)
+        if isinstance(found, dt.Tensor):
+            return sum_last(dt.broadcast_to(found, x.shape), self._event_dim)
+        return sum_last(dt.full_like(x, found), self._event_dim)
 
     def forward_shape(self, shape: Shape) -> Shape:
         return _joint(shape, self.loc, self.scale)
