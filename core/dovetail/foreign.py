@@ -210,7 +210,7 @@ FOREIGN = {
     "clip_by_global_norm": "dt.nn.utils.clip_grad_norm_",
     "reverse": "dt.flip",
     "random.set_seed": "dt.random.manual_seed(seed)",
-    "random.gumbel": "-dt.log(dt.random.exponential(1.0, shape))",
+    "random.gumbel": "dt.distributions.Gumbel(0, 1).sample(shape)",
     "random.rademacher": "2 * dt.random.integers(0, 2, shape) - 1",
     "random.triangular": "dt.random.uniform(shape) + dt.random.uniform(shape) - 1",
     "random.fork_rng": "dt.random.get_state(), dt.random.set_state(state)",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
+from dovetail.ops import table as ops
+from dovetail_nn.onnx.operators import random as onnx_random
 from extreme_words import WORDS, ExtremeGenerator, numbers_of
 
 N = 400
@@ -92,8 +95,6 @@ def test_generator_of_extreme_words_reaches_both_ends(d: str) -> None:
 
 
 def test_numbers_of_words_are_those_of_the_generator() -> None:
-    from dovetail.ops import table as ops  # the words of a row, by the generator's own kernel
-
     words = np.array([[0, 0, 0, 0], [2**32 - 1] * 4], np.uint32)
     assert numbers_of(ops.RANDOM_UNIFORM64, words, (), ()).tolist() == [0.0, 1.0 - 2.0**-53]
     z = numbers_of(ops.RANDOM_NORMAL32, words, (), ())
@@ -257,6 +258,28 @@ def test_initialiser_of_extreme_words_is_finite(device: dt.Device, name: str, d:
         d = "float32"  # as its docstring says, by way of float32
     w = INITIALISERS[name](dt.zeros((12, 10), dtype=d), ExtremeGenerator(4))
     assert bool(dt.isfinite(w).all()) and bool((dt.abs(w) < 9).all())
+
+
+@pytest.mark.parametrize("d", ["float16", "float32"])
+def test_onnx_operators_of_extreme_words_stay_inside_their_interval(
+    device: dt.Device, extreme: None, d: str
+) -> None:
+    given = {"low": 1.0, "high": 2.0, "sample_size": 200}
+    call = SimpleNamespace(get=lambda name, other=None: given.get(name, other), op="Multinomial")
+    x = onnx_random._uniform(call, (300,), getattr(dt, d), device)
+    assert x.dtype.name == d and x.min().item() >= 1.0 and x.max().item() < 2.0
+    logits = dt.asarray([[-math.inf, 0.0, 0.0]], dtype=d)
+    assert set(np.unique(onnx_random._multinomial(call, logits).numpy())) <= {1, 2}
+
+
+def test_weighted_sampler_of_extreme_words_takes_nothing_that_is_impossible() -> None:
+    for weights in ([0.0, 1.0, 1.0, 0.0], [0.0, 1e-310, 1.0, 0.0]):
+        for seed in range(9):
+            g = ExtremeGenerator(seed)
+            x = dt.data.WeightedRandomSampler(weights, 2, replacement=False, generator=g)
+            assert sorted(x) == [1, 2]
+            y = dt.data.WeightedRandomSampler(weights, 20, generator=g)
+            assert {*y} <= {1, 2}
 
 
 # --- compilations ---------------------------------------------------------------------------------

@@ -163,8 +163,9 @@ class WeightedRandomSampler(Sampler[int]):
             sums = np.cumsum(self.weights)
             found = np.searchsorted(sums, u * sums[-1], side="right")
             return iter(np.minimum(found, np.flatnonzero(self.weights)[-1]).tolist())
-        with np.errstate(divide="ignore"):  # the least of exponential times come first
-            times = -np.log1p(-u) / self.weights
+        # the least of exponential times come first
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            times = np.minimum(-np.log1p(-u) / self.weights, np.finfo(np.float64).max)
         times[self.weights == 0] = np.inf
         return iter(np.argsort(times, kind="stable")[: self.num_samples].tolist())
 

@@ -26,7 +26,11 @@ def _bernoulli(call: Call, x: Tensor) -> Tensor:
 def _uniform(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
     low, high = float(call.get("low", 0.0)), float(call.get("high", 1.0))
     wide = d if d.itemsize >= 4 else dt.float32
-    return (dt.random.rand(*shape, device=device, dtype=wide) * (high - low) + low).astype(d)
+    x = dt.random.uniform(tuple(shape), low=low, high=high, dtype=wide, device=device).astype(d)
+    if wide is d or not low < high:
+        return x
+    ends = dt.asarray([low, high], dtype=d, device=device)
+    return dt.minimum(x, dt.nextafter(ends[1], ends[0]))  # a half may have rounded to `high`
 
 
 def _normal(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
@@ -62,5 +66,5 @@ def _multinomial(call: Call, x: Tensor) -> Tensor:
     count = call.get("sample_size", 1)
     shape = (x.shape[0], count, x.shape[1])
     drawn = dt.random.rand(*shape, device=x.device)
-    noise = -dt.log(-dt.log(drawn))
+    noise = -dt.log(-dt.log(dt.maximum(drawn, 2.0**-25)))  # half a step, in the place of 0
     return dt.argmax(dt.expand_dims(logits, axis=1) + noise, axis=2).astype(_dtype(call, dt.int32))
