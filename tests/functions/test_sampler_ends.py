@@ -11,6 +11,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+import scipy.stats as st
 from dovetail.engine import evaluate as run
 from dovetail.ops import table as ops
 from dovetail_nn.onnx.operators import random as onnx_random
@@ -39,6 +40,10 @@ FLOATS: dict[str, list[tuple[tuple[Any, ...], str, float, float, str]]] = {
         ((-INF, INF), "(", -9.0, 9.0, ")"),
         ((-INF, 0.5), "(", -9.0, 0.5, "]"),
         ((1.0, INF), "[", 1.0, 9.0, ")"),
+        ((5.0, 6.0), "[", 5.0, 6.0, ")"),
+        ((-9.0, -8.0), "(", -9.0, -8.0, "]"),
+        ((30.0, INF), "[", 30.0, 32.0, ")"),
+        ((-INF, -100.0), "(", -101.0, -100.0, "]"),
     ],
     "gamma": [
         ((1e-3,), "[", 0.0, 100.0, ")"),
@@ -192,6 +197,19 @@ def test_dirichlet_of_tiny_parameters_sums_to_1(device: dt.Device, a: float) -> 
     assert np.isfinite(x).all() and x.min() >= 0
     np.testing.assert_allclose(x.sum(-1), 1.0, rtol=1e-6)
     np.testing.assert_allclose(x.mean(0), [0.25, 0.5, 0.25], atol=0.03)
+
+
+@pytest.mark.parametrize("d", ["float32", "float64"])
+@pytest.mark.parametrize(("low", "high"), [(3.5, 9.0), (8.0, INF), (-INF, -30.0), (5.0, 5.1)])
+def test_truncated_normal_in_a_tail_follows_its_distribution(
+    device: dt.Device, low: float, high: float, d: str
+) -> None:
+    law = st.truncnorm(low, high)
+    for given in ((low, high), (dt.asarray([low], dtype=d), dt.asarray([high], dtype=d))):
+        g = dt.random.default_rng(3)
+        x = dt.random.truncated_normal(*given, 3000, dtype=d, generator=g).numpy()
+        assert st.kstest(x.astype("f8"), law.cdf).pvalue > 1e-3
+        assert len(np.unique(x)) > 1000 or d == "float32"
 
 
 # --- functions of networks that draw by the default generator -------------------------------------

@@ -235,8 +235,8 @@ def truncated_normal(
     `generator`: whose stream is used; unless given, the default one.
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
-    Accuracy: by the inverse error function, so bounds some standard deviations from the mean, to
-    one side of it, give few different numbers.
+    Accuracy: by the inverse error function; where both bounds are 3 standard deviations or more to
+    one side of the mean, by Newton's method for the tail.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
 
     >>> import dovetail as dt
@@ -252,8 +252,45 @@ def truncated_normal(
     ends = [apply(erf, (((u * 0.0 + e) - m) / (s * math.sqrt(2.0)),)) for e in (a, b)]
     last = largest_below(1.0, d)  # of which the inverse is finite
     height = apply(ops.CLIP, (ends[0] + (ends[1] - ends[0]) * u, -last, last))
-    z = erfinv(height) * (s * math.sqrt(2.0)) + m
-    return cast(apply(ops.CLIP, (z, a, b)), d)
+    x = erfinv(height) * (s * math.sqrt(2.0)) + m
+    # of numbers it is known whether they are in a tail
+    if any(isinstance(v, Tensor) for v in (a, b, m, s)) or a - m > TAIL * s or b - m < -TAIL * s:
+        x = _in_tail(x, u, a, b, m, s)
+    return cast(apply(ops.CLIP, (x, a, b)), d)
+
+
+TAIL = 3.0  # standard deviations beyond which 1 - erf has lost digits
+
+
+def _in_tail(
+    x: Tensor, u: Tensor, low: Tensor | float, high: Tensor | float, mean: Tensor | float,
+    std: Tensor | float,
+) -> Tensor:  # fmt: skip
+    """Return x, and variables of the tail where both bounds are in one."""
+    u = cast(u, u.dtype.compute)
+    lower, upper = ((u * 0.0 + end - mean) / std for end in (low, high))
+    right, left = lower > TAIL, upper < -TAIL
+    near = apply(ops.WHERE, (right, lower, apply(ops.WHERE, (left, -upper, TAIL))))
+    far = apply(ops.WHERE, (right, upper, apply(ops.WHERE, (left, -lower, math.inf))))
+    # the exponent of the probability beyond y is y * y / 2 - log(mills(y))
+    first = _mills(near)
+    rest = exp((near - far) * ((near + far) * 0.5)) * (_mills(far) / first)
+    wanted = -log1p(u * (rest - 1.0))
+    y = near + wanted * 2.0 / (near + sqrt(near * near + wanted * 2.0))
+    for _ in range(3):
+        ratio = _mills(y)
+        missed = (y - near) * ((y + near) * 0.5) - log(ratio / first) - wanted
+        y = apply(ops.MAXIMUM, (y - missed * ratio, near))
+    y = apply(ops.WHERE, (right, y, -y)) * std + mean
+    return apply(ops.WHERE, (right | left, y, x))
+
+
+def _mills(y: Tensor) -> Tensor:
+    """Return the probability beyond y over the density at y, by its continued fraction."""
+    found = y
+    for k in range(24, 0, -1):
+        found = y + float(k) / found
+    return 1.0 / found
 
 
 # --- by rejection ---------------------------------------------------------------------------------
