@@ -118,14 +118,14 @@ class Categorical(_OfKinds):
 
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value, whole=True).astype(dt.int64)
-        given = self.__dict__.get("probs", self.__dict__.get("logits"))
+        name = "probs" if "probs" in self.__dict__ else "logits"
         shape = dt.broadcast_shapes(x.shape, self._batch_shape)
         x = dt.broadcast_to(x, shape)
         valid = (x >= 0) & (x < self._num_events)
         at = dt.where(valid, x, 0)[..., None]
-        kinds = dt.broadcast_to(given, (*shape, self._num_events))
+        kinds = dt.broadcast_to(self.__dict__[name], (*shape, self._num_events))
         found = dt.take_along_axis(kinds, at, axis=-1)[..., 0]
-        return dt.where(valid, dt.log(found) if "probs" in self.__dict__ else found, -math.inf)
+        return dt.where(valid, dt.log(found) if name == "probs" else found, -math.inf)
 
     def entropy(self) -> Tensor:
         return -dt.sum(self._weighted_logs(self.probs), axis=-1)

@@ -29,7 +29,8 @@ __all__: list[str] = []
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Tensor:
     yes, no = p.probs, p._failure()
-    return p._logs(yes, no) - q._logs(yes, no)
+    found: Tensor = p._logs(yes, no) - q._logs(yes, no)
+    return found
 
 
 @register_kl(Binomial, Binomial)
