@@ -128,7 +128,7 @@ class Categorical(_OfKinds):
         return dt.where(valid, dt.log(found) if name == "probs" else found, -math.inf)
 
     def entropy(self) -> Tensor:
-        return -dt.sum(self._weighted_logs(self.probs), axis=-1)
+        return 0.0 - dt.sum(self._weighted_logs(self.probs), axis=-1)  # no -0.0 where it is sure
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events

@@ -118,7 +118,7 @@ class Bernoulli(_OfChance, ExponentialFamily):
         return inside(valid, x, self._likely(1.0), lambda x: self._logs(x, 1.0 - x))
 
     def entropy(self) -> Tensor:
-        return -self._logs(self.probs, self._failure())
+        return 0.0 - self._logs(self.probs, self._failure())  # no -0.0 where it is sure
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return counted(self._chance(), 2, self._batch_shape, expand)
