@@ -3,8 +3,9 @@
 Each function here returns the value, or raises an error that names the op, the parameter and what
 came.
 
-Integers are what `operator.index` takes, except arrays: an axis in a tensor would have to be read
-from its device. Tensors themselves are asked for with `tensor.required`.
+Integers are what `operator.index` takes, except arrays and bools. An axis in a tensor would have to
+be read from its device. A bool in the place of a number is a flag of another parameter: the False
+of PyTorch's `x.std(False)` is `unbiased`. Tensors themselves are asked for with `tensor.required`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ def refused(op: str, name: str, wanted: str, value: object) -> ArgumentTypeError
 def _index(value: object) -> int | None:
     if type(value) is int:
         return value
+    if isinstance(value, bool):
+        return None
     if isinstance(value, int):  # of another kind: of an enumeration, or `x.size`
         return int(value)
     if hasattr(type(value), "__dlpack__"):
@@ -80,9 +83,7 @@ def integer(
 
 
 def integers(op: str, value: object, name: str) -> tuple[int, ...]:
-    """The ints of an int, a list or a tuple. Raises: ArgumentTypeError."""
-    if isinstance(value, int):
-        return (int(value),)
+    """Return the ints of an int, a list or a tuple. Raises: ArgumentTypeError."""
     listed = value if isinstance(value, (list, tuple, range)) else (value,)
     found = tuple([v if type(v) is int else _index(v) for v in listed])
     if None in found:
@@ -102,10 +103,10 @@ def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def number(op: str, value: object, name: str) -> int | float:
-    """A real Python number. Raises: ArgumentTypeError."""
+    """Return a real Python number, which a bool is not. Raises: ArgumentTypeError."""
     if isinstance(value, np.generic):
         value = value.item()
-    if not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise refused(op, name, "a number", value)
     return value
 
@@ -139,6 +140,13 @@ def sequence(op: str, value: object, name: str, wanted: str) -> Sequence[object]
     if not isinstance(value, (list, tuple)):
         raise refused(op, name, f"a list or tuple of {wanted}", value)
     return value
+
+
+def exclusive(op: str, **given: object) -> None:
+    """Refuse two parameters at once: one would make the other meaningless. Raises: ArgumentError."""
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise ArgumentError(f"{op}: {' and '.join(names)} exclude each other; give one of them")
 
 
 P = ParamSpec("P")

@@ -239,16 +239,24 @@ def axis(op: str, index: int, ndim: int) -> int:
 
 
 def axes(op: str, which: int | Sequence[int] | None, ndim: int) -> Shape:
-    """Non-negative, distinct, sorted axes; all of them for None.
+    """Return non-negative, distinct, sorted axes; all of them for None.
+
+    Raises: AxisError, ArgumentTypeError.
+    """
+    return tuple(sorted(ordered_axes(op, which, ndim)))
+
+
+def ordered_axes(op: str, which: int | Sequence[int] | None, ndim: int) -> Shape:
+    """Return non-negative, distinct axes in the order given; all of them for None.
 
     Raises: AxisError, ArgumentTypeError.
     """
     if which is None:
         return tuple(range(ndim))
-    found = tuple(sorted([axis(op, i, ndim) for i in integers(op, which, "axis")]))
-    if len(set(found)) < len(found):
+    numbers = tuple([axis(op, i, ndim) for i in integers(op, which, "axis")])
+    if len(set(numbers)) < len(numbers):
         raise AxisError(f"{op}: axis {shown(which)} names a dimension twice")
-    return found
+    return numbers
 
 
 @lru_cache(4096)

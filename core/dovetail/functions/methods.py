@@ -14,7 +14,7 @@ from types import MethodType, ModuleType
 from ..arguments import choice, named
 from ..device import device as device_named
 from ..dtypes import DType, find_plugin
-from ..errors import DTypeError, NotYetAttribute, PluginError
+from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
 from ..ops import table as ops
 from ..plugins.namespaces import namespaces
 from ..tensor import layout_registry as layout_plugins
@@ -333,7 +333,13 @@ def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
 
 
 def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
-    return write_result("matmul", self, [linalg.matmul(self, other)])
+    made = linalg.matmul(self, other)
+    if made.shape != self.shape:  # it would be broadcast into `self`
+        raise ShapeError(
+            f"matmul in place: the result has shape {made.shape} and cannot be written into a "
+            f"tensor of shape {self.shape}; write x = x @ y"
+        )
+    return write_result("matmul", self, [made])
 
 
 # --- all of them ----------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def average(
     >>> dt.average(dt.asarray([1.0, 3.0], device="reference"), weights=[3, 1]).item()
     1.5
     """
-    axes = lay.axes("average", axis, required("average", x).ndim)
+    axes = lay.ordered_axes("average", axis, required("average", x).ndim)
     returned, keepdims = (
         flag("average", returned, "returned"),
         flag("average", keepdims, "keepdims"),
@@ -87,11 +87,12 @@ def _float(op: str, *given: Tensor) -> DType:
 
 
 def _spread_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Weights for every element."""
+    """Return the weight of every element; those of some axes come in the order of the axes."""
     if w.shape == x.shape:
         return w
     if w.shape != tuple(x.shape[d] for d in axes):
         raise ShapeError(f"average: weights of shape {w.shape} for axis {axes} of shape {x.shape}")
+    w = view(w, ("permute", tuple(sorted(range(len(axes)), key=axes.__getitem__))))
     column = tuple(n if d in axes else 1 for d, n in enumerate(x.shape))
     return broadcast_to(view(w, ("reshape", column)), x.shape)
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..arguments import exclusive
 from ..errors import ArgumentError, DTypeError
 from ..tensor.operands import (
     ARRAYS,
@@ -214,6 +215,7 @@ def _moments(ours: Maker) -> Function:
         a: Tensor, axis: Axis = None, dtype: DTypeLike = None, out: Tensor | None = None,
         ddof: float = 0, keepdims: bool = False, *, correction: float | None = None,
     ) -> Tensor:  # fmt: skip
+        exclusive(ours.__name__, ddof=ddof or None, correction=correction)
         n = ddof if correction is None else correction
         x = datatypes.cast(a, None if dtype is None else datatypes.real_dtype("std", dtype))
         return ours(x, axis=axis, correction=n, keepdims=keepdims, out=out)
@@ -235,6 +237,7 @@ def _in_order(ours: Maker) -> Function:
     def f(
         a: Tensor, axis: int | None = -1, kind: object = None, *, stable: bool | None = None
     ) -> Tensor:
+        exclusive(ours.__name__, kind=kind, stable=stable)
         return ours(manipulation.ravel(a) if axis is None else a, axis=-1 if axis is None else axis)
 
     return f
@@ -288,6 +291,8 @@ def _clip(
     a: Tensor, a_min: Operand | None = None, a_max: Operand | None = None,
     out: Tensor | None = None, *, min: Operand | None = None, max: Operand | None = None,
 ) -> Tensor:  # fmt: skip
+    exclusive("clip", a_min=a_min, min=min)
+    exclusive("clip", a_max=a_max, max=max)
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     return elementwise.clip(a, low, high, out=out)
 

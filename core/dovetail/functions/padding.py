@@ -24,33 +24,39 @@ Widths = int | Sequence[int] | Sequence[Sequence[int]]
 
 @into(widen=False)
 def pad(
-    x: Tensor, pad_width: Widths, /, mode: str = "constant", *, constant_values: Fill = 0,
+    x: Tensor, pad_width: Widths, /, mode: str = "constant", *, constant_values: Fill | None = None,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """A new tensor with more elements before and after those of `x` along each axis.
+    """Return a new tensor with more elements before and after those of `x` along each axis.
 
     `pad_width`: how many: one number for all, (before, after) for all axes, or such a pair for each
     axis. `mode`: what they are: "constant" a number; "edge" the nearest element; "reflect" and
     "symmetric" mirrored elements, without and with the one at the edge; "wrap" those from the
-    other end. `constant_values`: the number.
+    other end. `constant_values`: the number, 0 unless given; only for the mode "constant".
     Shapes: any; each size grows by the two widths.
     Dtypes: all; the result has the same.
     Gradient: to the elements that come out, as often as they do.
-    Raises: ArgumentError for a negative width or another mode, ShapeError where there is nothing to
-    repeat or for other numbers of widths, ValueOverflow for a number that does not fit.
+    Raises: ArgumentError for a negative width, another mode, or a number that a mode does not take;
+    ShapeError where there is nothing to repeat or for other numbers of widths, ValueOverflow for a
+    number that does not fit.
 
     >>> import dovetail as dt
     >>> dt.pad(dt.asarray([1, 2, 3], device="reference"), (2, 1), "reflect").tolist()
     [3, 2, 1, 2, 3, 2]
     """
     choice("pad", mode, "mode", MODES)
+    if mode != "constant" and constant_values is not None:
+        raise ArgumentError(
+            f'pad: constant_values must be left out with mode={mode!r}; it belongs to "constant"'
+        )
+    fill = 0 if constant_values is None else constant_values
     widths = _widths(pad_width, strided("pad", x).ndim)
     found = x
     for d, (before, after) in enumerate(widths):
         if not before and not after:
             continue
         if mode == "constant":
-            parts = [_filled(found, d, n, constant_values) for n in (before, after)]
+            parts = [_filled(found, d, n, fill) for n in (before, after)]
             found = concat([parts[0], found, parts[1]], axis=d)
         else:
             n = found.shape[d]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import layout as lay
-from ..arguments import choice, flag, integer, named, real
+from ..arguments import choice, exclusive, flag, integer, named, real
 from ..dtypes import DType, float32
 from ..errors import ArgumentError, ShapeError
 from ..ops import table as ops
@@ -63,27 +63,28 @@ def ediff1d(
 
 @into
 def trapezoid(
-    y: Tensor, x: Array | None = None, /, *, dx: float = 1.0, axis: int = -1,
+    y: Tensor, x: Array | None = None, /, *, dx: float | None = None, axis: int = -1,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The area under samples along `axis`, by the trapezoidal rule.
+    """Return the area under samples along `axis`, by the trapezoidal rule.
 
-    `y`: the samples. `x`: where they were taken; unless given, `dx` apart.
+    `y`: the samples. `x`: where they were taken; unless given, `dx` apart, which is 1.
     Shapes: `x` broadcasts to y's, or is a vector along the axis, which goes.
     Dtypes: numbers, promoted; integers give float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
-    Raises: ShapeError, AxisError, DTypeError, DeviceError.
+    Raises: ShapeError, AxisError, DTypeError, DeviceError, ArgumentError for both x and dx.
 
     >>> import dovetail as dt
     >>> dt.trapezoid(dt.asarray([1.0, 2.0, 3.0], device="reference")).item()
     4.0
     """
     d = lay.axis("trapezoid", axis, required("trapezoid", y).ndim)
+    exclusive("trapezoid", x=x, dx=dx)
     y = _floats(y)
     n = max(y.shape[d] - 1, 0)
     mean = (slice_along(y, d, min(1, y.shape[d]), n) + slice_along(y, d, 0, n)) * 0.5
     if x is None:
-        return sum_of(mean * real("trapezoid", dx, "dx"), axis=d)
+        return sum_of(mean * real("trapezoid", 1.0 if dx is None else dx, "dx"), axis=d)
     at = x if isinstance(x, Tensor) else beside("trapezoid", x, (y,))
     return sum_of(mean * _steps("trapezoid", at, y, d), axis=d)
 
@@ -102,11 +103,11 @@ def _steps(op: str, at: Tensor, y: Tensor, d: int) -> Tensor:
 def gradient(
     x: Tensor, /, *spacing: Operand, axis: Axis = None, edge_order: int = 1
 ) -> Tensor | tuple[Tensor, ...]:
-    """Slopes of samples by central differences, and one-sided ones at the ends, along each axis.
+    """Return slopes of samples along each axis: central differences, one-sided at the ends.
 
     `*spacing`: how far samples are apart: one number for all axes or one for each, or a vector of
     places. `axis`: which axes; all unless given. `edge_order`: 1 or 2, of the differences at the
-    ends. One tensor comes for one axis, else a tuple.
+    ends. One tensor comes for one axis, else a tuple in the order of `axis`.
     Shapes: at least edge_order + 1 samples along each axis; the results have x's.
     Dtypes: numbers; integers give float32.
     Raises: ShapeError, AxisError, ArgumentError, DTypeError, DeviceError.
@@ -115,7 +116,7 @@ def gradient(
     >>> dt.gradient(dt.asarray([1.0, 2.0, 4.0, 7.0], device="reference")).tolist()
     [1.0, 1.5, 2.5, 3.0]
     """
-    axes = lay.axes("gradient", axis, required("gradient", x).ndim)
+    axes = lay.ordered_axes("gradient", axis, required("gradient", x).ndim)
     order = integer("gradient", edge_order, "edge_order", 1, 2)
     if len(spacing) not in (0, 1, len(axes)):
         raise ArgumentError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
@@ -173,14 +174,15 @@ def interp(
     x: Tensor, xp: Array, fp: Array, /, left: float | None = None, right: float | None = None,
     period: float | None = None, *, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The values at `x` of the function that goes straight from each sample to the next.
+    """Return the values at `x` of the function that goes straight from each sample to the next.
 
     `xp`, `fp`: where the samples are, ascending, and their values. `left`, `right`: the values
     before and after all samples; those of the first and the last unless given. `period`: samples
-    repeat after it, and are put in order.
+    repeat after it, and are put in order; there are no values before and after them then.
     Shapes: x any; `xp` and `fp` are vectors of one length. The result has x's shape.
     Dtypes: numbers, promoted; integers give float32. Only values may be complex.
-    Raises: ShapeError, ArgumentError for a period of 0, DTypeError, DeviceError.
+    Raises: ShapeError, ArgumentError for a period of 0 or with `left` or `right`, DTypeError,
+    DeviceError.
 
     >>> import dovetail as dt
     >>> dt.interp(dt.asarray([0.5, 9.0], device="reference"), [0.0, 1.0], [10.0, 20.0]).tolist()
@@ -197,8 +199,9 @@ def interp(
     x, places = cast(x, d.part), cast(places, d.part)
     values = cast(values, d if values.dtype.kind == "c" else d.part)
     if period is not None:
+        exclusive("interp", period=period, left=left)
+        exclusive("interp", period=period, right=right)
         x, places, values = _periodic(x, places, values, abs(real("interp", period, "period")))
-        left = right = None
         n = n + 2
     after = apply(ops.CLIP, (searchsorted(places, x, side="right"), 1, max(n - 1, 1)))
     low = apply(ops.MINIMUM, (after - 1, n - 1))

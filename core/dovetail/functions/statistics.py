@@ -389,6 +389,11 @@ def squared_size(x: Tensor) -> Tensor:
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
     """Return the mean squared distance from the mean, n - correction being the divisor."""
+    if isinstance(axis, bool):
+        raise ArgumentTypeError(
+            f"{op}: axis must be an int or a tuple of ints, got {axis}; for PyTorch's "
+            f"unbiased={axis} write correction={int(axis)}"
+        )
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
     axes = lay.axes(op, axis, required(op, x).ndim)  # raises on behalf of the op
     if not is_strided(x):

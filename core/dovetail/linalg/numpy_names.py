@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arguments import choice
+from ..arguments import choice, exclusive
+from ..errors import ArgumentError
 from ..functions import elementwise as ew
 from ..functions.creation import zeros
 from ..functions.manipulation import moveaxis, reshape
@@ -54,12 +55,14 @@ def _qr(a: Tensor, mode: str = "reduced") -> factors.QRResult | Tensor:
 def _pinv(
     a: Tensor, rcond: Threshold = None, hermitian: bool = False, *, rtol: Threshold = None
 ) -> Tensor:
+    exclusive("pinv", rcond=rcond, rtol=rtol)
     return least_squares.pinv(a, rtol=rcond if rtol is None else rtol)
 
 
 def _matrix_rank(
     A: Tensor, tol: Threshold = None, hermitian: bool = False, *, rtol: Threshold = None
 ) -> Tensor:
+    exclusive("matrix_rank", tol=tol, rtol=rtol)
     if A.ndim < 2:
         return ew.minimum(count_nonzero(A), 1)
     if tol is None:
@@ -84,10 +87,13 @@ def _norm(
     x: Tensor, ord: Order | None = None, axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
 ) -> Tensor:  # fmt: skip
-    if axis is None and ord is not None and x.ndim == 2:
-        axis = (0, 1)
+    if axis is None and ord is not None:
+        axis = tuple(range(x.ndim))
+    if isinstance(axis, tuple) and len(axis) > 2:
+        raise ArgumentError(f"norm: axis must be one or two axes where ord is given, got {axis}")
     if isinstance(axis, tuple) and len(axis) == 2:
-        found = norms.matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=ord or "fro")
+        order = "fro" if ord is None else ord
+        found = norms.matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=order)
         return moveaxis(found, (-2, -1), axis) if keepdims else found
     p: int | float = 2 if ord is None else ord  # type: ignore[assignment]  # it refuses words
     return norms.vector_norm(x, axis=axis, keepdims=keepdims, ord=p)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .precision import floats, narrow
 
@@ -20,10 +21,14 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def axis_of(op: str, x: Tensor, dim: int | None) -> int:
-    """The axis that is meant; where it is not given, PyTorch's choice. Raises: AxisError."""
+    """Return the axis that is meant; where it is not given, PyTorch's choice.
+
+    Raises: AxisError, ArgumentTypeError.
+    """
     floats(op, x)
     if dim is None:
         return 0 if x.ndim in (0, 1, 3) else 1
+    dim = arguments.integer(op, dim, "dim")
     if not -max(x.ndim, 1) <= dim < max(x.ndim, 1):
         raise dt.AxisError(f"{op}: axis {dim} of a tensor of shape {x.shape}")
     return dim % max(x.ndim, 1)
@@ -181,7 +186,7 @@ def normalize(
     >>> dt.nn.functional.normalize(dt.asarray([[3.0, 4.0]], device="reference")).tolist()
     [[0.6000000238418579, 0.800000011920929]]
     """
-    axis = axis_of("normalize", input, dim)
+    axis, p = axis_of("normalize", input, dim), arguments.number("normalize", p, "p")
     found = input / dt.maximum(length(input, p, axis, True), eps)
     return found if out is None else out.copy_(found)
 
@@ -222,4 +227,5 @@ def pairwise_distance(
     [2.0, 2.0, 2.0]
     """
     floats("pairwise_distance", x1, x2)
+    p = arguments.number("pairwise_distance", p, "p")
     return narrow(length(x1 - x2 + eps, p, -1, keepdim), x1)

@@ -137,6 +137,11 @@ def cross_entropy(
                 f"{op}: a target of floats has a probability for each class, so the shape "
                 f"{input.shape}, not {target.shape}; classes are integers: target.astype(dt.int64)"
             )
+        if ignore_index != -100:
+            raise dt.ArgumentError(
+                f"{op}: ignore_index={ignore_index} is for a target of classes, which are integers; "
+                "a target of floats has a probability for each class"
+            )
         return _of_probabilities(input, target, w, axis, reduction, smooth)
     classes = _Classes(op, x, target, w, ignore_index)
     total = dt.logsumexp(x, axis=axis)

@@ -256,7 +256,7 @@ def pad(
     ])  # fmt: skip
     x = x[(..., *key)] if any(low < 0 or high < 0 for low, high in pairs) else x
     widths = [(0, 0)] * lead + [(max(0, low), max(0, high)) for low, high in pairs]
-    fill = 0 if value is None else value
+    fill = value if mode == "constant" else None
     return dt.pad(x, widths, _NAMES[mode], constant_values=fill)
 
 
