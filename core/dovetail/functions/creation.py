@@ -40,7 +40,7 @@ from ..ops import table as ops
 from ..respelled import UNGIVEN
 from ..tensor import operands
 from ..tensor.fields import expr_of, is_strided
-from ..tensor.host import fresh, fresh_by, values_of
+from ..tensor.host import fresh, fresh_by, from_host, values_of
 from ..tensor.operands import Scalar
 from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, dispatch, view
@@ -50,6 +50,7 @@ from .datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype,
 from .forms import made_again, made_into, remade
 from .recipes import Remade, forget_makers
 
+BEYOND_FLOAT32 = 2.0**128 - 2.0**103  # numbers of this absolute value and more round to infinity
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
@@ -457,8 +458,17 @@ def linspace(
     count = dimensions("linspace", (integer("linspace", num, "num", 0),))[0]
     endpoint = flag("linspace", endpoint, "endpoint")
     gaps = count - 1 if endpoint else count
-    step = (stop - start) / gaps if gaps > 0 else 0.0
     wide = float64 if d is float64 else float32
+    step = (stop - start) / gaps if gaps > 0 else 0.0
+    if math.isinf(step):
+        step = stop / gaps - start / gaps
+    if not abs(step) < (math.inf if wide is float64 else BEYOND_FLOAT32):
+        # infinite ends, between which all is infinite or NaN, or finite ones beyond float32
+        infinite = not math.isfinite(step)
+        inner = [start + stop if infinite else start + i * step for i in range(1, gaps)]
+        with np.errstate(over="ignore"):
+            ends = np.asarray([start, *inner, stop][:count]).astype(wide.name)
+        return cast(from_host(ends, wide, usable(device, "linspace")), d)
     scalars = (start, stop if gaps > 0 else start, step, max(gaps, 0))
     return generate(ops.LINSPACE, (count,), scalars, (wide, wide, wide, int64), d, device)
 

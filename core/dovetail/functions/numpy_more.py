@@ -24,6 +24,8 @@ from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, finfo, result_typ
 from .everyday import lexsort
 from .from_values import asarray
 from .indexing import take_along_axis
+from .interpolation import lerp
+from .interpolation import lerp
 from .manipulation import expand_dims, moveaxis, ravel, reshape
 from .statistics import all as all_of
 from .statistics import sum as sum_of
@@ -180,7 +182,8 @@ def linspace(
     places = reshape(arange(num, dtype=like.part, device=a.device), (num,) + (1,) * a.ndim)
     made = expand_dims(a, 0)[:num]
     if num > 1:
-        inner = (places * step + a)[1:gaps]
+        between = lerp(a, b, places / gaps)  # where the step overflows
+        inner = ew.where(ew.isfinite(step), places * step + a, between)[1:gaps]
         made = concat([made, inner, expand_dims(b, 0)] if endpoint else [made, inner])
     if dtype is not None:
         wanted = any_dtype("linspace", dtype)

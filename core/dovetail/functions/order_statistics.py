@@ -27,6 +27,7 @@ from .copies import concat
 from .datatypes import cast
 from .forms import into
 from .indexing import fetch_along, take
+from .interpolation import lerp
 from .manipulation import moveaxis
 from .sorting import sort
 from .statistics import Axis
@@ -116,19 +117,6 @@ def _float_of(x: Tensor) -> DType:
     return x.dtype if x.dtype.kind == "f" else float32
 
 
-def _mixed(low: Tensor, high: Tensor, weight: Tensor) -> Tensor:
-    """From one to the other, exact at both ends and where they are equal, also infinite."""
-    d = low.dtype
-    weight = cast(weight, d.compute)
-    a, b = cast(low, d.compute), cast(high, d.compute)
-    same = apply(ops.EQUAL, (a, b))
-    step = apply(ops.WHERE, (same, 0.0, b - a))
-    near, far = a + step * weight, b - step * (1.0 - weight)
-    found = apply(ops.WHERE, (apply(ops.GREATER_EQUAL, (weight, 0.5)), far, near))
-    ends = apply(ops.WHERE, (apply(ops.EQUAL, (weight, 0.0)), a, found))
-    return cast(apply(ops.WHERE, (same, a, ends)), d)
-
-
 Picker = Callable[[Tensor, np.ndarray, str], Tensor]  # (*rows, n) and q give (*rows, q's)
 
 
@@ -150,7 +138,7 @@ def _picked(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
             quick = at is _selected and rows.dtype.kind != "b"
             above = _following(rows, below, low) if quick else at(ordered, low + 1)
             b = cast(above, d)
-        found = _mixed(a, b, from_host(weight, float64, rows.device))
+        found = lerp(a, b, from_host(weight, float64, rows.device))
     if rows.dtype.kind != "f":
         return found
     if at is _at:
@@ -220,7 +208,7 @@ def _picked_present(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
     if method in _WHOLE:
         return _at_each(ordered, _whole(method, n, each, elementwise), n)
     low, weight = _between(method, n, each, elementwise)
-    return _mixed(_at_each(ordered, low, n), _at_each(ordered, low + 1.0, n), weight)
+    return lerp(_at_each(ordered, low, n), _at_each(ordered, low + 1.0, n), weight)
 
 
 def _at_each(ordered: Tensor, places: Tensor, n: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import layout as lay
 from ..arguments import choice, exclusive, flag, integer, named, real
 from ..dtypes import DType, float32
@@ -16,6 +18,7 @@ from .cumulative import cumulative_prod, diff
 from .datatypes import cast, result_type
 from .forms import into
 from .indexing import fetch, searchsorted
+from .interpolation import lerp
 from .linalg import conjugate, matmul
 from .manipulation import as_strided, broadcast_to, flip, ravel
 from .sorting import argsort
@@ -206,15 +209,27 @@ def interp(
     after = apply(ops.CLIP, (searchsorted(places, x, side="right"), 1, max(n - 1, 1)))
     low = apply(ops.MINIMUM, (after - 1, n - 1))
     high = apply(ops.MINIMUM, (after, n - 1))
-    a, b, v, w = fetch(places, low), fetch(places, high), fetch(values, low), fetch(values, high)
-    width = apply(ops.WHERE, (apply(ops.EQUAL, (a, b)), 1.0, b - a))
-    found = v + (w - v) * ((x - a) / width)
-    found = apply(ops.WHERE, (apply(ops.EQUAL, (x, b)), w, found))
+    a, b = fetch(places, low), fetch(places, high)
+    found = lerp(fetch(values, low), fetch(values, high), _share(x, a, b))
     below, above = apply(ops.LESS, (x, places[0])), apply(ops.GREATER, (x, places[n - 1]))
     first = values[0] if left is None else real("interp", left, "left")
     last = values[n - 1] if right is None else real("interp", right, "right")
     found = apply(ops.WHERE, (below, first, apply(ops.WHERE, (above, last, found))))
     return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), x, found))
+
+
+def _share(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Return how far `x` lies on the way from `a` to `b`, in 0..1.
+
+    All finite places are far from -inf, and infinity is never reached; between the two is NaN.
+    """
+    width = b - a
+    half = (x * 0.5 - a * 0.5) / (b * 0.5 - a * 0.5)  # for a width that overflows
+    share = apply(ops.WHERE, (apply(ops.ISFINITE, (width,)), (x - a) / width, half))
+    share = apply(ops.WHERE, (apply(ops.EQUAL, (a, -math.inf)), 1.0 + (b - b), share))
+    share = apply(ops.WHERE, (apply(ops.EQUAL, (x, a)), 0.0, share))
+    share = apply(ops.WHERE, (apply(ops.EQUAL, (x, b)), 1.0, share))
+    return apply(ops.CLIP, (share, 0.0, 1.0))
 
 
 def _periodic(
