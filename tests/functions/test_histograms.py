@@ -68,7 +68,7 @@ def test_histograms_of_other_dtypes(device: dt.Device) -> None:
     ints = RNG.integers(-5, 20, (20, 10))
     hist, edges = dt.histogram(dt.asarray(ints), 25, range=(-5, 20))
     same(hist, np.histogram(ints, 25, range=(-5, 20))[0])
-    assert edges.dtype is dt.float32
+    assert edges.dtype is dt.float64  # float32 has no edges beside 2**53
     half = A.astype("f4")
     same(dt.histogram(dt.asarray(half), 31).hist, np.histogram(half, 31)[0])
     spoiled = np.array([1.0, np.nan, 2.0, np.inf])
@@ -123,3 +123,95 @@ def test_wrong_bins_are_refused() -> None:
     for call, error, says in calls:
         with pytest.raises(error, match=says):
             call()
+
+
+# --- extremes -------------------------------------------------------------------------------------
+
+LARGE = {
+    "beside 2**53": np.array([2**53, 2**53 + 20, 2**53 + 7]),
+    "all of int64": np.array([2**63 - 1, -(2**63), 0, 5]),
+    "end of int64": np.array([2**63 - 1, 2**63 - 1025 * 40, 2**63 - 9000]),
+    "all of uint64": np.array([2**64 - 1, 0, 5, 2**63], np.uint64),
+    "beside 2**24": np.array([2**24, 2**24 + 1, 2**24 + 2], np.int32),
+    "one of int32": np.array([2**24 + 1], np.int32),
+    "int8": np.array([127, -128, 0], np.int8),
+    "bool": np.array([True, False, True]),
+}
+
+
+@pytest.mark.parametrize("bins", [1, 3, 10])
+@pytest.mark.parametrize("name", LARGE)
+def test_histogram_of_extreme_integers_is_numpys(name: str, bins: int) -> None:
+    given = LARGE[name]
+    hist, edges = np.histogram(given.astype("u1") if given.dtype == bool else given, bins)
+    made = dt.histogram(dt.asarray(given), bins)
+    assert made.hist.tolist() == hist.tolist() and made.bin_edges.dtype is dt.float64
+    np.testing.assert_allclose(made.bin_edges.numpy(), edges, rtol=2e-15, atol=4e-16)
+    made_edges = dt.histogram_bin_edges(dt.asarray(given), bins)
+    assert made_edges.tolist() == made.bin_edges.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
+@pytest.mark.parametrize("bins", [2, 7, 100, 1000])
+def test_histogram_over_each_dtype_is_numpys(dtype: str, bins: int) -> None:
+    rng = np.random.default_rng(bins)
+    if dtype[0] == "f":
+        given = (rng.normal(size=500) * 10.0 ** rng.integers(-3, 3)).astype(dtype)
+    else:
+        info = np.iinfo(dtype)
+        given = rng.integers(info.min, info.max, 500, dtype=dtype, endpoint=True)
+    hist, _ = np.histogram(given, bins)
+    assert dt.histogram(dt.asarray(given), bins).hist.tolist() == hist.tolist()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [np.array([2**53]), np.array([2**53, 2**53 + 1]), np.float32([2**24]), np.float32([1e30]),
+     np.array([5e-324, 1e-323])],
+)  # fmt: skip
+def test_histogram_with_more_bins_than_numbers_is_refused(given: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="Too many bins"):
+        np.histogram(given, 10)
+    with pytest.raises(dt.ArgumentError, match="histogram: 10 bins from .* are too many"):
+        dt.histogram(dt.asarray(given), 10)
+
+
+@pytest.mark.parametrize("given", [[1.0, np.inf], [-np.inf, 1.0], [np.nan, 1.0]])
+def test_histogram_of_infinities_is_refused(given: list[float]) -> None:
+    with pytest.raises(dt.ArgumentError, match="range"):
+        dt.histogram(dt.asarray(given))
+    with pytest.raises(dt.ArgumentError, match="range"):
+        dt.histogram(dt.asarray([1.0]), range=(0.0, np.inf))
+    assert dt.histogram(dt.asarray(given), [-np.inf, 0, np.inf]).hist.sum().item() == sum(
+        not np.isnan(v) for v in given
+    )
+
+
+def test_histogram_over_a_range_that_overflows_counts() -> None:
+    for dtype, high in ((np.float32, 3e38), (np.float64, 1.7e308)):
+        made = dt.histogram(dt.asarray(np.array([-high, 0, high, high / 2], dtype)), 3)
+        assert made.hist.tolist() == [1, 1, 2]
+
+
+def test_histogram_of_halves_compares_in_float32() -> None:
+    given = np.random.default_rng(3).normal(size=300).astype(np.float16)
+    made = dt.histogram(dt.asarray(given), 1000)
+    assert made.hist.tolist() == np.histogram(given.astype("f4"), 1000)[0].tolist()
+    assert made.bin_edges.dtype is dt.float16
+
+
+def test_places_among_floats_keep_the_digits_of_integers() -> None:
+    large = dt.asarray([16777217, 16777216])
+    assert dt.digitize(large, [16777216.5]).tolist() == [1, 0]
+    assert dt.searchsorted(large.flip(), [16777216.5]).tolist() == [1]
+    assert dt.searchsorted(dt.asarray([1, 2, 3]), 2.5).item() == 2
+    assert dt.histogram(large, [16777216.5, 16777218.0]).hist.tolist() == [1]
+    halves = dt.asarray([2.5, 299.5], dtype=dt.float16)
+    assert dt.digitize(dt.asarray([3, 300], dtype=dt.int16), halves).tolist() == [1, 2]
+
+
+def test_density_of_integers_is_in_float64() -> None:
+    given = np.arange(-(2**62), 2**62, 2**58)
+    for bins in (7, [-(2**62), 0, 2**62]):
+        made = dt.histogram(dt.asarray(given), bins, density=True).hist  # type: ignore[arg-type]
+        np.testing.assert_allclose(made.numpy(), np.histogram(given, bins, density=True)[0], 1e-14)

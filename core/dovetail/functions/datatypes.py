@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple, NoReturn, TypeAlias
 
@@ -22,9 +22,10 @@ from ..ops.table import ASTYPE, COPY, TO_DEVICE
 from ..plugins.dtype_registry import registry as dtype_plugins
 from ..respelled import retold
 from ..tensor.host import from_host, values_of
-from ..tensor.operands import PYTHON_NUMBERS, Scalar
-from ..tensor.tensor import Tensor, required
+from ..tensor.operands import PYTHON_NUMBERS, Scalar, operands
+from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, dispatch
+from ..tensor.writes import value_node
 from .transfer import queue_move
 
 __all__ = [
@@ -260,6 +261,25 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
 
 def _dtype_of(op: str, v: Tensor | np.ndarray | DTypeLike) -> DType:
     return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray) else dtype(v, op)
+
+
+def meet(op: str, *given: object) -> tuple[Tensor, ...]:
+    """Return operands as tensors of the dtype in which they meet.
+
+    This is how a number becomes a tensor: with all its digits, in the dtype that it has beside the
+    other operands, of which one is a tensor. Raises: DTypeError, DeviceError, ValueOverflow.
+    """
+    values = operands(op, *given)
+    d = result_type(*values)
+    return tuple([as_dtype(op, x, d, values) for x in values])
+
+
+def as_dtype(op: str, x: Tensor | Scalar, d: DType, among: Sequence[object]) -> Tensor:
+    """Return a tensor or a number as dtype `d`, on the device of the tensors among operands."""
+    if isinstance(x, Tensor):
+        return cast(x, d)
+    device = next(t.device for t in among if isinstance(t, Tensor))
+    return make(value_node(op, x, d, device))
 
 
 class Finfo(NamedTuple):

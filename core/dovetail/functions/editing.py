@@ -21,8 +21,7 @@ from ..tensor.writes import array_of, to_spec, value_node, write_result, write_v
 from .choosing import put
 from .copies import concat, stack
 from .creation import ShapeLike, extents, zeros
-from .datatypes import cast
-from .everyday import promoted
+from .datatypes import cast, meet
 from .forms import into
 from .index_keys import check_parts, index_array
 from .index_writes import setitem
@@ -409,7 +408,7 @@ def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
 
 def _tensors(op: str, *given: object) -> list[Tensor]:
     """All of them on the device of the tensors, and in the dtype of the result."""
-    return [strided(op, x) for x in promoted(op, *given)]
+    return [strided(op, x) for x in meet(op, *given)]
 
 
 def _along(op: str, arr: object, axis: int | None, among: Sequence[object]) -> tuple[Tensor, int]:

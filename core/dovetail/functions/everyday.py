@@ -9,14 +9,14 @@ from .. import layout as lay
 from ..arguments import integers, named, number, real, sequence, shown
 from ..dtypes import bool_, float32, uint8, uint16, uint32, uint64
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..tensor.operands import ARRAYS, Array, Operand, brought, operands
+from ..tensor.operands import ARRAYS, Array, Operand, brought
 from ..tensor.tensor import Tensor, required, strided, untaped
 from ..tensor.verbs import slice_along, view
 from . import elementwise as ew
 from .copies import concat
-from .creation import full, ones, zeros
+from .creation import ones, zeros
 from .cumulative import cumulative_sum, diff
-from .datatypes import cast, result_type
+from .datatypes import cast, meet
 from .forms import into
 from .indexing import fetch_along
 from .linalg import conjugate, matmul
@@ -34,19 +34,9 @@ __all__ = [
 # --- of two numbers -------------------------------------------------------------------------------
 
 
-def promoted(op: str, *given: object) -> tuple[Tensor, ...]:
-    """Operands as tensors of the dtype in which they meet; numbers become tensors of one."""
-    values = operands(op, *given)
-    d = result_type(*values)
-    device = next(x.device for x in values if isinstance(x, Tensor))
-    return tuple([
-        cast(x, d) if isinstance(x, Tensor) else full((), x, dtype=d, device=device) for x in values
-    ])  # fmt: skip
-
-
 def _floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Return both operands as floats of one dtype."""
-    a, b = promoted(op, x1, x2)
+    a, b = meet(op, x1, x2)
     if a.dtype.kind not in "biuf":
         raise DTypeError(f"{op}: does not take {a.dtype.name}")
     d = a.dtype if a.dtype.kind == "f" else float32
@@ -67,7 +57,7 @@ def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.fmax(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
     [2.0, 2.0, 3.0]
     """
-    a, b = promoted("fmax", x1, x2)
+    a, b = meet("fmax", x1, x2)
     return _beside_nan(a, b, ew.maximum(a, b))
 
 
@@ -85,7 +75,7 @@ def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.fmin(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
     [1.0, 2.0, 2.0]
     """
-    a, b = promoted("fmin", x1, x2)
+    a, b = meet("fmin", x1, x2)
     return _beside_nan(a, b, ew.minimum(a, b))
 
 
@@ -110,7 +100,7 @@ def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.fmod(dt.asarray([-7.0, 7.0], device="reference"), 3).tolist()
     [-1.0, 1.0]
     """
-    a, b = promoted("fmod", x1, x2)
+    a, b = meet("fmod", x1, x2)
     if a.dtype.kind != "f":
         rest = ew.remainder(a, b)
         if a.dtype.kind == "u":

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..arguments import flag, integer, named, real, refused, sequence, shown
-from ..dtypes import DType, float32, float64, int32, int64
+from ..dtypes import DType, float32, float64, int32, int64, uint8
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
@@ -22,7 +22,7 @@ from .cumulative import diff
 from .datatypes import cast, result_type
 from .forms import into
 from .index_writes import index_add
-from .indexing import fetch, searchsorted
+from .indexing import comparable, exact, fetch, searchsorted
 from .manipulation import flip, ravel
 from .statistics import all as all_of
 from .statistics import max as max_of
@@ -30,6 +30,10 @@ from .statistics import min as min_of
 from .statistics import sum as sum_of
 
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges"]
+
+EPSILON = {float32: 2.0**-23, float64: 2.0**-52}  # between 1 and the next number
+SMALLEST = {float32: 2.0**-149, float64: 2.0**-1074}  # above 0
+HUGE = 1e38  # a scale of bins that every float holds
 
 Bins: TypeAlias = int | Array
 Range: TypeAlias = tuple[float, float] | None
@@ -88,7 +92,7 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     return _counted(x, bins, w)
 
 
-def _beside(op: str, given: Array, x: Tensor) -> Tensor:
+def _beside(op: str, given: object, x: Tensor) -> Tensor:
     return given if isinstance(given, Tensor) else beside(op, given, (x,))
 
 
@@ -142,7 +146,7 @@ def digitize(
     [1, 3, 3]
     """
     right = flag("digitize", right, "right")
-    edges = _beside("digitize", bins, required("digitize", x))
+    edges = _beside("digitize", exact(bins, required("digitize", x)), x)
     if edges.ndim != 1:
         raise ShapeError(f"digitize: bins is a vector, not of shape {edges.shape}")
     up, down = _is_ordered(edges)
@@ -167,22 +171,24 @@ def _is_ordered(edges: Tensor) -> tuple[bool, bool]:
 # --- histograms -----------------------------------------------------------------------------------
 
 
-def _float_of(x: Tensor) -> DType:
-    return x.dtype if x.dtype.kind == "f" else float32
-
-
 class _Axis(NamedTuple):
     """The bins along one axis: how many, and their edges."""
 
     bins: int
-    edges: Tensor
-    even: tuple[float, float] | None  # from where to where, where all are as wide
+    cuts: Tensor  # the edges, as they are compared with
+    dtype: DType  # of the edges as the caller gets them
+    even: tuple[float, float] | None  # from where to where, where a multiplication finds the bin
+
+    @property
+    def edges(self) -> Tensor:
+        """The edges as the caller gets them."""
+        return cast(self.cuts, self.dtype)
 
     def places(self, x: Tensor, cells: int) -> Tensor:
-        """The bin of each element, and one more for what lies outside; of so many cells in all."""
+        """Return the bin of each element, and `bins` for what lies outside; of `cells` in all."""
         d = int32 if cells <= int32.max else int64
-        n, edges = self.bins, cast(self.edges, result_type(x, self.edges))
-        x = cast(x, edges.dtype)
+        n = self.bins
+        edges, x = comparable("histogram", self.cuts, x)
         first, last = edges[0], edges[n]
         if self.even is None:
             at = apply(ops.SUBTRACT, (searchsorted(edges, x, side="right"), 1))
@@ -204,7 +210,7 @@ class _Axis(NamedTuple):
 
 
 def _ends(op: str, x: Tensor, given: Range) -> tuple[float, float]:
-    """From where to where bins reach; of the data unless given."""
+    """Return from where to where bins reach: over the data unless given."""
     if given is not None:
         listed = sequence(op, given, "range", "two numbers")
         if len(listed) != 2:
@@ -225,23 +231,40 @@ def _axis(op: str, x: Tensor, bins: object, given: Range) -> _Axis:
     if isinstance(bins, str):
         raise ArgumentError(f"{op}: bins is a number or edges, not the rule {shown(bins)}")
     if isinstance(bins, (Tensor, *ARRAYS)) and not (isinstance(bins, np.ndarray) and not bins.ndim):
-        edges = _beside(op, bins, x)
+        edges = _beside(op, exact(bins, x), x)
         if edges.ndim != 1 or edges.shape[0] < 2:
             raise ShapeError(f"{op}: edges are a vector of 2 at least, not shape {edges.shape}")
         if not _is_ordered(edges)[0]:
             raise ArgumentError(f"{op}: bins do not ascend")
-        return _Axis(edges.shape[0] - 1, edges, None)
+        return _Axis(edges.shape[0] - 1, edges, edges.dtype, None)
     n = integer(op, bins, "bins", 1, 1 << 40)
     low, high = _ends(op, x, given)
-    d = _float_of(x)
+    d = x.dtype if x.dtype.kind == "f" else float64
     wide = float64 if d is float64 else float32
-    edges = cast(linspace(low, high, n + 1, dtype=wide, device=x.device), d)
-    return _Axis(n, edges, (low, high))
+    width, largest = high - low, max(abs(low), abs(high), high - low)
+    digit = max(EPSILON[wide] * largest, SMALLEST[wide])
+    # more than half a digit for the rounding of each edge; NumPy refuses what does not ascend, too
+    few = width / n < 2 * digit
+    cuts = linspace(low, high, n + 1, dtype=wide, device=x.device)
+    if few and not all_of(apply(ops.LESS, (cuts[:-1], cuts[1:]))):
+        raise ArgumentError(
+            f"{op}: {n} bins from {low} to {high} are too many for {wide.name}, whose numbers are "
+            f"{digit:g} apart there; give fewer bins, or range="
+        )
+    # x - low, the scale and their product are rounded: by less than one bin altogether
+    sure = math.isfinite(width) and n * digit < width / 8 and n / width < HUGE
+    return _Axis(n, cuts, d, (low, high) if sure else None)
+
+
+def _widths(along: _Axis) -> Tensor:
+    """Return the widths of bins, as floats."""
+    cuts = along.cuts
+    return diff(cuts if cuts.dtype.kind == "f" else cast(cuts, float64))
 
 
 def _whole(op: str, x: Tensor) -> Tensor:
     x = ravel(strided(op, x))
-    return cast(x, float32) if x.dtype.kind == "b" else x
+    return cast(x, uint8) if x.dtype.kind == "b" else x
 
 
 @named
@@ -251,7 +274,7 @@ def histogram_bin_edges(x: Tensor, /, bins: Bins = 10, *, range: Range = None) -
     `bins`: how many of one width, or their edges. `range`: from where to where they reach; over all
     the data unless given, which the host reads.
     Shapes: any; gives a vector of bins + 1.
-    Dtypes: all; gives the float of x, for integers float32, or the dtype of the edges given.
+    Dtypes: all; gives the float of x, for integers float64, or the dtype of the edges given.
     Raises: ArgumentError, ArgumentTypeError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
@@ -271,11 +294,13 @@ def histogram(
     `bins`: how many of one width, or their edges. `range`: from where to where they reach; over all
     the data unless given, which the host reads. A bin has its left edge, the last one its right
     edge too; what lies outside, and NaN where `range` is given, does not count. `density`: so that
-    the area under it is 1. `weights`: what each element counts, instead of 1.
+    the area under it is 1. `weights`: what each element counts, instead of 1. As in NumPy, `range`
+    has no effect where edges are given.
     Shapes: any, `weights` like x; `hist` is a vector, the edges one more.
-    Dtypes: counts are int64, sums those of the weights; `density` gives the edges' float.
-    Raises: ArgumentError for a range that is none or edges that do not ascend; ArgumentTypeError,
-    ShapeError, DTypeError, DeviceError.
+    Dtypes: counts are int64, sums those of the weights; `density` gives the edges' float. Bins of
+    integers have edges in float64.
+    Raises: ArgumentError for a range that is none, for more bins than it has numbers, or edges that
+    do not ascend; ArgumentTypeError, ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> hist, edges = dt.histogram(dt.asarray([1, 2, 1, 4], device="reference"), 3)
@@ -292,8 +317,9 @@ def histogram(
     if w is not None and w.dtype.kind in "iu":
         found = cast(found, w.dtype)
     if density:
-        widths = cast(diff(along.edges), _float_of(along.edges))
+        widths = _widths(along)
         found = cast(found, widths.dtype) / widths / cast(sum_of(found), widths.dtype)
+        found = cast(found, along.dtype if along.dtype.kind == "f" else widths.dtype)
     return Histogram(found, along.edges)
 
 
@@ -334,8 +360,8 @@ def histogram2d(
     found = view(_counted(places, cells, w), ("reshape", (first.bins + 1, wide)))
     found = found[: first.bins, : second.bins]
     if density:
-        d = result_type(_float_of(first.edges), _float_of(second.edges))
-        widths = [cast(diff(e), d) for e in (first.edges, second.edges)]
+        d = result_type(_widths(first), _widths(second))
+        widths = [cast(_widths(a), d) for a in (first, second)]
         area = view(widths[0], ("reshape", (first.bins, 1))) * widths[1]
         found = cast(found, d) / area / cast(sum_of(found), d)
     return Histogram2D(found, first.edges, second.edges)

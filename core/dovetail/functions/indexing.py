@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..arguments import choice
 from ..backend.faults import Asked
-from ..dtypes import bool_, int64
+from ..dtypes import bool_, float32, float64, int64
 from ..errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
@@ -19,11 +19,12 @@ from ..memory.callers import line
 from ..ops import table as ops
 from ..recent import Recent
 from ..tensor.fields import alias, expr_of, is_strided
-from ..tensor.operands import ARRAYS, Array, Operand, beside, operands
+from ..tensor.operands import ARRAYS, Array, Operand, Scalar, beside, operands
 from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, make, required, strided, without_meaning
 from ..tensor.verbs import dispatch, pending_view, view
-from ..tensor.writes import value_node
+from ..tensor.writes import array_of
+from .datatypes import as_dtype, cast, result_type
 from .forms import remade
 from .index_keys import (
     Key,
@@ -248,6 +249,26 @@ def take_along_axis(
     return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
 
 
+def exact(given: object, beside_: object) -> object:
+    """Return a list that is compared with integers as an array, which keeps all digits."""
+    if (
+        isinstance(given, (list, tuple))
+        and isinstance(beside_, Tensor)
+        and beside_.dtype.is_integer
+    ):
+        return array_of("searchsorted", given)
+    return given
+
+
+def comparable(op: str, edges: Tensor, x: Tensor | Scalar) -> tuple[Tensor, Tensor]:
+    """Return both in one dtype, in which integers beside floats keep as many digits as can be."""
+    d = result_type(edges, x)
+    ints = [t.dtype.itemsize for t in (edges, x) if isinstance(t, Tensor) and t.dtype.is_integer]
+    if d.kind == "f" and ints:
+        d = float32 if max(ints) <= 2 and d is not float64 else float64
+    return cast(edges, d), as_dtype(op, x, d, (edges,))
+
+
 @remade(widen=False)
 def searchsorted(
     x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
@@ -258,7 +279,8 @@ def searchsorted(
     `side`: before ("left") or after ("right") equal ones. `sorter`: what sorts `x1`, as `argsort`
     gives it. NaN stands last. A binary search: one pass over `x2`.
     Shapes: x1 is a vector; the result has x2's shape.
-    Dtypes: all, promoted for the comparison; `sorter` integers. Gives int64.
+    Dtypes: all, promoted for the comparison, integers beside floats to float64; `sorter` integers.
+    Gives int64.
     Raises: ShapeError, ArgumentError for another `side`, DTypeError, DeviceError, IndexOutOfRange
     for a `sorter` that points out of x1.
 
@@ -267,13 +289,14 @@ def searchsorted(
     [1, 2]
     """
     choice("searchsorted", side, "side", ("left", "right"))
-    given = operands("searchsorted", x1, x2)
+    given = operands("searchsorted", exact(x1, x2), exact(x2, x1))
     x1 = strided("searchsorted", given[0])
     if isinstance(sorter, ARRAYS):
         sorter = beside("searchsorted", sorter, given)
     if required("searchsorted", x1).ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
-    wanted = value_node("searchsorted", given[1], x1.dtype, x1.device)
+    x1, x2 = comparable("searchsorted", x1, given[1])
+    wanted = x2._expr
     nodes = [x1._expr, wanted]
     if sorter is not None:
         order = strided("searchsorted", sorter)

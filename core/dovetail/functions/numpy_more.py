@@ -25,7 +25,6 @@ from .everyday import lexsort
 from .from_values import asarray
 from .indexing import take_along_axis
 from .interpolation import lerp
-from .interpolation import lerp
 from .manipulation import expand_dims, moveaxis, ravel, reshape
 from .statistics import all as all_of
 from .statistics import sum as sum_of

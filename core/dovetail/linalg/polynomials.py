@@ -10,8 +10,7 @@ from ..errors import ArgumentError, ShapeError
 from ..functions import elementwise as ew
 from ..functions.copies import concat
 from ..functions.creation import arange, eye, ones, zeros
-from ..functions.datatypes import cast, finfo, result_type
-from ..functions.everyday import promoted
+from ..functions.datatypes import cast, finfo, meet, result_type
 from ..functions.forms import into
 from ..functions.sampled import convolve, vander
 from ..functions.statistics import sum as sum_
@@ -243,7 +242,7 @@ def _coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Two polynomials of one dtype; a number is one of degree 0."""
     a, b = (
         _vector(op, name, x if x.ndim else view(x, ("reshape", (1,))))
-        for name, x in zip(("x1", "x2"), promoted(op, x1, x2), strict=True)
+        for name, x in zip(("x1", "x2"), meet(op, x1, x2), strict=True)
     )
     return a, b
 
