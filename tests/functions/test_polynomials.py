@@ -95,7 +95,7 @@ def test_derivatives_and_integrals_are_numpys(device: dt.Device, m: int, kind: s
         a = coefficients(n, kind)
         x = dt.asarray(a)
         found = dt.polyder(x, m)
-        assert found.device is device and found.dtype is x.dtype
+        assert found.device is device and found.dtype is (dt.int64 if kind == "i4" else x.dtype)
         close(found, np.polyder(a, m))
         found = dt.polyint(x, m)
         assert found.dtype is (dt.float32 if m and kind[0] == "i" else x.dtype)

@@ -282,6 +282,16 @@ def as_dtype(op: str, x: Tensor | Scalar, d: DType, among: Sequence[object]) -> 
     return make(value_node(op, x, d, device))
 
 
+def working_float(d: DType) -> DType:
+    """Return the dtype in which a composed function computes, before it rounds its result once.
+
+    Integers whose digits do not fit float32 are computed in float64.
+    """
+    if d.kind in "fc":
+        return d.compute
+    return D.float64 if d.itemsize > 2 else D.float32
+
+
 class Finfo(NamedTuple):
     """The limits of a floating-point dtype."""
 

@@ -276,9 +276,10 @@ _with_methods(pow)
 
 @named
 def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The nearest integer, or multiple of 10**-decimals; halves go to the even one.
+    """Return the nearest integer, or multiple of 10**-decimals; halves go to the even one.
 
-    `decimals`: digits after the point, from -308 to 308. Integers stay as they are.
+    `decimals`: digits after the point, from -308 to 308. Integers change only below 0, exactly;
+    what their dtype does not hold wraps, as in all arithmetic.
     Shapes: any; the result has the same.
     Dtypes: numbers, complex ones part by part; the result has the same.
     Gradient: 0 everywhere.
@@ -289,11 +290,29 @@ def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tens
     [0.0, 2.0, 3.0]
     """
     decimals = integer("round", decimals, "decimals", -308, 308)
-    if decimals == 0 or required("round", x).dtype.kind not in "fc":
+    kind = required("round", x).dtype.kind
+    if decimals < 0 and kind in "iu":
+        tens = _rounded_to_tens(x, 10**-decimals)
+        return tens if out is None else write_out("round", out, tens)
+    if decimals == 0 or kind not in "fc":
         return apply(ops.ROUND, (x,), None, out)
     scale = 10.0 ** math.fabs(decimals)
     found = _rounded(x * scale) / scale if decimals > 0 else _rounded(x / scale) * scale
     return found if out is None else write_out("round", out, found)
+
+
+def _rounded_to_tens(x: Tensor, tens: int) -> Tensor:
+    """Return integers as multiples of a power of ten, by the size of each in uint64."""
+    if tens > uint64.max:  # no integer is half as large
+        return apply(ops.MULTIPLY, (x, 0))
+    wide = cast(x, uint64 if x.dtype is uint64 else int64)
+    size = cast(apply(ops.ABS, (wide,)), uint64)
+    count, rest = floor_divide(size, tens), remainder(size, tens)
+    odd = equal(remainder(count, 2), 1)
+    missing = subtract(tens, rest)
+    up = logical_or(greater(rest, missing), logical_and(equal(rest, missing), odd))
+    size = multiply(add(count, cast(up, uint64)), tens)
+    return cast(apply(ops.WHERE, (less(x, 0), subtract(0, size), size)), x.dtype)
 
 
 def _rounded(x: Tensor) -> Tensor:

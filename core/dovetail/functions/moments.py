@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .. import layout as lay
 from ..arguments import flag, named, real
 from ..dtypes import DType, float32
@@ -11,7 +13,7 @@ from ..tensor.operands import Array, beside
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import apply, view
 from .copies import concat
-from .datatypes import cast, result_type
+from .datatypes import cast, result_type, working_float
 from .forms import into
 from .linalg import conjugate, matmul
 from .manipulation import broadcast_to, diagonal
@@ -73,17 +75,24 @@ def average(
         total = apply(ops.WHERE, (ones, float(count), float(count))) if returned else found
         return (found, cast(total, found.dtype)) if returned else found
     w = weights if isinstance(weights, Tensor) else beside("average", weights, (x,))
-    d = _float("average", x, w)
-    wide = _spread_weights(x, cast(w, d if w.dtype.kind == "c" else d.part), axes)
+    d, work = _float(x, w), _working(x, w)
+    wide = _spread_weights(x, cast(w, work if w.dtype.kind == "c" else work.part), axes)
     total = sum_of(wide, axis=axes, keepdims=keepdims)
-    product = apply(ops.MULTIPLY, (cast(x, d), wide))
+    product = apply(ops.MULTIPLY, (cast(x, work), wide))
     found = cast(apply(ops.DIVIDE, (sum_of(product, axis=axes, keepdims=keepdims), total)), d)
     return (found, cast(total, d)) if returned else found
 
 
-def _float(op: str, *given: Tensor) -> DType:
-    found = result_type(*given)
-    return found if found.kind in "fc" else float32
+def _float(*given: Tensor) -> DType:
+    """Return the float dtype of a result; integers give float32, whether or not they meet."""
+    if all(x.dtype.kind not in "fc" for x in given):
+        return float32
+    return result_type(*given)
+
+
+def _working(*given: Tensor) -> DType:
+    """Return the dtype in which all of them are computed."""
+    return result_type(*[working_float(x.dtype) for x in given])
 
 
 def _spread_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
@@ -118,33 +127,37 @@ def cov(
     [[1.0, -2.0], [-2.0, 4.0]]
     """
     given = {"fweights": fweights, "aweights": aweights}
-    found = _covariance("cov", x, y, rowvar, real("cov", correction, "correction"), given)
-    return view(found, ("reshape", ())) if found.shape == (1, 1) else found
+    parts, c = _parts("cov", x, y), real("cov", correction, "correction")
+    return _rounded(_covariance("cov", parts, rowvar, c, given), parts)
 
 
-def _variables(op: str, x: Tensor, y: Array | None, rowvar: bool) -> Tensor:
-    """A matrix with a variable in each row."""
+def _parts(op: str, x: Tensor, y: Array | None) -> tuple[Tensor, ...]:
+    """Return the tensors of which each has some of the variables."""
+    x = strided(op, x)
+    return (x,) if y is None else (x, y if isinstance(y, Tensor) else beside(op, y, (x,)))
+
+
+def _variables(op: str, parts: Sequence[Tensor], rowvar: bool) -> Tensor:
+    """Return a matrix with a variable in each row, in the dtype in which it is computed."""
     rowvar = flag(op, rowvar, "rowvar")
-    parts = [strided(op, x)]
-    if y is not None:
-        parts.append(y if isinstance(y, Tensor) else beside(op, y, (x,)))
-    rows = []
+    rows, work = [], _working(*parts)
     for part in parts:
         if part.ndim > 2:
             raise ShapeError(f"{op}: needs a matrix or a vector, not shape {part.shape}")
         if part.ndim < 2:
             rows.append(view(part, ("reshape", (1, part.size))))
-        else:
-            rows.append(part if rowvar or part.shape[0] == 1 else part.mT)
-    joined = rows[0] if len(rows) == 1 else concat(rows, axis=0)
-    return cast(joined, _float(op, joined))
+        else:  # a row as `y` is one variable, as in NumPy
+            kept = rowvar or (len(rows) == 1 and part.shape[0] == 1)
+            rows.append(part if kept else part.mT)
+    rows = [cast(part, work) for part in rows]
+    return rows[0] if len(rows) == 1 else concat(rows, axis=0)
 
 
 def _covariance(
-    op: str, x: Tensor, y: Array | None, rowvar: bool, correction: float,
+    op: str, parts: Sequence[Tensor], rowvar: bool, correction: float,
     weights: dict[str, Array | None],
 ) -> Tensor:  # fmt: skip
-    rows = _variables(op, x, y, rowvar)
+    rows = _variables(op, parts, rowvar)
     n = rows.shape[1]
     given = {k: _weights(op, k, w, rows) for k, w in weights.items() if w is not None}
     w = None
@@ -191,12 +204,18 @@ def corrcoef(
     >>> dt.corrcoef(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    c = _covariance("corrcoef", x, y, rowvar, 1.0, {})
+    parts = _parts("corrcoef", x, y)
+    c = _covariance("corrcoef", parts, rowvar, 1.0, {})
     scale = apply(ops.SQRT, (apply(ops.REAL, (diagonal(c),)),))
     n = scale.shape[0]
     row, column = view(scale, ("reshape", (1, n))), view(scale, ("reshape", (n, 1)))
-    found = _within_one(c / column / row)
-    return view(found, ("reshape", ())) if found.shape == (1, 1) else found
+    return _rounded(_within_one(c / column / row), parts)
+
+
+def _rounded(found: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    """Return a matrix in the float of its variables; that of one variable as a number."""
+    made = cast(found, _float(*parts))
+    return view(made, ("reshape", ())) if made.shape == (1, 1) else made
 
 
 def _within_one(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from ..ops import table as ops
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import apply
 from .cumulative import cumulative_prod, cumulative_sum
-from .datatypes import DTypeLike, cast
+from .datatypes import DTypeLike, cast, working_float
 from .forms import into
 from .manipulation import ravel
 from .statistics import Axis, argmax, squared_size
@@ -152,13 +152,13 @@ def _variance(
     correction = real(op, correction, "correction")
     lay.axes(op, axis, strided(op, x).ndim)  # raises on behalf of the op
     d = x.dtype if x.dtype.kind in "fc" else float32
-    x = cast(x, d)
-    away = apply(ops.SUBTRACT, (x, _mean(x, axis, True)))
+    wide = cast(x, working_float(x.dtype))
+    away = apply(ops.SUBTRACT, (wide, _mean(wide, axis, True)))
     if x.dtype.kind in "fc":  # before it is squared: no NaN is on the way back
-        away = apply(ops.WHERE, (apply(ops.ISNAN, (x,)), 0.0, away))
+        away = apply(ops.WHERE, (apply(ops.ISNAN, (wide,)), 0.0, away))
     d = d.part
     total = sum_of(squared_size(away), axis=axis, keepdims=keepdims)
-    left = apply(ops.SUBTRACT, (cast(_present(x, axis, keepdims), total.dtype), correction))
+    left = apply(ops.SUBTRACT, (cast(_present(wide, axis, keepdims), total.dtype), correction))
     left = apply(ops.WHERE, (apply(ops.GREATER, (left, 0)), left, float("nan")))
     v = apply(ops.DIVIDE, (total, left))
     return cast(apply(ops.SQRT, (v,)) if root else v, d)

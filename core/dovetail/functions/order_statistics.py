@@ -24,7 +24,7 @@ from ..tensor.tensor import Tensor, make, strided
 from ..tensor.verbs import apply, view
 from . import elementwise
 from .copies import concat
-from .datatypes import cast
+from .datatypes import cast, working_float
 from .forms import into
 from .indexing import fetch_along, take
 from .interpolation import lerp
@@ -123,6 +123,7 @@ Picker = Callable[[Tensor, np.ndarray, str], Tensor]  # (*rows, n) and q give (*
 def _picked(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
     """Quantiles of rows, NaN where a row has one."""
     n, d = rows.shape[-1], _float_of(rows)
+    work = d if d is rows.dtype else working_float(rows.dtype)
     if n >= LONG and q.size <= FEW and rows._expr.tape is None:
         at: Callable[[Tensor, np.ndarray], Tensor] = _selected
         ordered = rows
@@ -133,12 +134,12 @@ def _picked(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
     else:
         low, weight = _between(method, n, q, np)
         below = at(ordered, low)
-        a = b = cast(below, d)
+        a = b = cast(below, work)
         if weight.any():
             quick = at is _selected and rows.dtype.kind != "b"
             above = _following(rows, below, low) if quick else at(ordered, low + 1)
-            b = cast(above, d)
-        found = lerp(a, b, from_host(weight, float64, rows.device))
+            b = cast(above, work)
+        found = cast(lerp(a, b, from_host(weight, float64, rows.device)), d)
     if rows.dtype.kind != "f":
         return found
     if at is _at:

@@ -6,7 +6,7 @@ import math
 
 from .. import layout as lay
 from ..arguments import choice, exclusive, flag, integer, named, real
-from ..dtypes import DType, float32
+from ..dtypes import DType, float32, int64, uint64
 from ..errors import ArgumentError, ShapeError
 from ..ops import table as ops
 from ..tensor.operands import Array, Operand, beside, brought
@@ -15,7 +15,7 @@ from ..tensor.verbs import apply, slice_along, view
 from .copies import concat
 from .creation import ones, zeros
 from .cumulative import cumulative_prod, diff
-from .datatypes import cast, result_type
+from .datatypes import cast, result_type, working_float
 from .forms import into
 from .indexing import fetch, searchsorted
 from .interpolation import lerp
@@ -93,7 +93,8 @@ def trapezoid(
 
 
 def _steps(op: str, at: Tensor, y: Tensor, d: int) -> Tensor:
-    """Widths between neighbours along an axis."""
+    """Return the widths between neighbours along an axis, of integers modulo 2**64 as int64."""
+    at = cast(at, int64) if at.dtype.kind not in "fc" else at
     if at.ndim != 1:
         return diff(at, axis=d)
     if at.shape[0] != y.shape[d]:
@@ -124,8 +125,9 @@ def gradient(
     if len(spacing) not in (0, 1, len(axes)):
         raise ArgumentError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
     given = (spacing or (1.0,)) * (len(axes) if len(spacing) < 2 else 1)
-    x = _floats(x)
-    found = tuple(_slopes(x, d, h, order) for d, h in zip(axes, given, strict=True))
+    wide = cast(x, working_float(x.dtype))
+    like = x.dtype if x.dtype.kind in "fc" else float32
+    found = tuple(cast(_slopes(wide, d, h, order), like) for d, h in zip(axes, given, strict=True))
     return found[0] if len(found) == 1 else found
 
 
@@ -199,7 +201,8 @@ def interp(
         )
     d: DType = result_type(x, places, values)
     d = d if d.kind in "fc" else float32
-    x, places = cast(x, d.part), cast(places, d.part)
+    work = result_type(*[working_float(t.dtype) for t in (x, places)]).part
+    x, places = cast(x, work), cast(places, work)
     values = cast(values, d if values.dtype.kind == "c" else d.part)
     if period is not None:
         exclusive("interp", period=period, left=left)
@@ -215,7 +218,7 @@ def interp(
     first = values[0] if left is None else real("interp", left, "left")
     last = values[n - 1] if right is None else real("interp", right, "right")
     found = apply(ops.WHERE, (below, first, apply(ops.WHERE, (above, last, found))))
-    return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), x, found))
+    return cast(apply(ops.WHERE, (apply(ops.ISNAN, (x,)), math.nan, found)), d)
 
 
 def _share(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -254,7 +257,7 @@ def vander(
     `n`: how many powers, from 0 on; as many as there are elements, unless given. `increasing`: has
     the lowest first.
     Shapes: a vector (m,) gives (m, n).
-    Dtypes: numbers; the result has the same.
+    Dtypes: numbers; bool and integers but uint64 give int64, others the same.
     Order: each power is the one below it times the element.
     Raises: ShapeError unless it is a vector, ArgumentError for a negative n, DTypeError.
 
@@ -264,6 +267,8 @@ def vander(
     """
     (x,) = brought("vander", x)
     m = _vector("vander", "x", x).shape[0]
+    if x.dtype.kind not in "fc" and x.dtype is not uint64:
+        x = cast(x, int64)
     count = m if n is None else integer("vander", n, "n", 0, 1 << 31)
     column = view(x, ("reshape", (m, 1)))
     one = ones((m, min(count, 1)), dtype=x.dtype, device=x.device)

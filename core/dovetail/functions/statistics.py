@@ -22,7 +22,7 @@ from ..tensor.fields import expr_of, is_strided
 from ..tensor.tensor import Tensor, make, required, strided, untaped
 from ..tensor.verbs import apply, dispatch, reduce, view
 from ..tensor.writes import write_out
-from .datatypes import DTypeLike, any_dtype, cast
+from .datatypes import DTypeLike, any_dtype, cast, working_float
 from .forms import remade
 
 __all__ = [
@@ -388,7 +388,7 @@ def squared_size(x: Tensor) -> Tensor:
 
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
-    """Return the mean squared distance from the mean, n - correction being the divisor."""
+    """Return the variance in the dtype in which it is computed, of halves float32."""
     if isinstance(axis, bool):
         raise ArgumentTypeError(
             f"{op}: axis must be an int or a tuple of ints, got {axis}; for PyTorch's "
@@ -398,7 +398,8 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
     axes = lay.axes(op, axis, required(op, x).ndim)  # raises on behalf of the op
     if not is_strided(x):
         return dispatch("variance", op, (x,), x, axes, correction, keepdims)
-    away = x - _reduce(ops.MEAN, x, axis, True, None)
+    wide = cast(x, working_float(x.dtype))
+    away = wide - _reduce(ops.MEAN, wide, axis, True, None)
     total = _reduce(ops.SUM, squared_size(away), axis, keepdims, None)
     left = x.size // (total.size or 1) - correction
     return total / (left if left > 0 else 0.0)
@@ -422,10 +423,11 @@ def logsumexp(
     """
     _require_elements("logsumexp", strided("logsumexp", x), axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
+    d, x = _floating(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x
     top = reduce(ops.MAX, cast(x, _floating(x)), axes, True)
     top = untaped(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))
     total = reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims)
-    return apply(ops.TABLE["log"], (total,)) + _squeezed(top, axes, keepdims)
+    return cast(apply(ops.TABLE["log"], (total,)) + _squeezed(top, axes, keepdims), d)
 
 
 def _squeezed(x: Tensor, axes: Shape, keepdims: bool) -> Tensor:

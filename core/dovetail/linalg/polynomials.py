@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arguments import integer, named, real
-from ..dtypes import float32, float64
+from ..dtypes import float32, float64, int64, uint64
 from ..errors import ArgumentError, ShapeError
 from ..functions import elementwise as ew
 from ..functions.copies import concat
@@ -185,7 +185,7 @@ def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
 
     `p`: its coefficients. `m`: how many times the derivative is taken.
     Shapes: a vector (n,); gives (n - m,), empty from m = n on.
-    Dtypes: numbers; the result has the same.
+    Dtypes: numbers; bool and integers but uint64 give int64, others the same.
     Raises: ShapeError for what is no vector, ArgumentError for a negative `m`, DTypeError.
 
     >>> import dovetail as dt
@@ -193,6 +193,8 @@ def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     [3, 2, 1]
     """
     p = _vector("polyder", "p", brought("polyder", p)[0])
+    if p.dtype.kind not in "fc" and p.dtype is not uint64:
+        p = cast(p, int64)
     for _ in range(min(integer("polyder", m, "m", 0), p.size)):
         n = p.size - 1
         powers = arange(n, 0, -1, device=p.device)

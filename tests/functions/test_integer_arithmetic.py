@@ -1,0 +1,111 @@
+"""Functions of integers whose results need more digits than the operand's dtype has."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+
+INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+
+
+def extremes(dtype: str) -> np.ndarray:
+    info = np.iinfo(dtype)
+    drawn = np.random.default_rng(1).integers(info.min, info.max, 40, dtype=dtype, endpoint=True)
+    return np.concatenate([drawn, np.array([info.min, info.max, 0, 5, 15, 16, 25], dtype)])
+
+
+def rounded(value: int, tens: int) -> int:
+    count, rest = divmod(abs(value), tens)
+    count += 2 * rest > tens or (2 * rest == tens and count % 2)
+    return count * tens if value >= 0 else -count * tens
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_round_of_integers_by_tens_is_exact(dtype: str) -> None:
+    given = extremes(dtype)
+    for decimals in range(-1, -21, -1):
+        wanted = [rounded(v, 10**-decimals) for v in given.tolist()]
+        wraps = [v & (2 ** (8 * given.itemsize) - 1) for v in wanted]
+        made = dt.round(dt.asarray(given), decimals)
+        assert made.dtype is dt.asarray(given).dtype
+        assert [v & (2 ** (8 * given.itemsize) - 1) for v in made.tolist()] == wraps
+    assert dt.round(dt.asarray(given), 2).tolist() == given.tolist()
+    out = dt.asarray(given)
+    assert dt.round(out, -1, out=out) is out and out[-1].item() == 20
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_slopes_and_areas_take_positions_of_each_dtype(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    values = np.array([1.0, 2.0, 4.0, 8.0])
+    for places in ([1, 5, 2, 9], [info.max, info.max - 3, info.max - 1, info.max - 9]):
+        shift = np.array([p - places[0] for p in places], "f8")
+        at = dt.asarray(np.array(places, dtype))
+        made = dt.gradient(dt.asarray(values), at)
+        assert isinstance(made, dt.Tensor)
+        np.testing.assert_allclose(made.numpy(), np.gradient(values, shift), rtol=1e-14)
+        made = dt.trapezoid(dt.asarray(values), at)
+        np.testing.assert_allclose(made.numpy(), np.trapezoid(values, shift), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8"])
+def test_vander_of_small_integers_does_not_wrap(dtype: str) -> None:
+    given = np.array([np.iinfo(dtype).max, np.iinfo(dtype).min, 3], dtype)
+    made = dt.vander(dt.asarray(given), 3)
+    assert made.dtype is dt.int64
+    np.testing.assert_array_equal(made.numpy(), np.vander(given.astype("i8"), 3))
+    made = dt.polyder(dt.asarray(given))
+    np.testing.assert_array_equal(made.numpy(), np.polyder(given.astype("i8")))
+
+
+STATISTICS: dict[str, Callable[[Any, Any], Any]] = {
+    "var": lambda np, x: np.var(x), "std": lambda np, x: np.std(x),
+    "nanvar": lambda np, x: np.nanvar(x), "nanstd": lambda np, x: np.nanstd(x),
+    "mean": lambda np, x: np.mean(x), "median": lambda np, x: np.median(x),
+    "cov": lambda np, x: np.cov(x), "gradient": lambda np, x: np.gradient(x),
+    "corrcoef": lambda np, x: np.corrcoef(x, x[::-1]), "ptp": lambda np, x: np.ptp(x),
+    "average": lambda np, x: np.average(x, weights=[4, 3, 2, 1]),
+    "quantile": lambda np, x: np.quantile(x, 0.4), "trapezoid": lambda np, x: np.trapezoid(x),
+    "interp": lambda np, x: np.interp(x, x, [1.0, 2.0, 3.0, 4.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_of_large_integers_are_numpys(name: str, dtype: str) -> None:
+    given = np.array([2**24 + 1, 2**24 + 2, 2**24 + 3, 2**24 + 8], dtype)
+    made = STATISTICS[name](dt, dt.asarray(given))
+    assert made.dtype in (dt.float32, dt.asarray(given).dtype)
+    wanted = STATISTICS[name](np, given)
+    np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_statistics_of_extreme_integers_are_numpys(dtype: str) -> None:
+    given = extremes(dtype)
+    for function in ("var", "std", "mean", "median", "cov"):
+        made = getattr(dt, function)(dt.asarray(given))
+        wanted = getattr(np, function)(given.astype("f8"))
+        close = float(np.abs(given.astype("f8")).max()) * 1e-6 if function == "mean" else 0
+        np.testing.assert_allclose(made.numpy(), wanted, rtol=3e-7, atol=close, err_msg=function)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1), (1, 1), (4,), (2, 3)])
+@pytest.mark.parametrize("rowvar", [True, False])
+def test_covariance_of_one_row_or_column_has_numpys_shape(
+    shape: tuple[int, ...], rowvar: bool
+) -> None:
+    x = np.random.default_rng(1).random(shape)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy warns of one observation
+        wanted = [np.cov(x, rowvar=rowvar), np.corrcoef(x, rowvar=rowvar)]
+    for function, want in zip((dt.cov, dt.corrcoef), wanted, strict=True):
+        made = function(dt.asarray(x), rowvar=rowvar)
+        assert made.shape == np.shape(want)
+        np.testing.assert_allclose(made.numpy(), want, rtol=1e-13)
