@@ -43,7 +43,7 @@ CALLS: dict[str, Callable[[dt.Tensor], Any]] = {
     "solve": lambda x: dt.linalg.solve(x, ones_for(x)),
     "lstsq": lambda x: dt.linalg.lstsq(x, ones_for(x)),
     "solve_triangular": lambda x: dt.linalg.solve_triangular(x, ones_for(x), upper=False),
-    "cholesky_solve": lambda x: dt.linalg.cholesky_solve(x, ones_for(x)),
+    "cholesky_solve": lambda x: dt.linalg.cholesky_solve(ones_for(x), x),
     "lu_solve": lambda x: dt.linalg.lu_solve(dt.linalg.lu(x), ones_for(x)),
     "multi_dot": lambda x: dt.linalg.multi_dot([x, x]),
     "cross": lambda x: dt.linalg.cross(x, x),

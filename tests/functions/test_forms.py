@@ -44,7 +44,7 @@ bitwise_count(i) | iscomplex(m) | isneginf(m) | isposinf(m) | isreal(m) | expit(
 cumulative_logsumexp(v) | cumulative_prod(v) | cumulative_sum(v) | dot(v, w) | einsum("i,i->", v, w)
 std(m) | var(m) | matmul(m, q) | all(m) | any(m) | argmax(m, 0) | argmin(m) | count_nonzero(m, 0)
 max(m, 0) | mean(m, 1) | min(m) | prod(m) | sum(m, 1, keepdims=True)
-linalg.block_diag(q, m) | linalg.cholesky(p) | linalg.cholesky_solve(p, v[:, None]) | linalg.cond(p)
+linalg.block_diag(q, m) | linalg.cholesky(p) | linalg.cholesky_solve(v[:, None], p) | linalg.cond(p)
 linalg.det(q) | linalg.eigvals(q) | linalg.eigvalsh(p) | linalg.expm(q) | linalg.inv(p)
 linalg.householder(q, v) | linalg.lu_solve(dt.linalg.lu(p), v[:, None]) | linalg.matrix_norm(q)
 linalg.matrix_power(q, 3) | linalg.matrix_rank(p) | linalg.multi_dot([m, q]) | linalg.pinv(m)

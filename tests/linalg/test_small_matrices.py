@@ -35,7 +35,7 @@ def test_kernels_give_what_lapack_gives(device: dt.Device, n: int, dtype: str) -
             ).numpy()
             of = half * (1 - np.eye(n, dtype=dtype)) + np.eye(n, dtype=dtype) if unit else half
             np.testing.assert_allclose(of @ found, b, atol=2e-3)
-    near(linalg.cholesky_solve(dt.asarray(low), y), np.linalg.solve(s, b), 1e-6)
+    near(linalg.cholesky_solve(y, dt.asarray(low)), np.linalg.solve(s, b), 1e-6)
     near(linalg.cholesky(dt.asarray(s)), low)
     near(linalg.cholesky(dt.asarray(s), upper=True), np.linalg.cholesky(s).swapaxes(-1, -2))
     assert counters.calls == before
@@ -51,7 +51,7 @@ def test_every_device_gives_the_same_bits(n: int) -> None:
         every = [linalg.det(x), linalg.inv(x), linalg.solve(x, y), linalg.cholesky(y)]
         for how in itertools.product((False, True), repeat=2):
             every.append(linalg.solve_triangular(y, x, upper=how[0], unit_diagonal=how[1]))
-        every.append(linalg.cholesky_solve(y, x))
+        every.append(linalg.cholesky_solve(x, y))
         made.append([t.numpy().tobytes() for t in every])
     assert all(bits == made[0] for bits in made)
 

@@ -113,7 +113,7 @@ def test_a_zero_on_the_diagonal_of_a_triangle_is_named(device: dt.Device, dtype:
     x, b = dt.asarray(a), dt.ones((3, 1), dtype=dtype)
     for name, call in (
         ("solve_triangular", lambda: linalg.solve_triangular(x, b, upper=True)),
-        ("cholesky_solve", lambda: linalg.cholesky_solve(x, b)),
+        ("cholesky_solve", lambda: linalg.cholesky_solve(b, x)),
         ("lu_solve", lambda: linalg.lu_solve((dt.eye(3, dtype=dtype),) * 2 + (x,), b)),
     ):
         with pytest.raises(dt.LinAlgError, match=rf"{name}: the matrix at \[2\] .* is singular"):
@@ -127,7 +127,7 @@ def test_a_zero_on_the_diagonal_of_a_triangle_is_named(device: dt.Device, dtype:
 def test_cholesky_solve_solves_with_a_factor(device: dt.Device, upper: bool, dtype: str) -> None:
     a, b = definite(2, 4, 4, dtype=dtype), drawn(4, dtype=dtype)
     factor = linalg.cholesky(dt.asarray(a), upper=upper)
-    near(linalg.cholesky_solve(factor, dt.asarray(b), upper=upper), np.linalg.solve(a, b), 1e-8)
+    near(linalg.cholesky_solve(dt.asarray(b), factor, upper=upper), np.linalg.solve(a, b), 1e-8)
 
 
 @pytest.mark.parametrize("dtype", WIDE)
@@ -150,8 +150,8 @@ def test_equations_have_gradients(device: dt.Device, dtype: str) -> None:
             b[0],
         )
     low = np.tril(drawn(n, n, dtype=dtype)) + 2 * np.eye(n)
-    has_gradients(linalg.cholesky_solve, low, b)
-    has_gradients(lambda x, y: linalg.cholesky_solve(x, y, upper=True), low.T.copy(), b[0])
+    has_gradients(linalg.cholesky_solve, b, low)
+    has_gradients(lambda x, y: linalg.cholesky_solve(x, y, upper=True), b[0], low.T.copy())
 
 
 def test_the_sign_of_a_complex_determinant_has_a_gradient(device: dt.Device) -> None:
@@ -240,3 +240,35 @@ def test_calls_of_lapack_are_counted_and_noted() -> None:
         linalg.inv(dt.eye(3, device="reference"))
     assert counters.calls == before + 1
     assert [e["name"] for e in profile.events].count("call linalg.inv on the host") == 1
+
+
+def test_cholesky_solve_takes_pytorchs_order_and_refuses_the_other() -> None:
+    a, b = definite(4, 4), drawn(4, 4)
+    factor = np.linalg.cholesky(a)
+    for upper, f in ((False, factor), (True, factor.T.copy())):
+        found = linalg.cholesky_solve(dt.asarray(b), dt.asarray(f), upper=upper)
+        near(found, np.linalg.solve(a, b), 1e-8)
+        with pytest.raises(dt.ArgumentError, match=r"cholesky_solve\(b, factor\)"):
+            linalg.cholesky_solve(dt.asarray(f), dt.asarray(b), upper=upper)
+    for other in (b[:, :2], b[0]):
+        with pytest.raises(dt.ShapeError, match="the factor must be square, .* it comes second"):
+            linalg.cholesky_solve(dt.asarray(factor), dt.asarray(other))
+    spoiled = factor + np.triu(drawn(4, 4), 1)  # as LAPACK leaves it
+    inverse = linalg.cholesky_solve(dt.eye(4, dtype=dt.float64), dt.asarray(spoiled))
+    near(inverse, np.linalg.inv(a), 1e-8)
+
+
+@pytest.mark.parametrize("ord", [None, 2, -2, 1, -1, np.inf, -np.inf, "fro"])
+@pytest.mark.parametrize("count", [3, 300])
+def test_condition_of_singular_matrices_is_infinite_each(count: int, ord: object) -> None:
+    for singular in (np.zeros((3, 3)), np.outer([1.0, 2.0, 4.0], np.ones(3))):
+        a = drawn(count, 3, 3)
+        a[1] = singular
+        wanted = np.linalg.cond(a, ord)  # type: ignore[arg-type]
+        found = linalg.cond(dt.asarray(a), ord=ord).numpy()  # type: ignore[arg-type]
+        cut = [np.minimum(c, 1e15) for c in (found, wanted)]  # rounding hides what is singular
+        np.testing.assert_allclose(*cut, rtol=1e-6)
+        assert np.isinf(linalg.cond(dt.zeros((2, 2)), ord=ord).item())  # type: ignore[arg-type]
+    one = dt.asarray(a).requires_grad_()
+    linalg.cond(one, ord=1)[0].backward()
+    assert one.grad is not None and np.isfinite(one.grad.numpy()).all()

@@ -205,3 +205,46 @@ def test_steps_after_the_last_one() -> None:
         schedule.step()
     with pytest.raises(dt.ArgumentError, match="step 3 of 2"):
         schedule.step()
+
+
+def resumed(lib: Any, name: str, options: dict[str, Any], epoch: int) -> list[float]:
+    """Return the rates of a schedule that goes on after an epoch, with the optimiser's state."""
+    o = optimizer(lib)
+    made = getattr(lib.optim.lr_scheduler, name)
+    schedule = made(o, **options)
+    for _ in range(epoch):
+        o.step()
+        schedule.step()
+    schedule = made(o, **options, last_epoch=epoch)
+    found = [*schedule.get_last_lr()]
+    for _ in range(8):
+        o.step()
+        schedule.step()
+        found += schedule.get_last_lr()
+    return [float(lr) for lr in found]
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 3, 4, 7])
+@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+def test_schedules_that_go_on_after_an_epoch_are_pytorchs(
+    name: str, options: dict[str, Any], epoch: int
+) -> None:
+    torch = pytest.importorskip("torch")
+    if options.get("T_mult", 1) != 1:
+        pytest.skip("PyTorch begins another period; the next test says what is right")
+    wanted = resumed(torch, name, options, epoch)
+    assert resumed(dt, name, options, epoch) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("epoch", range(12))
+@pytest.mark.parametrize("options", [{"T_0": 3, "T_mult": 2}, {"T_0": 4}, {"T_0": 1, "T_mult": 3}])
+def test_warm_restarts_go_on_as_if_not_stopped(options: dict[str, Any], epoch: int) -> None:
+    whole = S.CosineAnnealingWarmRestarts(optimizer(dt), **options)
+    rates = []
+    for _ in range(epoch + 10):
+        rates += [float(lr) for lr in whole.get_last_lr()]
+        whole.optimizer.step()
+        whole.step()
+    wanted = rates[2 * (epoch + 1) :]
+    found = resumed(dt, "CosineAnnealingWarmRestarts", options, epoch)
+    assert found == pytest.approx(wanted, rel=1e-12)

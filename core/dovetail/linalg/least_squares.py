@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ from .lapack import UNSETTLED, finite
 from .matrices import (
     adjoint,
     as_column,
+    as_scalars,
+    identity,
     matrices,
     right_sides,
     same_batch,
@@ -34,7 +37,7 @@ from .matrices import (
     without_column,
 )
 from .norms import Order, matrix_norm, squares
-from .solving import inv
+from .solving import inv, slogdet
 
 __all__ = ["cond", "lstsq", "matrix_rank", "pinv"]
 
@@ -149,14 +152,14 @@ def _rank(values: Tensor, share: float | Tensor) -> Tensor:
 
 @into(widen=False)
 def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -> Tensor:
-    """The condition numbers of matrices: the norm times that of the inverse.
+    """Return the condition numbers of matrices: the norm times that of the inverse.
 
-    `ord`: of the norm, see `matrix_norm`; None, 2 and -2 divide singular values. A singular matrix
-    has inf.
+    `ord`: of the norm, see `matrix_norm`; None and 2 divide singular values, -2 the other way
+    round. A singular matrix has inf, but with -2 only where it is zero.
     Shapes: (..., m, n) gives (...); square unless `ord` is None, 2 or -2.
     Dtypes: float32, float64 and complex; the result is real.
     Raises: ShapeError, DTypeError, ArgumentError for another `ord`; LinAlgError for NaN and
-    infinity, and for a singular matrix with another `ord` than None, 2 and -2.
+    infinity.
 
     >>> import dovetail as dt
     >>> dt.linalg.cond(dt.asarray([[4.0, 0.0], [0.0, 2.0]], device="reference")).item()
@@ -167,9 +170,13 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
         raise ShapeError(f"cond: an empty matrix, of shape {x.shape}, has no condition number")
     if ord is None or ord in (2, -2):
         s = svdvals(x)
-        return s[..., -1] / s[..., 0] if ord == -2 else s[..., 0] / s[..., -1]
+        high, low = (s[..., -1], s[..., 0]) if ord == -2 else (s[..., 0], s[..., -1])
+        return ew.where(ew.equal(low, 0), math.inf, high / low)
     x = square("cond", x)
-    return matrix_norm(x, ord=ord) * matrix_norm(inv(x), ord=ord)
+    singular = ew.equal(slogdet(x.detach()).sign, 0)
+    invertible = ew.where(as_scalars(singular), identity(x.shape[-1], x), x)
+    product = matrix_norm(x, ord=ord) * matrix_norm(inv(invertible), ord=ord)
+    return ew.where(singular, math.inf, product)
 
 
 @named(widen=False)

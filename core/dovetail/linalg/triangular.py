@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ..arguments import flag
 from ..autograd.function import Function
+from ..engine import recording
+from ..errors import ArgumentError, ShapeError
+from ..functions import elementwise as ew
 from ..functions.creation import tril, triu
 from ..functions.forms import into
-from ..tensor.operands import Array
+from ..functions.statistics import all as all_
+from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor
 from . import elimination, lapack, small
 from .lapack import SINGULAR
@@ -77,24 +82,47 @@ def solve_triangular(
 
 @into(widen=False)
 def cholesky_solve(
-    x1: Array, x2: Array, /, *, upper: bool = False, out: Tensor | None = None
+    b: Array, factor: Array, /, *, upper: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The solutions x of `a @ x = x2`, given the Cholesky factor x1 of a.
+    """Return the solutions x of `a @ x = b`, given the Cholesky factor of a, which comes second.
 
-    `upper`: whether x1 is the upper factor; the other triangle is not looked at.
-    Shapes: as those of `solve`.
+    The order is PyTorch's. `upper`: whether it is the upper factor; the other triangle is not used.
+    Shapes: (..., n, k) and (..., n, n) give (..., n, k), the axes before them broadcast; (n,) as b
+    is one vector, and gives (..., n).
     Dtypes: float32, float64 and complex, promoted.
-    Raises: LinAlgError for a 0 on the diagonal; ShapeError, DTypeError, DeviceError.
+    Raises: LinAlgError for a 0 on the diagonal; ShapeError where the factor is not square,
+    ArgumentError where b is triangular and the factor is not; DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> factor = dt.linalg.cholesky(dt.asarray([[4.0, 0.0], [0.0, 1.0]], device="reference"))
     >>> b = dt.asarray([4.0, 3.0], device="reference")
-    >>> dt.linalg.cholesky_solve(factor, b).tolist()
+    >>> dt.linalg.cholesky_solve(b, factor).tolist()
     [1.0, 3.0]
     """
     upper = flag("cholesky_solve", upper, "upper")
-    a, b, vector = right_sides("cholesky_solve", x1, x2)
-    square("cholesky_solve", a)
+    b, factor = brought("cholesky_solve", b, factor)
+    if factor.ndim < 2 or factor.shape[-1] != factor.shape[-2]:
+        raise ShapeError(
+            f"cholesky_solve: the factor must be square, got shape {factor.shape}; it comes "
+            f"second, after b, which has shape {b.shape}"
+        )
+    a, b, vector = right_sides("cholesky_solve", factor, b)
+    if a.shape == b.shape and recording.current() is None:
+        _require_order(a, b, upper)
     for turned in (upper, not upper):
         b = solved("cholesky_solve", a, b, upper=upper, turned=turned)
     return without_column(b, vector)
+
+
+def _require_order(factor: Tensor, b: Tensor, upper: bool) -> None:
+    """Refuse a triangular b beside a factor that is not: they are in each other's place."""
+    keep, other = (triu, tril) if upper else (tril, triu)
+
+    def is_kept(by: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+        return bool(all_(ew.equal(by(x), x)))
+
+    if is_kept(keep, b) and not is_kept(other, b) and not is_kept(keep, factor):
+        raise ArgumentError(
+            "cholesky_solve: b is triangular and the factor is not; write "
+            "cholesky_solve(b, factor), as in PyTorch"
+        )

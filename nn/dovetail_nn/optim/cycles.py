@@ -219,8 +219,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Rates that follow half a wave of a cosine to `eta_min`, and begin again.
 
     `T_0`: epochs until the first time; `T_mult`: by how much longer it takes each time. `step` may
-    be given the epoch, with a part of it. Source: Loshchilov and Hutter, SGDR (2017).
+    be given the epoch, with a part of it. With `last_epoch` it goes on as if it had not stopped;
+    PyTorch's begins another period there. Source: Loshchilov and Hutter, SGDR (2017).
     """
+
+    T_cur: float
+    T_i: int
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
@@ -229,9 +233,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
                 raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; an int of 1 or more")
-        self.T_0 = self.T_i = T_0
-        self.T_mult, self.eta_min = T_mult, eta_min
-        self.T_cur: float = last_epoch
+        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -242,8 +244,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def step(self, epoch: float | None = None) -> None:
         """Goes on to the rates of the next epoch, or of the one that is given."""
         self._step_count += 1
-        if epoch is None and self.last_epoch < 0:
-            epoch = 0
+        if epoch is None and self._is_initial:
+            epoch = self.last_epoch + 1
         if epoch is None:
             epoch = self.last_epoch + 1
             self.T_cur += 1
