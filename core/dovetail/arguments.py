@@ -143,7 +143,7 @@ def sequence(op: str, value: object, name: str, wanted: str) -> Sequence[object]
 
 
 def exclusive(op: str, **given: object) -> None:
-    """Refuse two parameters at once: one would make the other meaningless. Raises: ArgumentError."""
+    """Refuse parameters of which only one has a meaning at once. Raises: ArgumentError."""
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise ArgumentError(f"{op}: {' and '.join(names)} exclude each other; give one of them")

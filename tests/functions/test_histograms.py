@@ -172,7 +172,7 @@ def test_histogram_over_each_dtype_is_numpys(dtype: str, bins: int) -> None:
 def test_histogram_with_more_bins_than_numbers_is_refused(given: np.ndarray) -> None:
     with pytest.raises(ValueError, match="Too many bins"):
         np.histogram(given, 10)
-    with pytest.raises(dt.ArgumentError, match="histogram: 10 bins from .* are too many"):
+    with pytest.raises(dt.ArgumentError, match=r"histogram: 10 bins from .* are too many"):
         dt.histogram(dt.asarray(given), 10)
 
 

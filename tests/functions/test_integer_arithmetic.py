@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 

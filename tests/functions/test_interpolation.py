@@ -5,15 +5,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 from dovetail.functions.interpolation import lerp
 
 INF, NAN = np.inf, np.nan
-METHODS = """inverted_cdf averaged_inverted_cdf closest_observation interpolated_inverted_cdf hazen
-weibull linear median_unbiased normal_unbiased lower higher midpoint nearest""".split()
+METHODS = [
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +95,7 @@ def test_quantiles_by_each_method_are_numpys(method: str) -> None:
 
 
 LINES: list[tuple[float, float, Sequence[float]]] = [
-    (INF, INF, [INF, INF, INF, INF]), (2, INF, [2, INF, INF, INF]), (-INF, 3, [-INF, -INF, -INF, 3]),
+    (INF, INF, [INF] * 4), (2, INF, [2, INF, INF, INF]), (-INF, 3, [-INF, -INF, -INF, 3]),
     (-INF, INF, [-INF, NAN, NAN, INF]), (NAN, 1, [NAN, NAN, NAN, 1]),
     (-1.5e308, 1.5e308, [-1.5e308, -0.5e308, 0.5e308, 1.5e308]),
 ]  # fmt: skip

@@ -251,7 +251,7 @@ def test_cholesky_solve_takes_pytorchs_order_and_refuses_the_other() -> None:
         with pytest.raises(dt.ArgumentError, match=r"cholesky_solve\(b, factor\)"):
             linalg.cholesky_solve(dt.asarray(f), dt.asarray(b), upper=upper)
     for other in (b[:, :2], b[0]):
-        with pytest.raises(dt.ShapeError, match="the factor must be square, .* it comes second"):
+        with pytest.raises(dt.ShapeError, match=r"the factor must be square, .* it comes second"):
             linalg.cholesky_solve(dt.asarray(factor), dt.asarray(other))
     spoiled = factor + np.triu(drawn(4, 4), 1)  # as LAPACK leaves it
     inverse = linalg.cholesky_solve(dt.eye(4, dtype=dt.float64), dt.asarray(spoiled))

@@ -224,14 +224,16 @@ def resumed(lib: Any, name: str, options: dict[str, Any], epoch: int) -> list[fl
     return [float(lr) for lr in found]
 
 
+# PyTorch's warm restarts of growing length begin another period there; the next test has these.
+ALIKE = [case for case in CASES if case[1].get("T_mult", 1) == 1]
+
+
 @pytest.mark.parametrize("epoch", [0, 1, 3, 4, 7])
-@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+@pytest.mark.parametrize(("name", "options"), ALIKE)
 def test_schedules_that_go_on_after_an_epoch_are_pytorchs(
     name: str, options: dict[str, Any], epoch: int
 ) -> None:
     torch = pytest.importorskip("torch")
-    if options.get("T_mult", 1) != 1:
-        pytest.skip("PyTorch begins another period; the next test says what is right")
     wanted = resumed(torch, name, options, epoch)
     assert resumed(dt, name, options, epoch) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
 

@@ -19,7 +19,7 @@ from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import apply
 from ..tensor.writes import write_result
 from .creation import zeros
-from .datatypes import DTypeLike, cast, result_type
+from .datatypes import DTypeLike, cast, meet
 from .forms import into
 from .from_values import asarray
 from .index_keys import index_array
@@ -57,11 +57,9 @@ def select(
         )
     values = operands("select", *asked, *given, default)
     wheres, parts = values[: len(asked)], values[len(asked) :]
-    result = parts[-1]
     if any(isinstance(v, Tensor) for v in parts):
-        d = result_type(*parts)
-        parts = tuple([cast(v, d) if isinstance(v, Tensor) else v for v in parts])
-        result = parts[-1]
+        parts = meet("select", *parts)
+    result = parts[-1]
     for condition, value in zip(reversed(wheres), reversed(parts[:-1]), strict=True):
         result = apply(ops.WHERE, (condition, value, result))
     assert isinstance(result, Tensor)
@@ -96,7 +94,7 @@ def piecewise(
         raise ArgumentError(
             f"piecewise: {len(asked)} conditions and {len(given)} functions: as many, or one more"
         )
-    values = [f(x) if callable(f) else f for f in given]
+    values = [meet("piecewise", x, f(x) if callable(f) else f)[1] for f in given]
     result: object = values.pop() if len(values) > len(asked) else 0
     result = apply(ops.WHERE, (apply(ops.EQUAL, (x, x)), result, result))
     for condition, value in zip(asked, values, strict=True):
@@ -136,10 +134,8 @@ def choose(
     if not isinstance(at, Tensor) or not at.dtype.is_integer:
         raise DTypeError(f"choose: x holds integers, not {getattr(at, 'dtype', type(at).__name__)}")
     at = _within("choose", cast(at, int64), len(values), mode)
-    if all(not isinstance(v, Tensor) for v in values):
-        values[0] = asarray(values[0], device=at.device)
-    d = result_type(*values)
-    values = [cast(v, d) if isinstance(v, Tensor) else v for v in values]
+    if any(isinstance(v, Tensor) for v in values):
+        values = [*meet("choose", *values)]
     result = values[-1]
     for i in range(len(values) - 1, -1, -1):
         result = apply(ops.WHERE, (apply(ops.EQUAL, (at, i)), values[i], result))
@@ -272,6 +268,7 @@ def vectorize(
         made = [function(*row) for row in rows]
         if not made:
             return zeros(wide[0].shape, dtype=dtype, device=device)
-        return reshape(asarray(made, dtype=dtype, device=device), wide[0].shape)
+        result = beside("vectorize", made, found) if dtype is None else made
+        return reshape(asarray(result, dtype=dtype, device=device), wide[0].shape)
 
     return vectorized

@@ -21,15 +21,14 @@ from ..arguments import real as real_number
 from ..dtypes import DType, bool_, complex64, float32, float64, int64, uint64
 from ..errors import ArgumentError, DTypeError
 from ..ops import table as ops
-from ..ops.dtype_rules import DTypeRule, Dtypes, common
+from ..ops.dtype_rules import DTypeRule, Dtypes
 from ..ops.table import TABLE, Op
 from ..respelled import UNGIVEN, retold
 from ..tensor.operands import Array, Operand, brought, operands
 from ..tensor.tensor import Tensor, required, untaped
 from ..tensor.verbs import apply, apply_one, apply_two, dispatch, in_place
 from ..tensor.writes import write_out
-from .creation import full
-from .datatypes import cast
+from .datatypes import as_dtype, cast, result_type
 from .forms import into, remade
 from .sentences import SENTENCES
 from .statistics import all as all_
@@ -452,29 +451,17 @@ def isclose(
     >>> dt.isclose(dt.asarray([1.0, 2.0], device="reference"), 1.000001).tolist()
     [True, False]
     """
-    a, b = _floats(x1, x2)
+    given = operands("isclose", x1, x2)
+    d = result_type(*given)
+    if d.kind != "c" and any(isinstance(x, Tensor) and x.dtype.kind in "biu" for x in given):
+        d = float64
+    a, b = (as_dtype("isclose", x, d, given) for x in given)
     rtol, atol = real_number("isclose", rtol, "rtol"), real_number("isclose", atol, "atol")
     near = less_equal(abs(subtract(a, b)), add(multiply(abs(b), rtol), atol))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
     if flag("isclose", equal_nan, "equal_nan"):
         return logical_or(close, logical_and(isnan(a), isnan(b)))
     return close
-
-
-def _plain(x: object) -> complex:
-    return x if isinstance(x, complex) else real_number("isclose", x, "x")
-
-
-def _floats(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Both operands as tensors of floats; integers as float64."""
-    given = operands("isclose", x1, x2)
-    device = next(x.device for x in given if isinstance(x, Tensor))
-    kinds = [x.dtype if isinstance(x, Tensor) else complex for x in given
-             if isinstance(x, Tensor | complex)]  # fmt: skip
-    found = common("isclose", kinds, allowed="biufc")
-    found = found if found.kind in "fc" else float64
-    a, b = (x if isinstance(x, Tensor) else full((), _plain(x), device=device) for x in given)
-    return cast(a, found), cast(b, found)
 
 
 @named

@@ -139,8 +139,8 @@ def cross_entropy(
             )
         if ignore_index != -100:
             raise dt.ArgumentError(
-                f"{op}: ignore_index={ignore_index} is for a target of classes, which are integers; "
-                "a target of floats has a probability for each class"
+                f"{op}: ignore_index={ignore_index} is for a target of integers, which are "
+                "classes; a target of floats has a probability for each class"
             )
         return _of_probabilities(input, target, w, axis, reduction, smooth)
     classes = _Classes(op, x, target, w, ignore_index)
