@@ -188,6 +188,7 @@ TAKES = {
         "arguments autograd backend commands dtypes familiar fft func functions insight linalg own "
         "plugins tensor testing"
     ),
+    "opt_einsum": "functions",  # when three operands are contracted
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",

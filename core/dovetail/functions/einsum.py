@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from string import ascii_lowercase, ascii_uppercase
+from typing import Literal, NamedTuple, TypeAlias
 
-from ..arguments import named, refused
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..arguments import integer, integers, named, refused, shown
+from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ..tensor.operands import PYTHON_NUMBERS, Operand, brought
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import view
 from ..tensor.writes import write_out
 from .creation import full
-from .datatypes import result_type
+from .datatypes import cast, result_type
 from .elementwise import multiply
 from .linalg import matmul
 from .manipulation import diagonal
@@ -21,7 +23,15 @@ from .statistics import sum as sum_
 
 __all__ = ["einsum"]
 
+Path: TypeAlias = Sequence[Collection[int]]
+Optimize: TypeAlias = (
+    bool | str | tuple[str, int | None] | Sequence[Sequence[int] | Literal["einsum_path"]]
+)
+
 ELLIPSIS = "..."
+SUBLIST_LABELS = ascii_uppercase + ascii_lowercase  # in alphabetical order
+PATH_CACHE_MAX = 1024
+PATH_KINDS = "optimize must be a bool, an algorithm of opt_einsum or a path, got {}"
 _HIDDEN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12"  # labels of `...`
 
 
@@ -33,18 +43,25 @@ class Term(NamedTuple):
 
 
 @named(widen=False)
-def einsum(subscripts: str, /, *operands: Operand, out: Tensor | None = None) -> Tensor:
-    """The sum of products that `subscripts` describe, as in NumPy: "ij,jk->ik" is a matrix product.
+def einsum(
+    subscripts: str, /, *operands: Operand, optimize: Optimize = True, out: Tensor | None = None
+) -> Tensor:
+    """Return the sum of products that `subscripts` describe, as in NumPy: "ij,jk->ik" is a matmul.
 
     Labels that are not in the result are summed over; a label twice in one operand is its diagonal;
     "..." stands for the axes without a label. Without "->" the result has the labels that occur
     once, in alphabetical order. Of a sparse and a strided operand without a label to sum over, the
     result is sparse.
-    Shapes: one label for each axis, none for a number; an axis of the result has the size of its
-    label.
+
+    optimize: which operands are contracted first. True takes opt_einsum's cheapest path for these
+    sizes, False goes from left to right. The name of an algorithm of opt_einsum ("greedy",
+    "optimal", "dp", ...), that name with a memory limit, and the path that `np.einsum_path`
+    returns are accepted too.
+    Shapes: one label for each axis, none for a number. An axis of size 1 broadcasts against a
+    larger axis with the same label.
     Dtypes: numbers, promoted, as for `matmul`; sums keep the dtype.
-    Order: operands are taken from left to right, two at a time, by `matmul`: a vendor routine's
-    order, unless within `dt.reproducible()`.
+    Order: each contraction of two operands is a `matmul`: a vendor routine's order, unless within
+    `dt.reproducible()`. The path of three and more operands depends on their sizes.
     Raises: ArgumentError for subscripts that make no sense, ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -53,14 +70,86 @@ def einsum(subscripts: str, /, *operands: Operand, out: Tensor | None = None) ->
     (5, [[5, 11], [11, 25]])
     """
     terms, result = _parsed(subscripts, operands)
-    _require_one_size(subscripts, terms)
-    terms = [_without_repetition(t) for t in terms]
-    while len(terms) > 1:
-        first, second, *rest = terms
-        wanted = result + "".join(t.labels for t in rest)
-        terms = [_product(first, second, wanted), *rest]
-    found = _ordered(_summed(terms[0], result), result).tensor
-    return found if out is None else write_out("einsum", out, found)
+    sizes = _broadcast_sizes(subscripts, terms)
+    terms = [_without_ones(_without_repetition(t), sizes) for t in terms]
+    for step in _contraction_path(terms, result, sizes, optimize):
+        chosen = [terms[i] for i in sorted(step)]
+        terms = [t for i, t in enumerate(terms) if i not in step]
+        terms.append(_contract(chosen, result + "".join(t.labels for t in terms)))
+    value = _ordered(_contract(terms, result), result).tensor
+    return value if out is None else write_out("einsum", out, value)
+
+
+def named_sublists(*operands: object) -> tuple[str, Sequence[Operand]]:
+    """Return the subscripts and operands of NumPy's other spelling: `x, [0, 1], y, [1, 2], [0, 2]`.
+
+    Raises: ArgumentTypeError.
+    """
+    pairs = len(operands) // 2
+    lists = [*operands[1 : 2 * pairs : 2], *operands[2 * pairs :]]
+    texts = ["".join(map(_sublist_label, _sublist(given))) for given in lists]
+    arrow = ("->", texts[pairs]) if len(texts) > pairs else ()
+    return "".join((",".join(texts[:pairs]), *arrow)), operands[: 2 * pairs : 2]  # type: ignore[return-value]  # einsum checks them
+
+
+def _sublist(given: object) -> Sequence[object]:
+    if not isinstance(given, (list, tuple)):
+        raise refused("einsum", "the labels of an operand", 'a list, beside no text "ij,jk"', given)
+    return given
+
+
+def _sublist_label(given: object) -> str:
+    if given is ...:
+        return ELLIPSIS
+    return SUBLIST_LABELS[integer("einsum", given, "a label", 0, len(SUBLIST_LABELS) - 1)]
+
+
+# --- order of contraction ------------------------------------------------------------------------
+
+
+def _contraction_path(
+    terms: Sequence[Term], result: str, sizes: Mapping[str, int], optimize: Optimize
+) -> Path:
+    """Return the positions of the terms that each step contracts; its result becomes the last."""
+    algorithm, limit = (optimize, None) if isinstance(optimize, (str, bool)) else (None, None)
+    if isinstance(optimize, tuple) and len(optimize) == 2 and isinstance(optimize[0], str):
+        algorithm, limit = optimize[0], integer("einsum", optimize[1], "the memory limit", 0)
+    if algorithm is None or algorithm == "einsum_path":
+        return _checked_path(optimize, len(terms))
+    if algorithm is False or (algorithm is True and len(terms) < 3):
+        return ()
+    name = "auto" if algorithm is True else algorithm
+    return _searched_path(tuple(t.labels for t in terms), result, (*sizes.items(),), name, limit)
+
+
+def _checked_path(path: object, count: int) -> Path:
+    """Return the steps of a user's path. Raises: ArgumentTypeError, ArgumentError."""
+    if not isinstance(path, (list, tuple)):
+        raise ArgumentTypeError(f"einsum: {PATH_KINDS.format(shown(path))}")
+    steps = [integers("einsum", s, "optimize") for s in path[path[:1] == ["einsum_path"] :]]
+    for step in steps:
+        if len({*step}) < len(step) or not all(0 <= i < count for i in step) or not step:
+            raise ArgumentError(
+                f"einsum: optimize={shown(path)} is no path: step {shown(step)} must name "
+                f"different ones of {count} operands"
+            )
+        count += 1 - len(step)
+    return steps
+
+
+@lru_cache(PATH_CACHE_MAX)
+def _searched_path(
+    labels: Sequence[str], result: str, sizes: Sequence[tuple[str, int]], name: str,
+    limit: int | None,
+) -> Path:  # fmt: skip
+    """Return the path that an algorithm of opt_einsum finds. Raises: ArgumentError."""
+    from opt_einsum.paths import get_path_fn  # here, so that `import dovetail` stays light
+
+    try:
+        search = get_path_fn(name)
+    except KeyError:
+        raise ArgumentError(f"einsum: {PATH_KINDS.format(shown(name))}") from None
+    return tuple(search([frozenset(t) for t in labels], frozenset(result), dict(sizes), limit))
 
 
 # --- what is asked for ---------------------------------------------------------------------------
@@ -72,11 +161,12 @@ def _brought(operands: Sequence[Operand]) -> list[Tensor]:
     if not arrays:
         raise DTypeError("einsum: at least one operand has to be a tensor; see dt.asarray")
     tensors = brought("einsum", *arrays)
+    want = result_type(*tensors, *(x for x in operands if isinstance(x, PYTHON_NUMBERS)))
     rest = iter(tensors)
     return [
-        full((), x, dtype=result_type(*tensors, x), device=tensors[0].device)
+        full((), x, dtype=want, device=tensors[0].device)
         if isinstance(x, PYTHON_NUMBERS)
-        else next(rest)
+        else cast(next(rest), want)
         for x in operands
     ]
 
@@ -115,19 +205,30 @@ def _term(subscripts: str, labels: str, x: Tensor) -> Term:
     return Term(labels.replace(ELLIPSIS, _HIDDEN[:free][::-1]), x)
 
 
-def _require_one_size(subscripts: str, terms: Sequence[Term]) -> None:
+def _broadcast_sizes(subscripts: str, terms: Sequence[Term]) -> dict[str, int]:
+    """Return the size of each label. Raises: ShapeError where sizes other than 1 differ."""
     sizes: dict[str, int] = {}
     for labels, x in terms:
         for label, n in zip(labels, x.shape, strict=True):
-            if sizes.setdefault(label, n) != n:
+            size = sizes.get(label, 1)
+            if (n != size and 1 not in (n, size)) or x.shape[labels.index(label)] != n:
+                other = size if size != n else x.shape[labels.index(label)]
                 what = "'...'" if label in _HIDDEN else repr(label)
                 raise ShapeError(
-                    f"einsum: {what} has sizes {sizes[label]} and {n} in {subscripts!r} of shapes "
+                    f"einsum: {what} has sizes {other} and {n} in {subscripts!r} of shapes "
                     + " and ".join(str(t.tensor.shape) for t in terms)
                 )
+            sizes[label] = n if size == 1 else size
+    return sizes
 
 
 # --- one term ------------------------------------------------------------------------------------
+
+
+def _without_ones(t: Term, sizes: Mapping[str, int]) -> Term:
+    """Return the term without the axes of size 1 that broadcast: another term has their label."""
+    labels = "".join(c for c, n in zip(t.labels, t.tensor.shape, strict=True) if n == sizes[c])
+    return t if labels == t.labels else Term(labels, _grown(t, labels))
 
 
 def _without_repetition(t: Term) -> Term:
@@ -156,7 +257,16 @@ def _ordered(t: Term, labels: str) -> Term:
     return Term(labels, view(t.tensor, ("permute", tuple(t.labels.index(c) for c in labels))))
 
 
-# --- two terms -----------------------------------------------------------------------------------
+# --- several terms -------------------------------------------------------------------------------
+
+
+def _contract(terms: Sequence[Term], wanted: str) -> Term:
+    """Return the product of the terms, from left to right, summed over labels not in `wanted`."""
+    first, *rest = terms
+    while rest:
+        second, *rest = rest
+        first = _product(first, second, wanted + "".join(t.labels for t in rest))
+    return _summed(first, wanted)
 
 
 def _product(a: Term, b: Term, wanted: str) -> Term:

@@ -21,6 +21,7 @@ from . import elementwise as ew
 from .copies import concat, stack
 from .creation import arange, zeros, zeros_like
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, finfo, result_type
+from .einsum import named_sublists
 from .everyday import lexsort
 from .from_values import asarray
 from .indexing import take_along_axis
@@ -160,8 +161,10 @@ def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tenso
 
 
 @named(widen=False)
-def einsum_path(subscripts: str, *operands: Array, optimize: object = "greedy") -> object:
-    """NumPy's path, for which it needs no elements."""
+def einsum_path(subscripts: object, *operands: Array, optimize: object = "greedy") -> object:
+    """Return NumPy's path, which depends on the shapes alone."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = named_sublists(subscripts, *operands)
     shapes = [np.broadcast_to(np.float64(0), np.shape(x)) for x in operands]  # type: ignore[arg-type]  # has one
     found: object = np.einsum_path(subscripts, *shapes, optimize=optimize)  # type: ignore[arg-type]  # as given
     return found

@@ -394,15 +394,17 @@ def _outer_product(a: Array, b: Array) -> Tensor:
 
 
 def _einsum(
-    subscripts: str, *operands: Operand, optimize: object = False, dtype: DTypeLike = None,
-    order: str = "K", casting: str = "safe", out: Tensor | None = None,
+    subscripts: object, *operands: Operand, optimize: contraction.Optimize = True,
+    dtype: DTypeLike = None, order: str = "K", casting: str = "safe", out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
+    if not isinstance(subscripts, str):
+        subscripts, operands = contraction.named_sublists(subscripts, *operands)
     if dtype is not None:
         want = datatypes.real_dtype("einsum", dtype)
         arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
         parts = iter([datatypes.cast(x, want) for x in brought("einsum", *arrays)])
         operands = tuple([x if isinstance(x, PYTHON_NUMBERS) else next(parts) for x in operands])
-    return contraction.einsum(subscripts, *operands, out=out)
+    return contraction.einsum(subscripts, *operands, optimize=optimize, out=out)
 
 
 _OURS: dict[str, Function] = {
