@@ -489,10 +489,12 @@ def allclose(
 
 
 @named(widen=False)
-def array_equal(x1: Array, x2: Array, /) -> bool:
-    """Whether two tensors have one shape and equal elements, as one Python bool.
+def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> bool:
+    """Return True if two tensors have one shape and equal elements.
 
-    The values are computed and looked at now. NaN equals nothing; dtypes may differ.
+    The values are computed and looked at now. Dtypes may differ.
+
+    equal_nan: NaN equals NaN; otherwise it equals nothing.
     Shapes: any; different ones make it False, also where they would broadcast.
     Dtypes: all.
     Raises: DTypeError, DeviceError.
@@ -502,4 +504,8 @@ def array_equal(x1: Array, x2: Array, /) -> bool:
     True
     """
     x1, x2 = brought("array_equal", x1, x2)
-    return x1.shape == x2.shape and bool(all_(equal(x1, x2)))
+    equal_nan = flag("array_equal", equal_nan, "equal_nan")
+    if x1.shape != x2.shape:
+        return False
+    same = equal(x1, x2)
+    return bool(all_(logical_or(same, logical_and(isnan(x1), isnan(x2))) if equal_nan else same))

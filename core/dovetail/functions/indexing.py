@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..arguments import choice
 from ..backend.faults import Asked
-from ..dtypes import bool_, float32, float64, int64
+from ..dtypes import DType, bool_, float32, float64, int64
 from ..errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
@@ -23,7 +23,7 @@ from ..tensor.operands import ARRAYS, Array, Operand, Scalar, beside, operands
 from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, make, required, strided, without_meaning
 from ..tensor.verbs import dispatch, pending_view, view
-from ..tensor.writes import array_of
+from ..tensor.writes import array_of, value_node
 from .datatypes import as_dtype, cast, result_type
 from .forms import remade
 from .index_keys import (
@@ -269,6 +269,16 @@ def comparable(op: str, edges: Tensor, x: Tensor | Scalar) -> tuple[Tensor, Tens
     return cast(edges, d), as_dtype(op, x, d, (edges,))
 
 
+def _integer_key(value: float, d: DType, side: str) -> tuple[int, str]:
+    """Return an integer of the dtype, and the side of it on which a number stands among others."""
+    if not value <= d.max:  # NaN stands last
+        return d.max, "right"
+    if value < d.min:
+        return d.min, "left"
+    whole = math.floor(value)
+    return whole, side if whole == value else "right"
+
+
 @remade(widen=False)
 def searchsorted(
     x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
@@ -295,8 +305,13 @@ def searchsorted(
         sorter = beside("searchsorted", sorter, given)
     if required("searchsorted", x1).ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
-    x1, x2 = comparable("searchsorted", x1, given[1])
-    wanted = x2._expr
+    value = given[1]
+    if x1.dtype.is_integer and isinstance(value, (int, float)):
+        value, side = _integer_key(value, x1.dtype, side)
+        wanted = value_node("searchsorted", value, x1.dtype, x1.device)
+    else:
+        x1, x2 = comparable("searchsorted", x1, value)
+        wanted = x2._expr
     nodes = [x1._expr, wanted]
     if sorter is not None:
         order = strided("searchsorted", sorter)

@@ -439,7 +439,9 @@ _OURS: dict[str, Function] = {
     "clip": _clip,
     "round": lambda a, decimals=0, out=None: elementwise.round(a, decimals=decimals, out=out),
     "around": lambda a, decimals=0, out=None: elementwise.round(a, decimals=decimals, out=out),
-    "array_equal": lambda a1, a2: elementwise.array_equal(a1, a2),
+    "array_equal": lambda a1, a2, equal_nan=False: elementwise.array_equal(
+        a1, a2, equal_nan=equal_nan
+    ),
     "astype": lambda x, dtype, /, *, copy=True, device=None: datatypes.astype(
         x, dtype, copy=copy, device=device
     ),

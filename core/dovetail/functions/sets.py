@@ -17,7 +17,7 @@ from ..tensor.operands import operands
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply, slice_along
 from .copies import concat
-from .creation import full, zeros
+from .creation import zeros
 from .cumulative import cumulative_sum
 from .datatypes import cast, result_type
 from .forms import into
@@ -154,13 +154,16 @@ def isin(
     [False, True, False]
     """
     given = operands("isin", x1, x2)
-    device = next(a.device for a in given if isinstance(a, Tensor))
     invert = flag("isin", invert, "invert")
-    d = result_type(*given)
-    x, among = (
-        cast(a, d) if isinstance(a, Tensor) else full((), a, dtype=d, device=device) for a in given
-    )
-    found = _is_in(x, reshape(among, (-1,)))
+    x, among = given
+    if isinstance(among, Tensor):
+        among = reshape(among, (-1,))
+    if isinstance(x, Tensor) and isinstance(among, Tensor):
+        d = result_type(x, among)
+        found = _is_in(cast(x, d), cast(among, d))
+    else:
+        found = apply(ops.EQUAL, (x, among))
+        found = found if isinstance(x, Tensor) else any_of(found)
     return apply(ops.LOGICAL_NOT, (found,)) if invert else found
 
 

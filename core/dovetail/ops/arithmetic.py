@@ -157,15 +157,34 @@ def clip(x: Value, low: Value, high: Value) -> Value:
     return minimum(maximum(x, low), high)
 
 
+def comparing(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """Return a comparison of two values of one dtype, or of uint64 with int64."""
+
+    def compare(x: Value, y: Value) -> Value:
+        if x.dtype is not y.dtype:
+            x, y = _comparable(x, y)
+        return rule(x, y)
+
+    return compare
+
+
+def _comparable(x: Value, y: Value) -> tuple[Value, Value]:
+    """Return two uint64 that compare as a uint64 and an int64 do: 1 and 0 for a negative int64."""
+    if y.dtype is uint64:
+        y, x = _comparable(y, x)
+        return x, y
+    return where(y < 0, const(1, uint64), x), where(y < 0, const(0, uint64), cast(y, uint64))
+
+
 def ordered(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
-    """Orders for bool too: as 0 and 1."""
+    """Return a comparison that orders bool too: as 0 and 1."""
 
     def compare(x: Value, y: Value) -> Value:
         if x.dtype is bool_:
             x, y = cast(x, uint8), cast(y, uint8)
         return rule(x, y)
 
-    return compare
+    return comparing(compare)
 
 
 # --- division -------------------------------------------------------------------------------------

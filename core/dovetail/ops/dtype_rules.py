@@ -128,8 +128,7 @@ def turn(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def equality(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """As `comparison`, of complex operands too."""
-    d = common(op, operands, allowed="biufc")
-    return (d,) * len(operands), bool_
+    return _comparing(op, operands, "biufc")
 
 
 def floating(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
@@ -145,8 +144,15 @@ def exponent(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def comparison(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """All operands meet in one dtype; bool comes out."""
-    d = common(op, operands)
+    """All operands meet in one dtype, but uint64 and signed integers do not; bool comes out."""
+    return _comparing(op, operands, "biuf")
+
+
+def _comparing(op: str, operands: Sequence[Given], allowed: str) -> Dtypes:
+    integers = [d for d in _strong(operands) if d.is_integer]
+    if uint64 in integers and any(d.kind == "i" for d in integers):
+        return tuple([uint64 if d is uint64 else int64 for d in integers]), bool_
+    d = common(op, operands, allowed=allowed)
     return (d,) * len(operands), bool_
 
 

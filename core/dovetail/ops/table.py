@@ -91,6 +91,8 @@ class Op:
     launches: Callable[[Launches], None] | None = None  # several kernels, in place of `build`
     # May it be a library call, with these attributes, a result of this shape, and such operands?
     vendor: Callable[[Attrs, Shape, DType], bool] = lambda attrs, shape, d: attrs != GENERATED
+    # Of `map`: a Python int outside of the operands' integer dtype is as good as an infinity.
+    unbounded: bool = False
     widens: bool = True  # of `map`: the expression sees reduced precision as float32
     updates: bool = False  # of `kernel`: the result starts as the first operand, in its memory
     # Of `kernel`, how it does more at once, for `vmap`: other axes may stand in "front" of those of
@@ -128,6 +130,10 @@ ALSO_COMPLEX, ANY_KIND = "iufc", "biufc"
 def _binary(name: str, rule: DTypeRule, expression: Callable[[Value, Value], Value],
             *gradient: Rule | None, cost: int = 1, widens: bool = True) -> Op:  # fmt: skip
     return _row(Op(name, "map", rule, expression, cost, widens=widens, arity=2, gradient=gradient))
+
+
+def _comparison(name: str, rule: DTypeRule, expression: Callable[[Value, Value], Value]) -> Op:
+    return _row(Op(name, "map", rule, expression, unbounded=True, arity=2))
 
 
 def _unary(name: str, rule: DTypeRule, expression: Callable[[Value], Value],
@@ -170,12 +176,12 @@ MAXIMUM = _binary("maximum", same(), ar.maximum,
                   grad.maximum, lambda dt, g, x, y: grad.maximum(dt, g, y, x), cost=2)  # fmt: skip
 MINIMUM = _binary("minimum", same(), ar.minimum,
                   grad.minimum, lambda dt, g, x, y: grad.minimum(dt, g, y, x), cost=2)  # fmt: skip
-EQUAL = _binary("equal", rules.equality, eq)
-NOT_EQUAL = _binary("not_equal", rules.equality, ne)
-LESS = _binary("less", rules.comparison, ar.ordered(lambda x, y: x < y))
-LESS_EQUAL = _binary("less_equal", rules.comparison, ar.ordered(lambda x, y: x <= y))
-GREATER = _binary("greater", rules.comparison, ar.ordered(lambda x, y: y < x))
-GREATER_EQUAL = _binary("greater_equal", rules.comparison, ar.ordered(lambda x, y: y <= x))
+EQUAL = _comparison("equal", rules.equality, ar.comparing(eq))
+NOT_EQUAL = _comparison("not_equal", rules.equality, ar.comparing(ne))
+LESS = _comparison("less", rules.comparison, ar.ordered(lambda x, y: x < y))
+LESS_EQUAL = _comparison("less_equal", rules.comparison, ar.ordered(lambda x, y: x <= y))
+GREATER = _comparison("greater", rules.comparison, ar.ordered(lambda x, y: y < x))
+GREATER_EQUAL = _comparison("greater_equal", rules.comparison, ar.ordered(lambda x, y: y <= x))
 LOGICAL_AND = _binary("logical_and", rules.logical, lambda x, y: x & y)
 LOGICAL_OR = _binary("logical_or", rules.logical, lambda x, y: x | y)
 LOGICAL_XOR = _binary("logical_xor", rules.logical, lambda x, y: x ^ y)

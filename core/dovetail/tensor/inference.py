@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -89,10 +90,27 @@ def _range(d: DType) -> Range:
     return 1 - BEYOND_FLOAT, BEYOND_FLOAT - 1, d.name
 
 
-def check_limits(op: Op, operands: Sequence[object], limits: Limits) -> None:
-    """Raises ValueOverflow for a Python int that does not fit the dtype it takes part in."""
+def is_within(operands: Sequence[object], limits: Limits) -> bool:
+    """Return True if every Python int fits the dtype it takes part in."""
+    return all(
+        bounds is None or not isinstance(a, int) or bounds[0] <= a <= bounds[1]
+        for a, bounds in zip(operands, limits, strict=True)
+    )
+
+
+def with_infinities(op: Op, operands: Sequence[object], limits: Limits) -> tuple[object, ...]:
+    """Return the operands with an infinity for each Python int that does not fit its dtype.
+
+    Raises: ValueOverflow where the op needs the int itself, or its dtype has infinities.
+    """
+    values: list[object] = []
     for a, bounds in zip(operands, limits, strict=True):
-        if bounds is not None and isinstance(a, int) and not bounds[0] <= a <= bounds[1]:
+        if bounds is None or not isinstance(a, int) or bounds[0] <= a <= bounds[1]:
+            values.append(a)
+        elif op.unbounded and bounds[1] < BEYOND_FLOAT - 1:
+            values.append(math.inf if a > bounds[1] else -math.inf)
+        else:
             low, high, name = bounds
             span = f" ({low}..{high})" if high < BEYOND_FLOAT - 1 else ""
             raise ValueOverflow(f"{op.name}: {shown(a)} does not fit {name}{span}")
+    return tuple(values)

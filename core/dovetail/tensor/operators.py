@@ -11,7 +11,7 @@ from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
 from .fields import expr_of
-from .inference import SPECS, check_limits, inferred_of_two, lately, of_operators
+from .inference import SPECS, inferred_of_two, is_within, lately, of_operators
 from .operands import PYTHON_NUMBERS, decides
 from .tensor import Size, Tensor, make
 from .verbs import apply, in_place, view
@@ -40,7 +40,7 @@ def recorded(op: Op, x: Tensor, other: object) -> Result:
         if found[1] is not None:
             low, high, _ = found[1][1]  # type: ignore[misc]  # of the number
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
-                check_limits(op, (a, other), found[1])
+                return apply(op, (x, other))
         return make(binary_node(op, a, other, found[0]))
     return NotImplemented if decides(other) else apply(op, (x, other))
 
@@ -51,8 +51,8 @@ def recorded_reflected(op: Op, number: object, x: Tensor) -> Result:
     found = lately.get(op, kind, b.spec)
     if found is None:
         found = inferred_of_two(op, number, kind, b, b.spec)
-    if found[1] is not None:
-        check_limits(op, (number, b), found[1])
+    if found[1] is not None and not is_within((number, b), found[1]):
+        return apply(op, (number, x))
     return make(node(op, (number, b), found[0]))
 
 

@@ -24,7 +24,15 @@ from ..ops.table import Op
 from ..recent import Recent
 from ..respelled import UNGIVEN
 from .fields import alias, expr_of
-from .inference import applied, check_limits, inferred, inferred_of_one, lately, lately_of_one
+from .inference import (
+    applied,
+    inferred,
+    inferred_of_one,
+    is_within,
+    lately,
+    lately_of_one,
+    with_infinities,
+)
 from .operands import PYTHON_NUMBERS, beside
 from .slicing import basic_leaf
 from .tensor import OtherLayout, Size, Tensor, lazy_storage, make
@@ -148,8 +156,9 @@ def _applied(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) 
     s, limits = found
     if len(key) == 2 and attrs is None and _is_plain(args[0]) and _is_plain(args[1]):
         lately.put(op, key[0], key[1], found)
-    if limits is not None:
-        check_limits(op, operands, limits)
+    if limits is not None and not is_within(operands, limits):
+        given = [make(a) if type(a) is Expr else a for a in operands]
+        return _applied(op, with_infinities(op, given, limits), attrs, out)
     if out is not None:
         return write_node_out(op.name, out, [node(op, operands, s, attrs)])
     return make(node(op, operands, s, attrs))
