@@ -240,6 +240,5 @@ def to_dense(x: Entries) -> Tensor:
     x = found.coalesce()
     p, dense = x.pattern, x.shape[x.sparse_dim() :]
     blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)
-    if p.count:
-        blank = scatter_rows(blank, x.values(), linear(p.coords, p.shape, p))
-    return blank.reshape(x.shape)
+    filled = scatter_rows(blank, x.values(), linear(p.coords, p.shape, p))
+    return filled.reshape(x.shape)

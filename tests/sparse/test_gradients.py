@@ -116,3 +116,10 @@ def test_functions_of_autograd_take_a_sparse_tensor_or_name_themselves() -> None
         dt.autograd.backward(y, s)
     with pytest.raises(dt.LayoutError, match=r"^grad: "):
         dt.grad(y, dt.ones(3), s)
+
+
+def test_gradient_reaches_a_tensor_without_entries(device: dt.Device) -> None:
+    values = dt.zeros(0, requires_grad=True)
+    x = dt.sparse_coo_tensor(dt.zeros((2, 0), dtype=dt.int64), values, (3, 3))
+    (x.to_dense() + (x * 2).T.to_dense()).sum().backward()
+    assert values.grad is not None and values.grad.shape == (0,)

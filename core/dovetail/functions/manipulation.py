@@ -521,12 +521,12 @@ def as_strided(
     if any(abs(s) * x.itemsize >= lay.LIMIT for s in strides):
         raise ShapeError(f"as_strided: strides {shown(strides)} reach beyond 2**63 bytes")
     e = evaluated(x)
-    storage, offset = (
-        storage_of(e),
-        e.offset
-        if storage_offset is None
-        else integer("as_strided", storage_offset, "storage_offset"),
-    )
+    storage = storage_of(e)
+    offset = e.offset
+    if storage_offset is not None:
+        offset = integer("as_strided", storage_offset, "storage_offset")
+    if 0 in shape:
+        offset = 0  # it reaches no element, wherever it begins
     low, high = lay.span(StridedView(shape, strides, offset))
     held = storage.nbytes // x.itemsize
     if low < 0 or high > held:
