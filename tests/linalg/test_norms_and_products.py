@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dovetail as dt
 import numpy as np
 import pytest
@@ -39,8 +41,9 @@ def test_norms_of_reduced_precision_and_of_nothing(device: dt.Device) -> None:
     assert linalg.vector_norm(half).item() == 5.0
     assert linalg.vector_norm(dt.zeros(0)).item() == 0.0
     assert linalg.matrix_norm(dt.zeros((0, 3))).item() == 0.0
+    assert linalg.vector_norm(dt.zeros(0), ord=np.inf).item() == 0.0
     with pytest.raises(dt.ShapeError):
-        linalg.vector_norm(dt.zeros(0), ord=np.inf)
+        linalg.vector_norm(dt.zeros(0), ord=-np.inf)
 
 
 @pytest.mark.parametrize("dtype", WIDE)
@@ -160,3 +163,41 @@ def test_products_of_what_does_not_fit_are_refused(device: dt.Device) -> None:
     ):
         with pytest.raises(error, match=says):
             call()
+
+
+EMPTY = [(0, 0), (0, 3), (3, 0), (2, 0, 3), (2, 3, 0), (0, 2, 3), (0, 0, 0)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("ord", ["fro", "nuc", 1, 2, np.inf, -1, -2, -np.inf])
+def test_norms_of_empty_matrices_are_numpys(ord: Any, dtype: str, device: dt.Device) -> None:
+    for shape in EMPTY:
+        a = np.zeros(shape, dtype)
+        x = dt.asarray(a)
+        for keepdims in (False, True):
+            try:
+                want = np.linalg.matrix_norm(a, ord=ord, keepdims=keepdims)
+            except ValueError:  # the smallest of nothing
+                with pytest.raises(dt.ShapeError, match="matrix_norm"):
+                    linalg.matrix_norm(x, ord=ord, keepdims=keepdims)
+                continue
+            found = linalg.matrix_norm(x, ord=ord, keepdims=keepdims)
+            assert found.shape == want.shape and found.tolist() == want.tolist()
+            assert np.linalg.norm(x, ord, (-2, -1), keepdims).tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("ord", [0, 1, 2, 3, np.inf])
+def test_norms_of_empty_vectors_are_numpys(ord: float, device: dt.Device) -> None:
+    for shape in EMPTY:
+        a = np.zeros(shape, "f4")
+        for axis in (None, 0, -1):
+            want = np.linalg.vector_norm(a, ord=ord, axis=axis)
+            found = linalg.vector_norm(dt.asarray(a), ord=ord, axis=axis)
+            assert found.shape == want.shape and found.tolist() == want.tolist()
+
+
+def test_gradient_of_the_largest_of_no_sizes_is_empty() -> None:
+    for ord in (1, 2, np.inf):
+        x = dt.zeros((2, 0, 0), device="reference", requires_grad=True)
+        linalg.matrix_norm(x, ord=ord).sum().backward()
+        assert x.grad is not None and x.grad.shape == (2, 0, 0)

@@ -39,8 +39,8 @@ def vector_norm(
     Dtypes: floats and complex; the result is real.
     Gradient: 0 where the Euclidean norm is 0.
     Order: that of `sum`: the same bits on every device.
-    Raises: DTypeError, AxisError, ArgumentTypeError for another `ord`; ShapeError for inf and -inf
-    of no elements.
+    Raises: DTypeError, AxisError, ArgumentTypeError for another `ord`; ShapeError for -inf of no
+    elements.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[3.0, 4.0], [6.0, 8.0]], device="reference")
@@ -64,9 +64,17 @@ def _norm(x: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
         return sum_(cast(ew.not_equal(x, 0), x.dtype.part), axis=axes, keepdims=keepdims)
     size = ew.abs(x)
     if math.isinf(p):
-        return (max_ if p > 0 else min_)(size, axis=axes, keepdims=keepdims)
+        return _extreme(size, axes, keepdims, p)
     total = sum_(size if p == 1 else ew.pow(size, p), axis=axes, keepdims=keepdims)
     return total if p == 1 else ew.pow(total, 1 / p)
+
+
+def _extreme(sizes: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
+    """Return the largest size for p > 0, which is 0 where there are none; else the smallest."""
+    if p < 0:
+        return min_(sizes, axis=axes, keepdims=keepdims)
+    reduction = max_ if all(sizes.shape[a] for a in axes) else sum_
+    return reduction(sizes, axis=axes, keepdims=keepdims)
 
 
 def squares(x: Tensor) -> Tensor:
@@ -94,8 +102,8 @@ def matrix_norm(
     values, inf and -inf those of a row's.
     Shapes: (..., m, n) gives (...), or (..., 1, 1) with keepdims.
     Dtypes: float32, float64 and complex; the result is real.
-    Raises: ShapeError, also for the largest or smallest of nothing; DTypeError, ArgumentError for
-    another `ord`; LinAlgError for NaN and infinity where singular values are needed.
+    Raises: ShapeError, also for the smallest of nothing; DTypeError, ArgumentError for another
+    `ord`; LinAlgError for NaN and infinity where singular values are needed.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
@@ -107,13 +115,11 @@ def matrix_norm(
     ord = _matrix_order("matrix_norm", ord)
     if ord == "fro":
         return _norm(x, (x.ndim - 2, x.ndim - 1), keepdims, 2)
-    extreme = max_ if ord == "nuc" or ord > 0 else min_
-    if ord == "nuc" or abs(ord) == 2:
-        found = svdvals(x)
-        found = sum_(found, axis=-1) if ord == "nuc" else extreme(found, axis=-1)
+    if ord == "nuc":
+        found = sum_(svdvals(x), axis=-1)
     else:
-        sums = sum_(ew.abs(x), axis=-2 if abs(ord) == 1 else -1)
-        found = extreme(sums, axis=-1)
+        sizes = svdvals(x) if abs(ord) == 2 else sum_(ew.abs(x), axis=-2 if abs(ord) == 1 else -1)
+        found = _extreme(sizes, (sizes.ndim - 1,), False, ord)
     return view(found, ("reshape", (*found.shape, 1, 1))) if keepdims else found
 
 
