@@ -125,6 +125,56 @@ class _Holder:
         return self.x.__dlpack_device__()
 
 
+def test_memory_from_before_dlpack_1_is_read_only_as_numpys(device: dt.Device) -> None:
+    x = dt.ones(3)
+    shared = dt.from_dlpack(_Holder(x.__dlpack__(), x))
+    assert not np.from_dlpack(_Holder(x.__dlpack__(), x)).flags.writeable
+    for write in (lambda: shared.add_(1), lambda: shared.__setitem__(0, 5.0)):
+        with pytest.raises(dt.ReadOnlyError, match="read-only"):
+            write()
+    copied = dt.from_dlpack(_Holder(x.__dlpack__(), x), copy=True)
+    copied += 1
+    assert x.tolist() == [1, 1, 1] and copied.tolist() == [2, 2, 2]
+
+
+def test_immutable_arrays_of_jax_are_not_written(device: dt.Device) -> None:
+    jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed")
+    a = jnp.ones(3)
+    for shared in (
+        dt.from_dlpack(a),
+        dt.asarray(a, copy=False),
+        dt.asarray(memoryview(a), copy=False),
+    ):
+        with pytest.raises(dt.ReadOnlyError, match="read-only"):
+            shared[0] = 5.0
+    own = dt.asarray(a)
+    own[0] = 5.0
+    assert a.tolist() == [1, 1, 1] and own.tolist() == [5, 1, 1]
+
+
+class _Interface:
+    """What has NumPy's array interface alone."""
+
+    def __init__(self, a: Any, read_only: bool) -> None:
+        at, _ = a.__array_interface__["data"]
+        self.__array_interface__ = {**a.__array_interface__, "data": (at, read_only)}
+        self.held = a
+
+
+def test_read_only_array_interface_and_buffer_stay_read_only(device: dt.Device) -> None:
+    a = np.arange(3.0)
+    for given in (_Interface(a, True), memoryview(a).toreadonly(), bytes(8)):
+        with pytest.raises(dt.ReadOnlyError, match="read-only"):
+            dt.asarray(given, copy=False)[0] = 5
+    dt.asarray(_Interface(a, False), copy=False)[0] = 5
+    dt.asarray(memoryview(a), copy=False)[1] = 6
+    assert a.tolist() == [5, 6, 2]
+
+
+def test_namespace_info_lists_devices_in_a_list() -> None:
+    assert type(dt.__array_namespace_info__().devices()) is list
+
+
 def test_read_only(device: dt.Device) -> None:
     a = np.arange(3.0)
     a.flags.writeable = False

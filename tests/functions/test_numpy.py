@@ -618,3 +618,63 @@ def test_tolerances_may_be_tensors_where_no_operand_is(device: dt.Device) -> Non
     found = np.isclose(a, b, atol=dt.asarray(1e-3))  # type: ignore[arg-type]
     assert isinstance(found, np.ndarray) and found.tolist() == [True, False]
     assert np.allclose(a, b, rtol=dt.asarray(0.5)) is True  # type: ignore[arg-type]
+
+
+# Keywords with the values that NumPy gives them anyway.
+USUAL: dict[str, Callable[[Any], Any]] = {
+    "dtype of a ufunc": lambda x: np.sin(x, dtype=None),
+    "where": lambda x: np.add(x, x, where=True),
+    "casting": lambda x: np.multiply(x, 2.0, casting="same_kind"),
+    "order and subok": lambda x: np.exp(x, order="K", subok=True),
+    "order of sort": lambda x: np.sort(x, order=None),
+    "kind of isin": lambda x: np.isin(x, x, kind=None),
+    "order of argsort": lambda x: np.argsort(x, 0, order=None),
+    "dtype of vstack": lambda x: np.vstack([x, x], dtype=None),
+    "out of take": lambda x: np.take(x, 1, out=None),
+    "mode of take": lambda x: np.take(x, [0], mode="raise"),
+    "size": lambda x: np.asarray(np.size(x, (1, 0))),
+    "axis of size": lambda x: np.asarray(np.size(x, -1)),
+    "out of outer": lambda x: np.outer(x, x, out=None),
+}
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_numpys_keywords_may_be_given_their_usual_values(name: str, device: dt.Device) -> None:
+    a = np.array([[1.0, 3.0, 2.0], [4.0, 0.0, 6.0]])
+    found = USUAL[name](dt.asarray(a))
+    np.testing.assert_allclose(np.asarray(found), USUAL[name](a))
+
+
+def test_numpys_keywords_with_a_meaning_that_is_lacking_name_the_way_out() -> None:
+    x: Any = dt.ones(3, device="reference")
+    for call in (
+        lambda: np.add(x, x, where=np.array([True, False, True])),
+        lambda: np.sort(x, order="a"),
+    ):
+        with pytest.raises(dt.DTypeError, match=r"on the host, give it np\.asarray"):
+            call()
+
+
+NONE: dict[str, Callable[[Any, Any], Any]] = {
+    "transpose": lambda f, x: f.transpose(x, axes=None),
+    "x.transpose": lambda f, x: x.transpose(None),
+    "sort": lambda f, x: f.sort(x, axis=None),
+    "argsort": lambda f, x: f.argsort(x, axis=None),
+    "x.argsort": lambda f, x: x.argsort(None),
+    "squeeze": lambda f, x: f.squeeze(x, axis=None),
+    "flip": lambda f, x: f.flip(x, axis=None),
+    "roll": lambda f, x: f.roll(x, 1, axis=None),
+    "repeat": lambda f, x: f.repeat(x, 2, axis=None),
+    "concat": lambda f, x: f.concat([x, x], axis=None),
+    "clip": lambda f, x: f.clip(x, None, 2.0),
+    "sum": lambda f, x: f.sum(x, axis=None, dtype=None),
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_none_means_what_it_means_in_numpy(name: str, device: dt.Device) -> None:
+    a = np.array([[1.0, 3.0, 2.0], [4.0, 0.0, 6.0]])
+    x = dt.asarray(a)
+    want = NONE[name](np, a)
+    for found in (NONE[name](dt, x), NONE[name](np, x)):
+        assert isinstance(found, dt.Tensor) and found.tolist() == want.tolist()

@@ -267,11 +267,13 @@ class _Owner:
 
 @named(widen=False)
 def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of `x`, which has `__dlpack__`: of NumPy, PyTorch, JAX and others.
+    """Return a tensor over the memory of `x`, which has `__dlpack__`: NumPy's, PyTorch's, JAX's.
 
     The memory is shared if `device` (unless given, the default one that can) uses it as it is; else
     it is copied. `copy`: True always copies, False fails where it would have to. Read-only memory
-    stays read-only; what is pending here reads shared memory when it runs.
+    stays read-only. So does memory from before DLPack 1.0, such as JAX's immutable arrays, because
+    it cannot say that it may be written; NumPy does the same. Pending work reads shared memory when
+    it runs.
     Shapes: any, with any strides.
     Dtypes: all real ones.
     Raises: SharingError, a BufferError (`copy=False`), DeviceError, DTypeError.
@@ -308,10 +310,11 @@ def _shared(x: GivesDLPack, target: Device) -> Tensor | None:
     strides = (
         tuple(v.strides[i] for i in range(v.ndim)) if v.strides else lay.contiguous_strides(shape)
     )
-    flags = getattr(owner.managed, "flags", 0)
+    # A capsule without a version cannot say that its memory must not be written, as JAX's.
+    read_only = not isinstance(owner.managed, _Versioned) or bool(owner.managed.flags & READ_ONLY)
     d, address = v.dtype, (v.data or 0) + v.byte_offset
     dtype = _dtype_of(d.code, d.bits, d.lanes)
-    return share(owner, address, shape, strides, dtype, target, bool(flags & READ_ONLY), x)
+    return share(owner, address, shape, strides, dtype, target, read_only, x)
 
 
 def _own(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor:
@@ -568,9 +571,9 @@ class NamespaceInfo:
         """The device of tensors made without `device=`."""
         return default_device()
 
-    def devices(self) -> tuple[Device, ...]:
-        """All devices that plugins offer on this machine."""
-        return tuple(devices())
+    def devices(self) -> list[Device]:
+        """Return all devices that plugins offer on this machine."""
+        return [*devices()]
 
     @named(widen=False)
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:

@@ -193,7 +193,7 @@ def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes, **theirs: object) -> Tensor:
     """
     if theirs:
         return retold(transpose, locals())
-    if not axes:
+    if not axes or axes == (None,):
         order = tuple(reversed(range(required("transpose", x).ndim)))
         return view(x, ("permute", order), "transpose")
     if len(axes) == 2:

@@ -43,6 +43,13 @@ NAMES = {  # of the functions of a module of NumPy that dovetail's module of tha
         irfft2
     """,
 }
+OF_UFUNCS = {
+    name: Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+    for name, default in {
+        "dtype": None, "casting": "same_kind", "order": "K", "subok": True, "where": True,
+        "signature": None,
+    }.items()
+}  # fmt: skip
 RENAMED = {"ddof": "correction"}
 MEANINGLESS = {"overwrite_input", "sorted", "copy"}  # whatever they are, a new tensor comes out
 
@@ -67,6 +74,26 @@ def called(name: str, ours: Function, args: tuple[object, ...], given: Given) ->
     except TypeError as error:
         raise lacking(name, f"dovetail's has other parameters ({error})") from None
     return ours(*bound.args, **bound.kwargs)
+
+
+def without_usual(function: Function | np.ufunc, ours: Function, given: Given) -> Given:
+    """Return the keywords without those that ours lacks and that have NumPy's default value."""
+    mine, theirs = signature_of(ours).parameters, _keywords(function)
+    return {
+        k: v
+        for k, v in given.items()
+        if k in mine or k not in theirs or not _as_usual(theirs[k], v)
+    }
+
+
+@lru_cache(512)
+def _keywords(function: Function | np.ufunc) -> Mapping[str, Parameter]:
+    if isinstance(function, np.ufunc):
+        return OF_UFUNCS
+    try:
+        return signature_of(function).parameters
+    except ValueError:  # NumPy's in C, of before 2.4
+        return {}
 
 
 def full_name(function: Function) -> str:

@@ -9,6 +9,7 @@ Source: NEP 13 (`__array_ufunc__`) and NEP 18 (`__array_function__`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -17,7 +18,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arguments import exclusive
+from .. import layout as lay
+from ..arguments import exclusive, integers
 from ..errors import ArgumentError, DTypeError
 from ..tensor.operands import (
     ARRAYS,
@@ -47,7 +49,15 @@ from . import (
 )
 from . import einsum as contraction
 from .datatypes import DeviceLike, DTypeLike
-from .numpy_by_name import Function, by_name, called, full_name, lacking, namesake
+from .numpy_by_name import (
+    Function,
+    by_name,
+    called,
+    full_name,
+    lacking,
+    namesake,
+    without_usual,
+)
 from .numpy_makers import MADE_LIKE, with_dims
 from .statistics import Axis
 
@@ -127,7 +137,7 @@ def array_ufunc(
         inputs = tuple([beside(name, v, out) if isinstance(v, ARRAYS) else v for v in inputs])
     if method == "__call__" and given.get("dtype") is not None:
         inputs, given = _in_dtype(ufunc, inputs, dict(given))
-    made = called(name, ours, inputs, given)
+    made = called(name, ours, inputs, without_usual(ufunc, ours, dict(given)))
     if not out:
         return made
     results = made if isinstance(made, tuple) else (made,)
@@ -384,6 +394,12 @@ def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
     return made if out is None else write_out("dot", out, made)
 
 
+def _size(a: Tensor, axis: int | Sequence[int] | None = None) -> int:
+    if axis is None:
+        return a.size
+    return math.prod(a.shape[lay.axis("size", d, a.ndim)] for d in integers("size", axis, "axis"))
+
+
 def _angle(z: Tensor, deg: bool = False) -> Tensor:
     found = elementwise.angle(z)
     return elementwise.multiply(found, 180.0 / np.pi) if deg else found
@@ -484,7 +500,7 @@ _OURS: dict[str, Function] = {
     "einsum": _einsum,
     "shape": lambda a: a.shape,
     "ndim": lambda a: a.ndim,
-    "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    "size": _size,
 }
 _OUR_LINALG = _each("outer diagonal matmul tensordot vecdot matrix_transpose", linalg)
 # What looks at values and gives no array of them.
@@ -572,12 +588,9 @@ def array_function(
     ours = FUNCTIONS.get(function)
     if ours is None and function.__module__ in ELSEWHERE:
         ours = ELSEWHERE[function.__module__](function)
-    if ours is not None:
-        return called(name, ours, args, given)
-    ours = namesake(function)
+    if ours is None and (same := namesake(function)) is not None:
+        return by_name(x, function, same, args, given)
+    ours = ours or _more(function)
     if ours is None:
-        ours = _more(function)
-        if ours is None:
-            raise lacking(name)
-        return called(name, ours, args, given)
-    return by_name(x, function, ours, args, given)
+        raise lacking(name)
+    return called(name, ours, args, without_usual(function, ours, given))

@@ -29,7 +29,7 @@ from .copies import concat
 from .creation import arange
 from .forms import into, remade
 from .indexing import fetch_along
-from .manipulation import broadcast_to, moveaxis, reshape
+from .manipulation import broadcast_to, moveaxis, ravel, reshape
 from .statistics import all as all_of
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
@@ -49,14 +49,14 @@ class TopK(NamedTuple):
 
 @remade(widen=False)
 def sort(
-    x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True,
+    x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The elements of `x` in order along `axis`, equal ones in the order in which they were.
+    """Return the elements of `x` in order along `axis`, equal ones in the order that they had.
 
-    It is always stable, whatever `stable` says. `descending`: the largest first; equal ones keep
-    their order then too. NaN stands last, also where `descending`; -0 and 0 are equal. The range of
-    many integers is read by the host, once.
+    `axis`: None flattens x first. It is always stable, whatever `stable` says. `descending`: the
+    largest first; equal ones keep their order then too. NaN stands last, also where `descending`;
+    -0 and 0 are equal. The range of many integers is read by the host, once.
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; the result has the same.
     Gradient: each goes where its element came from.
@@ -66,6 +66,8 @@ def sort(
     >>> dt.sort(dt.asarray([3.0, dt.nan, 1.0, 2.0], device="reference")).tolist()
     [1.0, 2.0, 3.0, nan]
     """
+    if axis is None:
+        x, axis = ravel(x), -1
     if not is_strided(x):
         return _of_other_layout(x, axis, _descending("sort", descending, stable))
     _require("sort", x)
@@ -78,12 +80,13 @@ def sort(
 
 @remade(widen=False)
 def argsort(
-    x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True,
+    x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The positions along `axis` of the elements of `x` in order, as int64.
+    """Return the positions along `axis` of the elements of `x` in order, as int64.
 
-    The order is that of `sort`: stable whatever `stable` says, NaN last, also where `descending`.
+    `axis`: None flattens x first. The order is that of `sort`: stable whatever `stable` says, NaN
+    last, also where `descending`.
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; gives int64.
     Raises: AxisError, DTypeError, ShapeError for no dimensions.
@@ -92,6 +95,8 @@ def argsort(
     >>> dt.argsort(dt.asarray([3, 1, 2], device="reference")).tolist()
     [1, 2, 0]
     """
+    if axis is None:
+        x, axis = ravel(x), -1
     _require("argsort", x)
     return _along(ops.ARGSORT, x, axis, _descending("argsort", descending, stable))
 
