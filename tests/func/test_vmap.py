@@ -392,3 +392,39 @@ def test_kernels_of_loops_are_refused_and_elementwise_ones_run(device: dt.Device
             stream.synchronize()
     assert dt.vmap(tripled)(x).tolist() == [[3.0, 6.0], [9.0, 12.0]]
     assert by_kernel(x[0]).tolist() == [2.0, 4.0]  # nothing is left behind
+
+
+def test_counts_choices_and_exponentials_of_nested_examples(device: dt.Device) -> None:
+    rng = np.random.default_rng(0)
+    i, w = rng.integers(0, 5, (2, 3, 7)), rng.random((2, 3, 7)).astype("f4")
+    m = (rng.random((2, 3, 2, 2)) * 8).astype("f4")
+
+    def one(i: Any, w: Any, m: Any) -> Any:
+        counts = dt.bincount(i), dt.bincount(i, w, minlength=9)
+        return *counts, dt.choose(i, [w, w * 2, 0.5, 1.0, w]), dt.linalg.expm(m)
+
+    found = dt.vmap(dt.vmap(one))(*map(dt.asarray, (i, w, m)))
+    assert found[0].shape == (2, 3, i.max() + 1) and found[1].shape == (2, 3, 9)
+    for a, b in np.ndindex(2, 3):
+        want = one(*[dt.asarray(v[a, b]) for v in (i, w, m)])
+        assert found[0][a, b, : want[0].size].tolist() == want[0].tolist()
+        assert not bool(found[0][a, b, want[0].size :].any())
+        assert found[1][a, b].tolist() == want[1].tolist()
+        assert found[2][a, b].tolist() == want[2].tolist()
+        np.testing.assert_allclose(found[3][a, b].numpy(), want[3].numpy(), rtol=1e-5)
+
+
+def test_number_of_no_choice_of_some_example_raises_index_out_of_range() -> None:
+    x = dt.asarray([[0, 1], [1, 2]], device="reference")
+    with pytest.raises(dt.IndexOutOfRange, match=r"choose: numbers 0\.\.2 of 2 choices"):
+        dt.vmap(lambda i: dt.choose(i, [5, 6]))(x)
+    with pytest.raises(dt.ArgumentError, match="bincount: x has the negative element -1"):
+        dt.vmap(dt.bincount)(x - 1)
+
+
+def test_gradient_of_the_exponential_of_each_example(device: dt.Device) -> None:
+    m = dt.asarray(np.random.default_rng(1).random((3, 2, 2)))
+    found = dt.vmap(dt.func.grad(lambda a: dt.linalg.expm(a).sum()))(m)
+    for n in range(3):
+        want = dt.func.grad(lambda a: dt.linalg.expm(a).sum())(m[n])
+        np.testing.assert_allclose(found[n].numpy(), want.numpy(), rtol=1e-9)

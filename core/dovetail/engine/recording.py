@@ -9,7 +9,7 @@ nothing is.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..errors import CaptureError
 from ..graph.expr import Args, Expr
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     Work: TypeAlias = Callable[[list[Any], Sequence[Scalar], StreamHandle], object]
     # From the gradient of a result, and what was saved, to one for each of what was given.
     Back: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
+
+
+T = TypeVar("T")
 
 
 class Recorder(Protocol):
@@ -169,6 +172,19 @@ def lifted(
     """
     recorder = current()
     return None if recorder is None else recorder.lifted(function, given)
+
+
+def look(function: Callable[[Tensor], T], x: Tensor) -> T:
+    """Return what the host finds in a tensor, within `vmap` in that of all examples."""
+    values: list[T] = []
+
+    def look_outside(all_of_x: Tensor) -> tuple[Tensor, ...]:
+        if lifted(look_outside, (all_of_x,)) is None:
+            values.append(function(all_of_x))
+        return ()
+
+    look_outside(x)
+    return values[0]
 
 
 def batches(*exprs: Expr) -> bool:

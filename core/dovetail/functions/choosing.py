@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..arguments import choice as one_of
 from ..arguments import function as a_function
 from ..arguments import named, sequence
 from ..dtypes import int64
+from ..engine import recording
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ..ops import table as ops
 from ..tensor.host import from_host, values_of
@@ -144,12 +146,12 @@ def choose(
 
 
 def _within(op: str, at: Tensor, n: int, mode: str) -> Tensor:
-    """Positions in 0..n-1; of "raise" checked by the host."""
+    """Return positions in 0..n-1; those of "raise" are checked by the host."""
     if mode == "wrap":
         return apply(ops.REMAINDER, (at, n))
     if mode == "clip":
         return apply(ops.CLIP, (at, 0, n - 1))
-    values = values_of(op, at)
+    values = recording.look(partial(values_of, op), at)
     if values.size and not (values.min() >= 0 and values.max() < n):
         raise IndexOutOfRange(f"{op}: numbers {values.min()}..{values.max()} of {n} choices")
     return at

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arguments import flag, integer, named, real, refused, sequence, shown
 from ..dtypes import DType, float32, float64, int32, int64, uint8
+from ..engine import recording
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
@@ -63,7 +64,8 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
 
     `weights`: what each element counts, instead of 1. `minlength`: how long the result is at least.
     The largest element is read by the host.
-    Shapes: a vector, and `weights` like it; the result is as long as the largest element + 1.
+    Shapes: a vector, and `weights` like it; the result is as long as the largest element + 1,
+    within `vmap` that of all examples.
     Dtypes: integers and bool; gives int64, or the weights' dtype, for integers and bool float64.
     Order: weights of one number are added in order: the same bits on every device.
     Raises: ArgumentError for a negative element or `minlength`; ShapeError, DTypeError.
@@ -80,16 +82,23 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     w = None if weights is None else _beside("bincount", weights, x)
     if w is not None and w.shape != x.shape:
         raise ShapeError(f"bincount: weights of shape {w.shape} for x of shape {x.shape}")
-    if w is None and x.size and (found := _guessed(x, least)) is not None:
+    one = w is None and x.size and not recording.batches(x._expr)
+    if one and (found := _guessed(x, least)) is not None:
         return found
     bins = least
     if x.size:
-        low, high = min_of(x), max_of(x)
-        evaluate(low, high)
-        if int(low.item()) < 0:
-            raise ArgumentError(f"bincount: x has the negative element {low.item()}")
-        bins = max(int(high.item()) + 1, least)
+        low, high = recording.look(_extremes, x)
+        if low < 0:
+            raise ArgumentError(f"bincount: x has the negative element {low}")
+        bins = max(high + 1, least)
     return _counted(x, bins, w)
+
+
+def _extremes(x: Tensor) -> tuple[int, int]:
+    """Return the smallest and the largest element."""
+    low, high = min_of(x), max_of(x)
+    evaluate(low, high)
+    return int(low.item()), int(high.item())
 
 
 def _beside(op: str, given: object, x: Tensor) -> Tensor:

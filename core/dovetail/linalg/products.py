@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..arguments import integer, sequence
+from ..engine import recording
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functions import elementwise as ew
 from ..functions.copies import concat
@@ -237,7 +238,7 @@ def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
         return apply(ops.COPY, (x,))
     halvings = _halvings(x.detach())
     found = _pade(x * as_scalars(ew.exp2(-halvings)))
-    for i in range(int(max_(halvings).item())):
+    for i in range(recording.look(lambda h: int(max_(h).item()), halvings)):
         found = ew.where(as_scalars(halvings) > i, matmul(found, found), found)
     return found
 
@@ -245,8 +246,8 @@ def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 def _halvings(x: Tensor) -> Tensor:
     """How often each matrix is to be halved before its exponential is a quotient."""
     share = max_(sum_(ew.abs(x) / x.shape[-1], axis=-2), axis=-1)  # whose sums do not overflow
-    if not ew.isfinite(max_(share)).item():
-        lapack.attempt("expm", UNSETTLED, finite(np.positive), [numpy(x)])
+    if not recording.look(lambda s: ew.isfinite(max_(s)).item(), share):
+        lapack.attempt("expm", UNSETTLED, finite(np.positive), [recording.look(numpy, x)])
     return ew.maximum(ew.ceil(ew.log2(share) + math.log2(x.shape[-1] / _EXACT_UP_TO)), 0.0)
 
 
