@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_lowercase, ascii_uppercase
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..arguments import integer, integers, named, refused, shown
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
@@ -80,7 +80,7 @@ def einsum(
     return value if out is None else write_out("einsum", out, value)
 
 
-def named_sublists(*operands: object) -> tuple[str, Sequence[Operand]]:
+def named_sublists(*operands: Any) -> tuple[str, tuple[Any, ...]]:
     """Return the subscripts and operands of NumPy's other spelling: `x, [0, 1], y, [1, 2], [0, 2]`.
 
     Raises: ArgumentTypeError.
@@ -89,7 +89,7 @@ def named_sublists(*operands: object) -> tuple[str, Sequence[Operand]]:
     lists = [*operands[1 : 2 * pairs : 2], *operands[2 * pairs :]]
     texts = ["".join(map(_sublist_label, _sublist(given))) for given in lists]
     arrow = ("->", texts[pairs]) if len(texts) > pairs else ()
-    return "".join((",".join(texts[:pairs]), *arrow)), operands[: 2 * pairs : 2]  # type: ignore[return-value]  # einsum checks them
+    return "".join((",".join(texts[:pairs]), *arrow)), operands[: 2 * pairs : 2]
 
 
 def _sublist(given: object) -> Sequence[object]:
@@ -111,7 +111,8 @@ def _contraction_path(
     terms: Sequence[Term], result: str, sizes: Mapping[str, int], optimize: Optimize
 ) -> Path:
     """Return the positions of the terms that each step contracts; its result becomes the last."""
-    algorithm, limit = (optimize, None) if isinstance(optimize, (str, bool)) else (None, None)
+    algorithm = optimize if isinstance(optimize, (str, bool)) else None
+    limit = None
     if isinstance(optimize, tuple) and len(optimize) == 2 and isinstance(optimize[0], str):
         algorithm, limit = optimize[0], integer("einsum", optimize[1], "the memory limit", 0)
     if algorithm is None or algorithm == "einsum_path":

@@ -177,7 +177,7 @@ def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
     return view(x, ("permute", tuple(order)), op)
 
 
-def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes, **theirs: object) -> Tensor:
+def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes | None, **theirs: object) -> Tensor:
     """A view of `x` with two axes exchanged or, without `axes`, with all of them reversed.
 
     `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` is NumPy's; a whole order
@@ -198,7 +198,7 @@ def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes, **theirs: object) -> Tensor:
         return view(x, ("permute", order), "transpose")
     if len(axes) == 2:
         return _swapped("transpose", x, *axes)  # type: ignore[arg-type]  # checked there
-    shape, given = required("transpose", x).shape, ints_of("transpose", axes, name="axes")
+    shape, given = required("transpose", x).shape, ints_of("transpose", axes, name="axes")  # type: ignore[arg-type]  # likewise
     return view(x, _permuted("transpose", shape, given), "transpose")
 
 
