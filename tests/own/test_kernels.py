@@ -524,3 +524,49 @@ def test_explained_text_and_source(device: dt.Device) -> None:
     assert "kernel" in source or "five_point" in source
     assert repr(five_point) == "<dt.kernel five_point(out, u, c)>"
     assert five_point.__name__ == "five_point"
+
+
+@dt.kernel
+def rounds_of_remainder(out: dt.Out, x: dt.In):
+    for i in dt.grid(x.shape[0]):
+        total = 0.0
+        for k in range(int(x[i] % 4.0)):
+            total += x[k] % 2.0
+        out[i] = total
+
+
+@dt.kernel
+def rounds_of_quotient(out: dt.Out, x: dt.In):
+    for i in dt.grid(x.shape[0]):
+        total = 0.0
+        for k in range(int(x[i] // 2.5)):
+            total += x[k] // 2.0
+        out[i] = total
+
+
+@dt.kernel
+def rounds_of_functions(out: dt.Out, x: dt.In):
+    for i in dt.grid(x.shape[0]):
+        total = 0.0
+        for k in range(int(dt.floor(dt.sqrt(x[i]) + 0.5)), int(dt.minimum(x[i], 4.0))):
+            total += dt.maximum(x[k], 2.5)
+        out[i] = total
+
+
+ROUNDS = {
+    rounds_of_remainder: lambda v, x: sum(math.fmod(x[k], 2.0) for k in range(int(v % 4.0))),
+    rounds_of_quotient: lambda v, x: sum(x[k] // 2.0 for k in range(int(v // 2.5))),
+    rounds_of_functions: lambda v, x: sum(
+        max(x[k], 2.5) for k in range(int(math.sqrt(v) + 0.5), int(min(v, 4.0)))
+    ),
+}
+
+
+@pytest.mark.parametrize("kernel", ROUNDS, ids=lambda k: k.__name__)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_loop_runs_as_often_as_a_float_says(kernel: Any, dtype: str, device: dt.Device) -> None:
+    values = [1.0, 2.5, 3.0, 5.0, 7.0, 9.5]
+    x = dt.asarray(values, dtype=dtype)
+    out = dt.zeros(len(values), dtype=dtype)
+    kernel(out, x)
+    assert out.tolist() == [ROUNDS[kernel](v, values) for v in values]

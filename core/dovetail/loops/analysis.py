@@ -156,6 +156,8 @@ def _number(
     v: Value, ints: Mapping[str, int], at: int | None, far: Callable[[int, int], int]
 ) -> int | None:
     """`far`: which of two numbers it is where memory says which, and `at` is given."""
+    if v.dtype.kind not in "biu":
+        return None  # a float on which an int depends, as in range(int(x % 4.0))
     if v.op == "const":
         return int(v.number)
     if v.op == "param":
