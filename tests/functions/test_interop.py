@@ -171,10 +171,6 @@ def test_read_only_array_interface_and_buffer_stay_read_only(device: dt.Device) 
     assert a.tolist() == [5, 6, 2]
 
 
-def test_namespace_info_lists_devices_in_a_list() -> None:
-    assert type(dt.__array_namespace_info__().devices()) is list
-
-
 def test_read_only(device: dt.Device) -> None:
     a = np.arange(3.0)
     a.flags.writeable = False

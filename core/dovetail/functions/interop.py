@@ -571,9 +571,9 @@ class NamespaceInfo:
         """The device of tensors made without `device=`."""
         return default_device()
 
-    def devices(self) -> list[Device]:
-        """Return all devices that plugins offer on this machine."""
-        return [*devices()]
+    def devices(self) -> tuple[Device, ...]:
+        """All devices that plugins offer on this machine."""
+        return tuple(devices())
 
     @named(widen=False)
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
