@@ -78,10 +78,10 @@ class Looker:
         noted = lines.line_of(e)
         return f"{when} {caller()}" if noted is None else f"recorded by {noted}"
 
-    def back(self, n: Node, g: Sent, result: Kept | None) -> list[Sent | None]:
+    def back(self, n: Node, *given: Sent | Kept | None) -> list[Sent | None]:
         """What goes back through a place on the tape. Raises: AnomalyError, which names it."""
         try:
-            return n.backward(g, result)
+            return n.backward(*given)
         except AnomalyError as error:
             line = getattr(n, "asked_at", None)
             where = f"outside of {self._block}" if line is None else f"at {line}"

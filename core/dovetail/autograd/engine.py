@@ -17,10 +17,11 @@ from ..settings import current
 from ..tensor import writes
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
+from .checks import carrying_checks
 from .flow import Collected, checked, run
-from .gradients import RULES
+from .gradients import MASKS, RULES
 from .namespace import ones
-from .tape import HookHandle, Leaf, Node, set_gradient
+from .tape import HookHandle, Leaf, Node, set_gradient, set_reach
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -60,6 +61,8 @@ def backward(
     passed = run(roots, into, create_graph)
     grown = into.grown(create_graph)
     seeds = [t for t, _ in roots]
+    carried = carrying_checks([g for _, g in grown], seeds)
+    grown = [(n, g) for (n, _), g in zip(grown, carried, strict=True)]
     roots.clear()  # an implied gradient that nobody holds needs no memory
     undo = [] if keep_graph else [n.release() for n in passed]
     if not create_graph:
@@ -148,6 +151,8 @@ def grad(
     if not keep_graph:
         for n in passed:
             n.release()
+    known = iter(carrying_checks([g for g in found if g is not None], [t for t, _ in roots]))
+    found = tuple(None if g is None else next(known) for g in found)
     return found[0] if isinstance(inputs, Tensor) else found
 
 
@@ -483,6 +488,8 @@ def _layout(e: Expr) -> StridedView:
 writes.taped_write = taped_write
 for _op, _rules in RULES.items():
     set_gradient(_op, *_rules)
+for _op, _mask in MASKS.items():
+    set_reach(_op, _mask)
 
 
 # --- methods -------------------------------------------------------------------------------------

@@ -18,8 +18,9 @@ cdef class _Flow:
     cdef public set needed
     cdef public dict sent
     cdef public dict results
+    cdef public dict reached
     cdef public list heap
     cdef public list passed
-    cpdef send(self, Node n, object g, Kept result)
-    @cython.locals(edge=Edge, parts=list, i=Py_ssize_t)
-    cpdef bint pass_on(self, Node n, object g, Kept result) except -1
+    cpdef send(self, Node n, object g, Kept result, object reach)
+    @cython.locals(edge=Edge, given=tuple, is_op=bint, parts=list, i=Py_ssize_t)
+    cpdef bint pass_on(self, Node n, object g, Kept result, object reach) except -1

@@ -5,13 +5,14 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
+from ..functions import elementwise as ew
 from ..graph.expr import spec
 from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
-from .tape import Kept, Leaf, Node, Sent, keep
+from .tape import Kept, Leaf, Node, OpNode, Sent, keep
 
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
 # for it would keep in memory all that it reads. 40 layers of 256 need two thirds of the memory.
@@ -89,26 +90,33 @@ class Collected:
 
 
 class _Flow:
-    """Gradients on their way. `needed`: the nodes through which they must flow, None for all."""
+    """Gradients on their way. `needed`: the nodes through which they must flow, None for all.
 
-    __slots__ = ("heap", "into", "needed", "passed", "results", "sent")
+    `reached`: masks of the elements that a gradient reaches, where a `where` cuts others off.
+    """
+
+    __slots__ = ("heap", "into", "needed", "passed", "reached", "results", "sent")
 
     def __init__(self, into: Collected, needed: set[Node] | None) -> None:
         self.into, self.needed = into, needed
         self.sent: dict[Node, Sent] = {}
         self.results: dict[Node, Kept | None] = {}
+        self.reached: dict[Node, Tensor | None] = {}
         self.heap: list[tuple[int, Node]] = []  # the latest first
         self.passed: list[Node] = []
 
-    def send(self, n: Node, g: Sent, result: Kept | None) -> None:
+    def send(self, n: Node, g: Sent, result: Kept | None, reach: Tensor | None) -> None:
         """A gradient has come to a node, perhaps not the only one."""
         if n in self.sent:
             self.sent[n] = n.join(self.sent[n], g)
+            before = self.reached[n]
+            both = None if before is None or reach is None else ew.logical_or(before, reach)
+            self.reached[n] = both
         else:
-            self.sent[n], self.results[n] = g, result
+            self.sent[n], self.results[n], self.reached[n] = g, result, reach
             heappush(self.heap, (-n.order, n))
 
-    def pass_on(self, n: Node, g: Sent, result: Kept | None) -> bool:
+    def pass_on(self, n: Node, g: Sent, result: Kept | None, reach: Tensor | None) -> bool:
         """Sends on what has come to a node; whether that is deep.
 
         When it returns nothing here holds a gradient, so none is stored for that.
@@ -122,12 +130,14 @@ class _Flow:
                 "earlier backward; the first time, give retain_graph=True"
             )
         looker = current().anomaly
-        parts = n.backward(g, result) if looker is None else looker.back(n, g, result)
+        is_op = type(n) is OpNode and type(g) is Tensor
+        given = (g, result, reach) if is_op and reach is not None else (g, result)
+        parts = n.backward(*given) if looker is None else looker.back(n, *given)
         deep = False
         for i in range(len(parts)):
             edge, part = n.edges[i], parts[i]
             if edge is not None and part is not None:
-                self.send(edge.node, part, edge.result)
+                self.send(edge.node, part, edge.result, n.reach(i, reach) if is_op else None)
                 deep = deep or (type(part) is Tensor and part._expr.depth > DEEP)
         self.passed.append(n)
         return deep
@@ -141,10 +151,13 @@ def run(roots: list[tuple[Tensor, Tensor]], into: Collected, create_graph: bool)
         record(create_graph)
         for t, g in roots:
             into.given.add(id(g._expr))
-            flow.send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None)
+            flow.send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None, None)
         while flow.heap:
             n = heappop(flow.heap)[1]
-            if flow.pass_on(n, _hooked(n, flow.sent.pop(n)), flow.results.pop(n)):
+            reach = None if n.hooks else flow.reached[n]  # a hook may put anything there
+            g, result = _hooked(n, flow.sent.pop(n)), flow.results.pop(n)
+            del flow.reached[n]
+            if flow.pass_on(n, g, result, reach):
                 evaluate(*[t for t in flow.sent.values() if type(t) is Tensor])
     finally:
         restore(before)

@@ -10,16 +10,18 @@ max and min over axes spread the gradient evenly over all extremes (as `torch.am
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import reduce
 
 from .. import layout as lay
-from ..dtypes import int64
+from ..dtypes import int64, uint8
 from ..engine import evaluate as run
 from ..functions import elementwise as ew
 from ..functions.convolutions import convolved, transposed, weights_of
 from ..functions.creation import generate
 from ..functions.datatypes import cast, move
 from ..functions.linalg import matmul
+from ..functions.statistics import any as any_
 from ..functions.statistics import prod
 from ..functions.statistics import sum as sum_
 from ..graph.expr import Expr, ask, leaf, node, spec, tape_of
@@ -357,10 +359,10 @@ def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     """Adds at the places that were read, in the order of the result: the same bits everywhere."""
     shape, axes, of, asked = c.attrs
     source = c.spec().shape
-    if _is_one_of_each(shape, axes, of, source):
-        return _put(g, _from_start(rest[0], source[of[0]], asked), of[0], source)
     if asked is not None:
         rest = [_checked(i, a, c.line) for i, a in zip(rest, asked, strict=True)]
+    if _is_one_of_each(shape, axes, of, source):
+        return _put(g, cast(rest[0], int64), of[0], source)
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
@@ -399,11 +401,6 @@ def _put(g: Tensor, index: Tensor, axis: int, source: Shape) -> Tensor:
     column = tuple(n if d == axis else 1 for d, n in enumerate(source))
     places = view(_count_from(0, source[axis], g), ("reshape", column))
     return ew.where(ew.equal(places, index), g, 0.0)
-
-
-def _from_start(i: Tensor, size: int, asked: object) -> Tensor:
-    i = cast(i, int64)
-    return i if asked is None else ew.where(i < 0, i + size, i)
 
 
 def _checked(i: Tensor, asked: object, line: str | None) -> Tensor:
@@ -457,6 +454,27 @@ def _concat(g: Tensor, c: RuleContext) -> Tensor:
 def _to_device(g: Tensor, c: RuleContext) -> Tensor:
     return move(g, c.spec().device)
 
+
+# --- masks of what a gradient reaches -------------------------------------------------------------
+
+
+def _view_mask(mask: Tensor, c: RuleContext) -> Tensor:
+    """Return the mask as the view's operand has it."""
+    shape, m = c.spec().shape, c.attrs
+    if m[0] == "expand":
+        lead = mask.ndim - len(shape)
+        axes = tuple(d for d in range(mask.ndim) if d < lead or shape[d - lead] != mask.shape[d])
+        return view(any_(mask, axis=axes, keepdims=True), ("reshape", shape))
+    if m[0] == "slice":  # outside of it nothing is reached
+        return ew.not_equal(_view(cast(mask, uint8), c), 0)
+    return _view(mask, c)
+
+
+MASKS: dict[ops.Op, Callable[[Tensor, RuleContext], Tensor]] = {
+    ops.VIEW: _view_mask,
+    ops.CONCAT: _concat,
+    **dict.fromkeys((ops.SUM, ops.MEAN, ops.PROD, ops.MAX, ops.MIN), _broadcast),
+}
 
 # --- the rules -----------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ cdef class OpNode(Node):
     cdef public object result
     cdef public tuple rules
     @cython.locals(given=list, key=tuple)
-    cpdef object _part(self, Py_ssize_t i, object rule, list needs)
+    cpdef object _part(self, Py_ssize_t i, object rule, list needs, object mask)
     @cython.locals(key=list)
     cpdef tuple _key_of_part(self, Py_ssize_t i, object rule, list needs, list given)
     cpdef object _need(self, str name, Py_ssize_t i, object g, Kept result)

@@ -8,6 +8,7 @@ is cheap to compute again is rematerialised: the backward kernel computes it on 
 
 from __future__ import annotations
 
+from cmath import isfinite
 from collections.abc import Callable
 from inspect import signature
 from itertools import count
@@ -25,7 +26,7 @@ from ..graph import expr
 from ..graph.expr import Expr, Spec, Watch, leaf, rematerialised, watched
 from ..ops.gradient import Functions, Rule
 from ..ops.site import Attrs
-from ..ops.table import Op
+from ..ops.table import WHERE, Op
 from ..recent import Recent
 from ..settings import Switch, current
 from ..tensor.tensor import Tensor, is_to_finish, lazy_storage, make
@@ -281,6 +282,14 @@ Rules = tuple[Read | None, ...]
 _rules: dict[Op, Rules] = {}  # those of rows, once they were asked for, and those of set_gradient
 
 
+_reach: dict[Op, Callable[[Tensor, RuleContext], Tensor]] = {}
+
+
+def set_reach(op: Op, rule: Callable[[Tensor, RuleContext], Tensor]) -> None:
+    """Set how an op that moves elements moves the mask of those that a gradient reaches."""
+    _reach[op] = rule
+
+
 def set_gradient(op: Op, *rules: Rule | None) -> None:
     """Sets the gradient of an op, and returns nothing.
 
@@ -430,7 +439,14 @@ class OpNode(Node):
             if rule.result:
                 self.needs_result, self.result = True, watched(e)
 
-    def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
+    def backward(
+        self, g: Tensor, result: Kept | None, reach: Tensor | None = None
+    ) -> list[Sent | None]:
+        """Return for each edge its part of the gradient, or None.
+
+        `reach`: a mask; where it is False, `g` is 0, and so are the parts: also where the op has no
+        finite slope, because a branch that `where` has not taken is outside of its domain there.
+        """
         if not self.rules:
             raise GradientError(
                 f"backward: {self.name} has no gradient; see x.detach(), or dt.autograd.Function"
@@ -441,21 +457,51 @@ class OpNode(Node):
             if rule is None:
                 parts.append(None)
                 continue
-            parts.append(self._part(i, rule, [self._need(n, i, g, result) for n in rule.needs]))
+            needs = [self._need(n, i, g, result) for n in rule.needs]
+            parts.append(self._part(i, rule, needs, self._mask(i, rule, needs, reach)))
         return parts
 
-    def _part(self, i: int, rule: Read, needs: list[Any]) -> Tensor | None:
+    def _mask(self, i: int, rule: Read, needs: list[Any], reach: Tensor | None) -> Tensor | None:
+        """Return the mask for a part, or None if a 0 that comes in gives a 0 without one."""
+        if reach is None or self.op is WHERE:
+            return None
+        named = [x for n, x in zip(rule.needs, needs, strict=True) if n == "r" or n in OPERANDS]
+        if all(type(x) is not Tensor and x != 0 and isfinite(x) for x in named):
+            return None
+        return reach if self.op.kind == "map" else self.reach(i, reach)
+
+    def reach(self, i: int, reach: Tensor | None) -> Tensor | None:
+        """Return where the part for operand `i` may be other than 0; None if that is not known."""
+        want = self.operands[i]
+        if self.op is WHERE:
+            taken = kept_value(self, "the condition", self.kept[0])
+            if type(taken) is not Tensor:
+                return None
+            taken = (taken if i == 1 else _DT.logical_not(taken)).broadcast_to(self.spec.shape)
+            reach = taken if reach is None else _DT.logical_and(taken, reach)
+        elif self.op in _reach:
+            return None if reach is None else _reach[self.op](reach, _Context(self, i))
+        elif self.op.kind != "map":
+            return None
+        return None if reach is None or want is None else _fitted_mask(reach, want.shape)
+
+    def _part(self, i: int, rule: Read, needs: list[Any], mask: Tensor | None) -> Tensor | None:
         """The part for one operand: as the rule says, or as it was made for the like before."""
+        if mask is not None:
+            needs = [*needs, mask]
         given = [x._expr for x in needs if type(x) is Tensor]
         key = self._key_of_part(i, rule, needs, given)
         found = None if key is None else _parts.young.get(key) or _parts.find(key)
         if found is not None and found is not False:
             return make(again(found, given))
         before = counters.evaluations
-        part = _in_float32(rule.rule, needs) if self.op.widens_gradient else rule.rule(*needs)
+        args = needs[: len(rule.needs)]
+        part = _in_float32(rule.rule, args) if self.op.widens_gradient else rule.rule(*args)
         want = self.operands[i]
         if part is None or want is None:
             return None
+        if mask is not None:
+            part = _DT.where(mask, part, 0.0)
         part = fitted_gradient(part, want)
         if found is None and key is not None:
             strange = type(part) is not Tensor or counters.evaluations > before
@@ -592,6 +638,16 @@ def fitted_gradient(g: Tensor, want: Spec) -> Tensor:
         axes = tuple(d for d in range(g.ndim) if d < lead or want.shape[d - lead] != g.shape[d])
         g = summed(g, axes, want.shape)
     return g if g.dtype is want.dtype else g.astype(want.dtype)
+
+
+def _fitted_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the mask of an operand that was broadcast: True if any of its readers is."""
+    if mask.shape == shape:
+        return mask
+    lead = mask.ndim - len(shape)
+    axes = tuple(d for d in range(mask.ndim) if d < lead or shape[d - lead] != mask.shape[d])
+    found = mask.any(axis=axes, keepdims=True)
+    return found if found.shape == shape else found.reshape(shape)
 
 
 def summed(g: Tensor, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:

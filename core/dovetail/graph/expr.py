@@ -434,6 +434,27 @@ def may_be_bad(e: Expr) -> bool:
     return False
 
 
+def bad_among(roots: list[Expr]) -> list[bool]:
+    """Return `may_be_bad` of each root; nodes that they share are visited once."""
+    known: dict[Expr, bool] = {}
+    stack = [*roots]
+    while stack:
+        e = stack[-1]
+        if e.op is not None:
+            operands = [a for a in e.args if type(a) is Expr]
+        else:
+            pending = storage_of(e).pending
+            operands = [] if pending is None else [pending]
+        waiting = [a for a in operands if a not in known]
+        if waiting and e.asked_at is None:
+            stack += waiting
+            continue
+        own = e.asked_at is not None if e.op is not None else bool(storage_of(e).checks)
+        known[e] = own or any(known.get(a, False) for a in operands)
+        stack.pop()
+    return [known[e] for e in roots]
+
+
 LONG = 256  # nodes: of more, no `reads_exported` looks at each
 
 

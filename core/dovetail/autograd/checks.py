@@ -1,0 +1,36 @@
+"""Gradients that carry the forward's checks of indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..functions import elementwise as ew
+from ..functions.datatypes import move
+from ..functions.statistics import all as every
+from ..graph.expr import bad_among, is_any_asked
+from ..settings import flags
+from ..tensor.tensor import Tensor
+
+
+def carrying_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Return the gradients such that each raises if an index behind the outputs is out of range.
+
+    A gradient that reads such an index checks it already. Any other is made to depend on the
+    outputs.
+    """
+    if not (is_any_asked() or flags.tainted):
+        return [*gradients]
+    unsure = bad_among([t._expr for t in outputs])
+    bad = [t for t, is_bad in zip(outputs, unsure, strict=True) if is_bad]
+    plain = [g for g in gradients if type(g) is Tensor] if bad else []
+    checked = bad_among([g._expr for g in plain])
+    loose = {id(g) for g, is_checked in zip(plain, checked, strict=True) if not is_checked}
+    return [_depending(g, bad) if id(g) in loose else g for g in gradients]
+
+
+def _depending(g: Tensor, outputs: Sequence[Tensor]) -> Tensor:
+    """Return `g`, computed after the outputs: the condition reads them, and is always true."""
+    for t in outputs:
+        missing = ew.isnan(t)
+        g = ew.where(move(every(ew.equal(missing, missing)), g.device), g, 0.0)
+    return g
