@@ -140,7 +140,8 @@ def batch_norm(
 
     `training`: by the batch's own mean and variance, which the running ones follow in place by
     `momentum` (the variance with n - 1 in place of n); else by the running ones. `running_mean`,
-    `running_var`: the running ones, or None. `eps`: is added to the variance.
+    `running_var`: the running ones, or None; an empty batch leaves them as they are. `eps`: is
+    added to the variance.
     Shapes: input (batch, channels, ...), all others (channels,).
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel while training, and
@@ -182,9 +183,9 @@ def _of_batch(
         )
     mean = _channel_means(x, True)
     var = _channel_means(dt.square(x - mean), True)  # what nobody holds is not stored
-    if running_mean is not None:
+    if running_mean is not None and x.size:
         _moved(running_mean, mean.detach().reshape((-1,)), momentum)
-    if running_var is not None:
+    if running_var is not None and x.size:
         _moved(running_var, var.detach().reshape((-1,)) * (count / max(count - 1, 1)), momentum)
     return mean, var
 
@@ -198,7 +199,8 @@ def instance_norm(
 
     `use_input_stats`: by its own mean and variance, whose means over the batch the running ones
     follow in place; else by the running ones. `running_mean`, `running_var`: the running ones, or
-    None; `momentum`: how far a call moves them. `eps`: is added to the variance.
+    None; `momentum`: how far a call moves them. An empty batch leaves them as they are. `eps`: is
+    added to the variance.
     Shapes: input (batch, channels, ...), all others (channels,).
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel, and without
@@ -224,9 +226,9 @@ def instance_norm(
         )
     mean = dt.mean(x, axis=axes, keepdims=True)
     var = dt.mean(dt.square(x - mean), axis=axes, keepdims=True)
-    if running_mean is not None:
+    if running_mean is not None and x.size:
         _moved(running_mean, mean.detach().mean(axis=0).reshape((-1,)), momentum)
-    if running_var is not None:
+    if running_var is not None and x.size:
         more = count / max(count - 1, 1)
         _moved(running_var, var.detach().mean(axis=0).reshape((-1,)) * more, momentum)
     found = (x - mean) * dt.rsqrt(var + eps)

@@ -251,9 +251,9 @@ class _Tracked(_Affine):
                 f"{type(self).__name__}: an input of {known} dimensions, not of shape {input.shape}"
             )
 
-    def _momentum(self) -> float | Tensor:
-        """By how much the running statistics follow this batch, which is counted."""
-        if self.training and self.num_batches_tracked is not None:
+    def _momentum(self, input: Tensor) -> float | Tensor:
+        """Count the batch unless it is empty, and return how far running statistics follow it."""
+        if self.training and self.num_batches_tracked is not None and input.size:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # each batch counts the same
                 return 1.0 / self.num_batches_tracked.astype(dt.float32)
@@ -275,7 +275,7 @@ class _BatchNorm(_Tracked):
     def forward(self, input: Tensor) -> Tensor:
         """See `dt.nn.functional.batch_norm`."""
         self._require(input)
-        momentum = self._momentum()
+        momentum = self._momentum(input)
         mean, var = self.running_mean, self.running_var
         by_batch = self.training or (mean is None and var is None)
         if self.training and not self.track_running_stats:
