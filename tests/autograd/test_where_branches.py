@@ -53,6 +53,14 @@ BRANCHES: dict[str, tuple[Function, Callable[[float], float]]] = {
         lambda x: where(x, dt.sqrt(x).reshape(-1, 1).expand(-1, 2).T[0].reshape(x.shape)),
         lambda x: 0.5 / math.sqrt(x),
     ),
+    "through a slice with gaps": (
+        lambda x: where(x, dt.sqrt(dt.repeat(x.ravel(), 2)[::2]).reshape(x.shape)),
+        lambda x: 0.5 / math.sqrt(x),
+    ),
+    "through a root behind a slice with gaps": (
+        lambda x: where(x, dt.sqrt(dt.repeat(x.ravel(), 2))[::2].reshape(x.shape)),
+        lambda x: 0.5 / math.sqrt(x),
+    ),
     "through a sum": (norm, lambda x: math.sqrt(2.0)),
     "through a concat": (
         lambda x: where(x, dt.concat([dt.sqrt(x).ravel(), x.ravel()])[: x.size].reshape(x.shape)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Callable
 
 from ..engine import evaluate as run
 from ..engine import lines, recording
@@ -13,7 +14,7 @@ from ..memory.callers import caller
 from ..ops import table as ops
 from ..settings import Switch, current, enter, restore
 from ..tensor.host import item
-from ..tensor.tensor import make
+from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply, reduce
 from .tape import Kept, Node, Sent
 
@@ -72,6 +73,26 @@ class Looker:
             "have none; look at the values there, or see dt.where and dt.clip"
         )
 
+    def whole(
+        self, name: str, work: Callable[[], Tensor | None], operands: list[Expr]
+    ) -> Tensor | None:
+        """Return what `work` gives, and look at that alone.
+
+        Raises: AnomalyError if it has a NaN that no operand has.
+        """
+        before = current()
+        try:
+            enter(_UNSEEN)
+            found = work()
+        finally:
+            restore(before)
+        if found is None or recording.current() is not None:
+            return found
+        if self._is_bad(found._expr) and not any(map(self._is_bad, operands)):
+            given = ", ".join(repr(a.spec) for a in operands)
+            raise AnomalyError(f"{name}: made the first {self._what}, of {given}, which have none")
+        return found
+
     @staticmethod
     def _where(e: Expr, when: str) -> str:
         """The line that recorded a node, if that was noted; else the one that asks now."""
@@ -119,4 +140,5 @@ def _any(test: ops.Op, over: ops.Op, a: Expr) -> bool:
         restore(before)
 
 
+_UNSEEN = Switch(anomaly=None)
 _UNWATCHED = Switch(eager=False, anomaly=None, grad=False)

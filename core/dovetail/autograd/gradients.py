@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from .. import layout as lay
-from ..dtypes import int64, uint8
+from ..dtypes import float32, int64
 from ..engine import evaluate as run
 from ..functions import elementwise as ew
 from ..functions.convolutions import convolved, transposed, weights_of
@@ -466,7 +466,7 @@ def _view_mask(mask: Tensor, c: RuleContext) -> Tensor:
         axes = tuple(d for d in range(mask.ndim) if d < lead or shape[d - lead] != mask.shape[d])
         return view(any_(mask, axis=axes, keepdims=True), ("reshape", shape))
     if m[0] == "slice":  # outside of it nothing is reached
-        return ew.not_equal(_view(cast(mask, uint8), c), 0)
+        return ew.not_equal(_view(cast(mask, float32), c), 0)
     return _view(mask, c)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from cmath import isfinite
 from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -495,13 +496,16 @@ class OpNode(Node):
         if found is not None and found is not False:
             return make(again(found, given))
         before = counters.evaluations
+        want, looker = self.operands[i], current().anomaly
         args = needs[: len(rule.needs)]
-        part = _in_float32(rule.rule, args) if self.op.widens_gradient else rule.rule(*args)
-        want = self.operands[i]
+        if mask is None:
+            part = _slope(self.op, rule, args)
+        elif looker is None:
+            part = _masked(self.op, rule, args, mask)
+        else:  # what is behind the mask may be NaN
+            part = looker.whole(self.name, partial(_masked, self.op, rule, args, mask), given)
         if part is None or want is None:
             return None
-        if mask is not None:
-            part = _DT.where(mask, part, 0.0)
         part = fitted_gradient(part, want)
         if found is None and key is not None:
             strange = type(part) is not Tensor or counters.evaluations > before
@@ -638,6 +642,17 @@ def fitted_gradient(g: Tensor, want: Spec) -> Tensor:
         axes = tuple(d for d in range(g.ndim) if d < lead or want.shape[d - lead] != g.shape[d])
         g = summed(g, axes, want.shape)
     return g if g.dtype is want.dtype else g.astype(want.dtype)
+
+
+def _slope(op: Op, rule: Read, needs: list[Any]) -> Any:
+    """Return what a rule gives, computed in float32 for halves unless the op says otherwise."""
+    return _in_float32(rule.rule, needs) if op.widens_gradient else rule.rule(*needs)
+
+
+def _masked(op: Op, rule: Read, needs: list[Any], mask: Tensor) -> Tensor | None:
+    """Return what a rule gives where the mask is True, and 0 elsewhere."""
+    part = _slope(op, rule, needs)
+    return None if part is None else _DT.where(mask, part, 0.0)
 
 
 def _fitted_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -126,10 +126,12 @@ def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Ten
     [1001.0, 4.0]
     """
     a, b = _floats("logaddexp2", x1, x2)
-    same = ew.equal(a, b)  # infinities too, whose difference is NaN
-    apart = ew.abs(ew.where(same, 0.0, a - b))
-    more = ew.maximum(a, b) + ew.log1p(ew.exp2(-apart)) * (1.0 / math.log(2.0))
-    return ew.where(same, a * 0.5 + b * 0.5 + 1.0, more)
+    first = ew.greater_equal(a, b)  # no maximum: at equal operands that has no second derivative
+    high, low = ew.where(first, a, b), ew.where(first, b, a)
+    same = ew.logical_and(ew.isinf(a), ew.equal(a, b))  # infinities, whose difference is NaN
+    apart = ew.where(same, 0.0, low - high)
+    total = high + ew.log1p(ew.exp2(apart)) * (1.0 / math.log(2.0))
+    return ew.where(same, a * 0.5 + b * 0.5, total)
 
 
 # --- of one number --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from .. import layout as lay
@@ -37,7 +38,7 @@ def vector_norm(
     what is not 0, another p gives `sum(abs(x) ** p) ** (1 / p)`.
     Shapes: the axes go, or are of size 1 with keepdims.
     Dtypes: floats and complex; the result is real.
-    Gradient: 0 where the Euclidean norm is 0.
+    Gradient: 0 if the norm is 0.
     Order: that of `sum`: the same bits on every device.
     Raises: DTypeError, AxisError, ArgumentTypeError for another `ord`; ShapeError for -inf of no
     elements.
@@ -59,14 +60,27 @@ def vector_norm(
 
 def _norm(x: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
     if p == 2:
-        return _root(sum_(squares(x), axis=axes, keepdims=keepdims))
+        return _flat_at_zero(ew.sqrt, sum_(squares(x), axis=axes, keepdims=keepdims))
     if p == 0:
         return sum_(cast(ew.not_equal(x, 0), x.dtype.part), axis=axes, keepdims=keepdims)
     size = ew.abs(x)
     if math.isinf(p):
         return _extreme(size, axes, keepdims, p)
-    total = sum_(size if p == 1 else ew.pow(size, p), axis=axes, keepdims=keepdims)
-    return total if p == 1 else ew.pow(total, 1 / p)
+    if p == 1:
+        return sum_(size, axis=axes, keepdims=keepdims)
+    powers = ew.pow(size, p) if p >= 2 else _power(size, p)
+    return _power(sum_(powers, axis=axes, keepdims=keepdims), 1 / p)
+
+
+def _power(x: Tensor, p: float) -> Tensor:
+    """Return x ** p for x >= 0, with slope 0 at 0, where a root has an infinite one."""
+    return _flat_at_zero(lambda t: ew.pow(t, p), x, 0.0 if p > 0 else math.inf)
+
+
+def _flat_at_zero(f: Callable[[Tensor], Tensor], x: Tensor, value: float = 0.0) -> Tensor:
+    """Return f(x), and at 0 a value with slope 0."""
+    zero = ew.equal(x, 0)
+    return ew.where(zero, value, f(ew.where(zero, 1.0, x)))
 
 
 def _extreme(sizes: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
@@ -83,12 +97,6 @@ def squares(x: Tensor) -> Tensor:
         return x * x
     real, imag = ew.real(x), ew.imag(x)
     return real * real + imag * imag
-
-
-def _root(x: Tensor) -> Tensor:
-    """The square root, whose gradient at 0 is 0."""
-    zero = ew.equal(x, 0)
-    return ew.where(zero, 0.0, ew.sqrt(ew.where(zero, 1.0, x)))
 
 
 @into(widen=False)

@@ -188,6 +188,11 @@ def rrelu(
     return _given(input, dt.where(input > 0, input, input * slope), inplace)
 
 
+def _below(x: Tensor) -> Tensor:
+    """Return what is not positive, else 0; NaN stays, with its slope, as by no minimum."""
+    return dt.where(x > 0, 0.0, x)
+
+
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """The input where it is positive, else alpha * (exp(x) - 1).
 
@@ -202,7 +207,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     floats("elu", input)
     x = wide(input)
-    return _given(input, dt.where(x > 0, x, dt.expm1(dt.minimum(x, 0.0)) * alpha), inplace)
+    return _given(input, dt.where(x > 0, x, dt.expm1(_below(x)) * alpha), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -221,7 +226,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if alpha == 0:
         raise dt.ArgumentError("celu: alpha divides, and is not 0")
     x = wide(input)
-    below = dt.minimum(x, 0.0) if alpha > 0 else x
+    below = _below(x) if alpha > 0 else x
     return _given(input, dt.where(x > 0, x, dt.expm1(below / alpha) * alpha), inplace)
 
 
@@ -239,8 +244,13 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """
     floats("selu", input)
     x = wide(input)
-    below = dt.expm1(dt.minimum(x, 0.0)) * (SELU_ALPHA * SELU_SCALE)
+    below = dt.expm1(_below(x)) * (SELU_ALPHA * SELU_SCALE)
     return _given(input, dt.where(x > 0, x * SELU_SCALE, below), inplace)
+
+
+def _with_limits(x: Tensor, y: Tensor) -> Tensor:
+    """Return `y`, and at infinities the values and slopes that it goes to: those of relu."""
+    return dt.where(dt.isinf(x), dt.relu(x), y)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -264,7 +274,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         part = dt.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi))
     else:
         raise dt.ArgumentError(f'gelu: approximate is "none" or "tanh", not {approximate!r}')
-    return x * 0.5 * (part + 1.0)
+    return _with_limits(x, x * 0.5 * (part + 1.0))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -280,7 +290,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """
     floats("silu", input)
     x = wide(input)
-    return _given(input, x * dt.sigmoid(x), inplace)
+    return _given(input, _with_limits(x, x * dt.sigmoid(x)), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -299,7 +309,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     x = wide(input)
     e = dt.exp(dt.minimum(x, BEYOND))
     n = e * (e + 2.0)  # tanh(log(1 + e)) is n / (n + 2)
-    return _given(input, x * (n / (n + 2.0)), inplace)
+    return _given(input, _with_limits(x, x * (n / (n + 2.0))), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
@@ -318,7 +328,8 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     x = input
     z = x * float(beta)
     above = min(float(threshold), 80.0)  # where the other is not 1 but its logarithm is the same
-    return dt.where(z > above, x, dt.log1p(dt.exp(dt.minimum(z, above))) * (1.0 / beta))
+    bend = dt.log1p(dt.exp(dt.where(z > above, above, z))) * (1.0 / beta)
+    return dt.where(z > above, x, bend)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -348,7 +359,8 @@ def softsign(input: Tensor) -> Tensor:
     [0.5, -0.5]
     """
     floats("softsign", input)
-    return input / (dt.abs(input) + 1.0)
+    limits = dt.sign(input)
+    return dt.where(dt.isinf(input), limits, input / (dt.abs(input) + 1.0))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:

@@ -112,8 +112,10 @@ def smooth_l1_loss(
         return l1_loss(input, target, reduction=reduction)
     floats("smooth_l1_loss", input)
     broadcast("smooth_l1_loss", input, target)
-    d = dt.abs(input - target)
-    return reduced(dt.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction, input)
+    apart = input - target
+    d = dt.abs(apart)
+    loss = dt.where(d < beta, apart * apart * (0.5 / beta), d - 0.5 * beta)
+    return reduced(loss, reduction, input)
 
 
 def huber_loss(
@@ -140,8 +142,9 @@ def huber_loss(
         raise dt.ArgumentError(f"huber_loss: delta is positive, not {delta}")
     floats("huber_loss", input)
     broadcast("huber_loss", input, target)
-    d = dt.abs(input - target)
-    loss = dt.where(d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
+    apart = input - target
+    d = dt.abs(apart)
+    loss = dt.where(d <= delta, apart * apart * 0.5, (d - 0.5 * delta) * delta)
     return reduced(_weighted("huber_loss", loss, input, weight), reduction, input)
 
 
@@ -208,20 +211,26 @@ class _Surprise(dt.autograd.Function):
         # Times 1, or NaN, which is made here so that dt.debug_nans sees where it comes from.
         t = t * dt.sqrt(dt.where(t * (1.0 - t) < 0, -1.0, 1.0))
         ctx.save_for_backward(x, t)
-        return -(t * _log_from_below(x) + (1.0 - t) * _log_from_below(1.0 - x))
+        return -(t * _log(x) + (1.0 - t) * _log_of_other(x))
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
         x, t = ctx.saved_tensors
         room = x * (1.0 - x)
         slope = (x - t) / dt.where(room < 0, dt.nan, dt.maximum(room, NARROWEST))
-        return g * slope, g * (_log_from_below(1.0 - x) - _log_from_below(x))
+        return g * slope, g * (_log_of_other(x) - _log(x))
 
 
-def _log_from_below(x: Tensor) -> Tensor:
-    """The logarithm, no less than -100, with slope 0 there; NaN below 0."""
+def _log(x: Tensor) -> Tensor:
+    """Return the logarithm, no less than -100, with slope 0 there; NaN below 0."""
     none = x == 0
     return dt.where(none, -100.0, dt.maximum(dt.log(dt.where(none, 1.0, x)), -100.0))
+
+
+def _log_of_other(x: Tensor) -> Tensor:
+    """Return the logarithm of 1 - x likewise, also for an x that 1 - x rounds away."""
+    none = x == 1
+    return dt.where(none, -100.0, dt.maximum(dt.log1p(dt.where(none, 0.0, -x)), -100.0))
 
 
 def binary_cross_entropy_with_logits(
@@ -246,10 +255,12 @@ def binary_cross_entropy_with_logits(
     floats(op, input, target)
     same_shape(op, input, target)
     x, t = input, target
-    below = log_of_one_plus_exp(-x)
+    low = x < 0  # each side by the exponential that is small there: a tail is no difference of ones
+    below = log_of_one_plus_exp(dt.where(low, x, -x))
+    of_one = -t
     if pos_weight is not None:
-        below = below * ((pos_weight - 1.0) * t + 1.0)
-    loss = (1.0 - t) * x + below
+        below, of_one = below * ((pos_weight - 1.0) * t + 1.0), of_one * pos_weight
+    loss = dt.where(low, of_one, 1.0 - t) * x + below
     return reduced(loss if weight is None else loss * weight, reduction, input)
 
 

@@ -313,8 +313,13 @@ def _lp_pool(
     p = arguments.real(op, norm_type, "norm_type")
     kernel = sizes(op, kernel_size, "kernel_size", axes, 1)
     require_numbers(op, required(op, input), "f")
+    if math.isinf(p) and p > 0:
+        return _max_pool(axes, dt.abs(input), kernel, stride, 0, 1, ceil_mode, False)
     means = averaged(axes, dt.pow(input, p), kernel, stride, 0, ceil_mode, True, None, op)
-    return dt.pow(dt.sign(means) * dt.abs(means) * math.prod(kernel), 1.0 / p)
+    total = means * math.prod(kernel)
+    zero = total == 0  # there the root has an infinite slope, and the norm's is 0
+    root = dt.pow(dt.where(zero, 1.0, total), 1.0 / p)
+    return dt.where(zero, 0.0 if p > 0 else math.inf, root)
 
 
 def lp_pool1d(
