@@ -144,3 +144,16 @@ def test_a_hook_behind_a_where_may_put_a_gradient_where_none_came(device: dt.Dev
     root.register_hook(lambda g: g + 1.0)
     dt.where(x > 2, root, 0.0).sum().backward()
     assert x.grad.tolist() == [0.5, 0.5]
+
+
+def test_anomaly_mode_looks_past_a_branch_that_is_not_taken(device: dt.Device) -> None:
+    x = dt.asarray([0.0, 4.0]).requires_grad_()
+    with dt.autograd.detect_anomaly():
+        dt.where(x > 1, dt.sqrt(x), 1.0).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.25]
+
+
+def test_anomaly_mode_finds_a_nan_of_the_branch_that_is_taken(device: dt.Device) -> None:
+    x = dt.asarray([0.0, 4.0]).requires_grad_()
+    with dt.autograd.detect_anomaly(), pytest.raises(dt.AnomalyError, match="gradient of sqrt"):
+        (dt.where(x > -1, dt.sqrt(x), 1.0) * 0.0).sum().backward()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..engine import evaluate as run
 from ..engine import lines, recording
@@ -74,23 +74,24 @@ class Looker:
         )
 
     def whole(
-        self, name: str, work: Callable[[], Tensor | None], operands: list[Expr]
-    ) -> Tensor | None:
-        """Return what `work` gives, and look at that alone.
+        self, name: str, work: Callable[..., Tensor | None], given: Sequence[object],
+        operands: list[Expr],
+    ) -> Tensor | None:  # fmt: skip
+        """Return what `work` gives for what is `given`, and look at that alone.
 
         Raises: AnomalyError if it has a NaN that no operand has.
         """
         before = current()
         try:
             enter(_UNSEEN)
-            found = work()
+            found = work(*given)
         finally:
             restore(before)
         if found is None or recording.current() is not None:
             return found
         if self._is_bad(found._expr) and not any(map(self._is_bad, operands)):
-            given = ", ".join(repr(a.spec) for a in operands)
-            raise AnomalyError(f"{name}: made the first {self._what}, of {given}, which have none")
+            of = ", ".join(repr(a.spec) for a in operands)
+            raise AnomalyError(f"{name}: made the first {self._what}, of {of}, which have none")
         return found
 
     @staticmethod

@@ -17,9 +17,9 @@ from ..settings import current
 from ..tensor import writes
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
-from .checks import carrying_checks
 from .flow import Collected, checked, run
 from .gradients import MASKS, RULES
+from .index_checks import carrying_checks
 from .namespace import ones
 from .tape import HookHandle, Leaf, Node, set_gradient, set_reach
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from cmath import isfinite
 from collections.abc import Callable
-from functools import partial
 from inspect import signature
 from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -364,6 +363,13 @@ class Node:
         """For each edge its part of the gradient, or None."""
         raise NotImplementedError
 
+    def reach(self, i: int, reach: Tensor | None) -> Tensor | None:
+        """Return where the part for operand `i` may be other than 0; None if that is not known.
+
+        `reach`: the same of the gradient that comes in.
+        """
+        return None
+
     def release(self) -> Callable[[], None]:
         """Lets go of what was kept; what it returns gets it back."""
         return _nothing
@@ -472,7 +478,9 @@ class OpNode(Node):
         return reach if self.op.kind == "map" else self.reach(i, reach)
 
     def reach(self, i: int, reach: Tensor | None) -> Tensor | None:
-        """Return where the part for operand `i` may be other than 0; None if that is not known."""
+        """See `Node`."""
+        if reach is None and self.op is not WHERE:
+            return None
         want = self.operands[i]
         if self.op is WHERE:
             taken = kept_value(self, "the condition", self.kept[0])
@@ -481,10 +489,10 @@ class OpNode(Node):
             taken = (taken if i == 1 else _DT.logical_not(taken)).broadcast_to(self.spec.shape)
             reach = taken if reach is None else _DT.logical_and(taken, reach)
         elif self.op in _reach:
-            return None if reach is None else _reach[self.op](reach, _Context(self, i))
+            return _reach[self.op](reach, _Context(self, i))
         elif self.op.kind != "map":
             return None
-        return None if reach is None or want is None else _fitted_mask(reach, want.shape)
+        return None if want is None else _fitted_mask(reach, want.shape)
 
     def _part(self, i: int, rule: Read, needs: list[Any], mask: Tensor | None) -> Tensor | None:
         """The part for one operand: as the rule says, or as it was made for the like before."""
@@ -503,7 +511,8 @@ class OpNode(Node):
         elif looker is None:
             part = _masked(self.op, rule, args, mask)
         else:  # what is behind the mask may be NaN
-            part = looker.whole(self.name, partial(_masked, self.op, rule, args, mask), given)
+            inputs = (self.op, rule, args, mask)
+            part = looker.whole(self.name, _masked, inputs, given)
         if part is None or want is None:
             return None
         part = fitted_gradient(part, want)

@@ -314,7 +314,9 @@ def _lp_pool(
     kernel = sizes(op, kernel_size, "kernel_size", axes, 1)
     require_numbers(op, required(op, input), "f")
     if math.isinf(p) and p > 0:
-        return _max_pool(axes, dt.abs(input), kernel, stride, 0, 1, ceil_mode, False)
+        largest = _max_pool(axes, dt.abs(input), kernel, stride, 0, 1, ceil_mode, False)
+        assert isinstance(largest, dt.Tensor)
+        return largest
     means = averaged(axes, dt.pow(input, p), kernel, stride, 0, ceil_mode, True, None, op)
     total = means * math.prod(kernel)
     zero = total == 0  # there the root has an infinite slope, and the norm's is 0
@@ -328,7 +330,9 @@ def lp_pool1d(
 ) -> Tensor:  # fmt: skip
     """The norm of each window of signals: the root of the sum of powers, both of `norm_type`.
 
-    Powers are of the elements, not of their sizes, as in PyTorch; see `max_pool1d` for the others.
+    Powers are of the elements, not of their sizes, as in PyTorch; an infinite `norm_type` gives the
+    largest absolute value. See `max_pool1d` for the others.
+    Gradient: 0 if the norm is 0.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.
