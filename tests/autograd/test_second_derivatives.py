@@ -126,3 +126,9 @@ def test_second_derivatives_of_functions_of_equal_operands_are_differences(name:
         for j in (0, 1):
             second = func.grad(lambda *ts, g=first: g(*ts).sum(), argnums=j)
             close(second(*xs), differences(first, [x, x], j), np.ones(7))
+
+
+@pytest.mark.parametrize("x", [1e10, 1e16, 1e20, 1e30, 3e38])
+def test_slope_of_digamma_far_out_is_one_over_x(x: float) -> None:
+    t = dt.asarray([x]).requires_grad_()
+    assert dt.grad(dt.digamma(t).sum(), t).item() == pytest.approx(1 / x, rel=1e-6, abs=0.0)

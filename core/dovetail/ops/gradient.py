@@ -21,6 +21,7 @@ from ..settings import current
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 ROOT_HALF_BY_PI, DEGREE = math.sqrt(0.5 / math.pi), math.pi / 180.0
+FAR = 2.0**53  # from where on zeta(2, x) is 1 / x in double precision
 
 Rule: TypeAlias = Callable[..., Any]  # of any of these parameters; to a tensor, or None
 
@@ -202,7 +203,7 @@ def digamma(dt: Functions[T], g: T, x: T) -> T:
     """Of digamma: the zeta function zeta(2, x), mirrored where x is negative."""
     below = dt.less(x, 0)
     a = dt.where(below, 1.0 - x, x)
-    slope = dt.zeta(2.0, a)
+    slope = dt.where(dt.greater(a, FAR), 1.0 / a, dt.zeta(2.0, a))  # whose square may overflow
     sine = dt.sin(dt.where(below, x, 0.5) * math.pi)
     return g * dt.where(below, math.pi**2 / (sine * sine) - slope, slope)
 
