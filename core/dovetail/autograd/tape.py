@@ -479,20 +479,22 @@ class OpNode(Node):
 
     def reach(self, i: int, reach: Tensor | None) -> Tensor | None:
         """See `Node`."""
-        if reach is None and self.op is not WHERE:
-            return None
         want = self.operands[i]
         if self.op is WHERE:
             taken = kept_value(self, "the condition", self.kept[0])
             if type(taken) is not Tensor:
                 return None
             taken = (taken if i == 1 else _DT.logical_not(taken)).broadcast_to(self.spec.shape)
-            reach = taken if reach is None else _DT.logical_and(taken, reach)
+            mask = taken if reach is None else _DT.logical_and(taken, reach)
+        elif reach is None:
+            return None
         elif self.op in _reach:
             return _reach[self.op](reach, _Context(self, i))
-        elif self.op.kind != "map":
+        elif self.op.kind == "map":
+            mask = reach
+        else:
             return None
-        return None if want is None else _fitted_mask(reach, want.shape)
+        return None if want is None else _fitted_mask(mask, want.shape)
 
     def _part(self, i: int, rule: Read, needs: list[Any], mask: Tensor | None) -> Tensor | None:
         """The part for one operand: as the rule says, or as it was made for the like before."""
