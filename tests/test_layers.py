@@ -106,8 +106,8 @@ MAY_IMPORT = {
 }
 GROUND = {
     "arguments", "command_line", "compiled", "device", "dtypes", "environment", "errors",
-    "familiar", "foreign", "foreign_attributes", "freelists", "late", "layout", "memo", "recent",
-    "respelled", "settings",
+    "familiar", "foreign", "foreign_attributes", "forks", "freelists", "late", "layout", "locks",
+    "memo", "recent", "respelled", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend"}  # they import whatever they offer
 # `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
@@ -213,6 +213,7 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
 # lost, so nothing that a user's loop lets go of has one; these are let go of once in a while.
 CALLED_BACK = {
     "engine.lines": {"WeakKeyDictionary"},  # of nodes, while `debug_lines` asks
+    "forks": {"ref"},  # of locks, by `discard` of a set, which is no Python
     "functions.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end

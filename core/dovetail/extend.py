@@ -7,6 +7,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
         RawLaunch, RawArgument, Grid, Process, HOST_MEMORY
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
+    locks that a child of fork() finds free: Lock, register_lock
     binaries on disk: cache_binary, cached_binary, source_digest; settings: whole_setting
     errors: CompileError, DeviceError, PluginError, ArgumentError, InternalError, DovetailError
 
@@ -117,6 +118,7 @@ from .errors import (
     InternalError,
     PluginError,
 )
+from .forks import register_lock
 from .functions.convolutions import convolved
 from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
@@ -133,6 +135,7 @@ from .layout import (
     sparse_csc,
     sparse_csr,
 )
+from .locks import Lock
 from .loops.analysis import (
     Stride,
     along_rows,
@@ -297,6 +300,7 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "LayoutTensor",
         "LibraryCall",
         "LibraryCallsHook",
+        "Lock",
         "Loop",
         "LoopStep",
         "Op",
@@ -380,6 +384,7 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "reduce_loop",
         "reduces_long",
         "reductions",
+        "register_lock",
         "required",
         "rows_at",
         "scalar_argument",

@@ -13,16 +13,16 @@ all threads; and installed plugins.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from inspect import iscoroutinefunction, isgeneratorfunction
-from threading import RLock
 from typing import Any, Protocol, Self, TypeVar, cast
 from weakref import ref
+
+from .locks import Lock
 
 __all__ = ["eager", "junk_filled"]
 
@@ -233,12 +233,7 @@ class junk_filled(Switch):
 # While any of these lives, each op asks: settings that some context may have, copied ones too, and
 # what says that others may write to memory.
 _reasons: set[ref[Any]] = set()
-_noting = RLock()  # re-entered where a signal's handler runs ops
-
-if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread it does not have
-    os.register_at_fork(
-        before=_noting.acquire, after_in_parent=_noting.release, after_in_child=_noting.release
-    )
+_noting = Lock()  # re-entered where a signal's handler runs ops
 
 
 def ask_while(reason: object) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
-from dovetail.extend import CompileError, Kernel, Program
+from dovetail.extend import CompileError, Kernel, Lock, Program, register_lock
 
 from .render import render
 from .schedule import Schedule, schedule
 
-_lock = threading.RLock()  # one compilation at a time: pass managers and the linker are shared
+_lock = Lock()  # one compilation at a time: pass managers and the linker are shared
+_llvm = llvm.ffi.lib._lock._lock  # llvmlite's own: each call takes it, finalisers' calls too
+register_lock(_llvm)
 _names = itertools.count()
 
 

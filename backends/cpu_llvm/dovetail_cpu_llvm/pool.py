@@ -33,7 +33,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from dovetail.extend import ArgumentError, whole_setting
+from dovetail.extend import ArgumentError, Lock, whole_setting
 
 # Indices of the 8-byte fields of the state; what different threads write is 128 bytes apart.
 GENERATION, SLEEPERS, BUSY, INSIDE = 0, 16, 32, 48
@@ -605,7 +605,7 @@ class Pool:
         start = -(-ctypes.addressof(self._memory) // 128) * 128
         self.state = start
         self._fields = (ctypes.c_int64 * SIZE).from_address(start)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._started = 0
         self._threads = 1
         self._reset()
@@ -667,6 +667,5 @@ class Pool:
 
     def _after_fork(self) -> None:
         """Threads do not survive a fork; what they left half done must not either."""
-        self._lock = threading.Lock()
         self._started = 0
         self._reset()

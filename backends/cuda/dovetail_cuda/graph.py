@@ -6,12 +6,11 @@ new ones before the graph is launched; what is under way already keeps its own.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from dovetail.extend import QueuedLaunch, StreamHandle
+from dovetail.extend import Lock, QueuedLaunch, StreamHandle
 
 from . import driver as cuda
 from .launch import Arguments, Bound
@@ -23,7 +22,7 @@ class Graph:
     """Launches that are replayed. The graph is made at the first replay, which has addresses."""
 
     def __init__(self, enter: Callable[[], None], launches: Sequence[QueuedLaunch]) -> None:
-        self._enter, self._lock = enter, threading.Lock()
+        self._enter, self._lock = enter, Lock()
         self._nodes = [_Node(x) for x in launches]
         self._made: _Made | None = None
 

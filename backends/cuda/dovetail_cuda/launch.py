@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from operator import add
 from typing import Any
 
 import numpy as np
-from dovetail.extend import Handles, Kernel, Launch, Scalar, StreamHandle, scalar_argument
+from dovetail.extend import Handles, Kernel, Launch, Lock, Scalar, StreamHandle, scalar_argument
 
 from . import driver as cuda
 from .compile import CudaProgram, Function
@@ -75,7 +74,7 @@ class Bound:
     ) -> None:  # fmt: skip
         self.enter, self.kernel, self.ints, self.shape = enter, k, ints, shape
         self.of, self.function = function, function.handle  # whose module stays loaded
-        self.arguments, self.lock = Arguments(k, ints), threading.Lock()
+        self.arguments, self.lock = Arguments(k, ints), Lock()
         self.start = cuda.driver.cuLaunchKernel
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import threading
 from collections.abc import Iterator, Sequence
 from ctypes import c_double, c_float, c_int, c_int64, c_void_p
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from dovetail.extend import (
     Kernel,
     KernelBuilder,
     LibraryCall,
+    Lock,
     StreamHandle,
     StridedOperand,
     Value,
@@ -57,7 +57,7 @@ class Products:
         self.library = cuda.library("cublas")
         self.handle: c_void_p | None = None
         self.kernels: dict[DType, Any] = {}
-        self.lock = threading.Lock()
+        self.lock = Lock()
 
     def matmul(
         self, backend: Any, inputs: Sequence[StridedOperand], output: StridedOperand,

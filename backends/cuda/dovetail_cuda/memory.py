@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from dovetail.extend import address_of
+from dovetail.extend import Lock, address_of
 
 from . import driver as cuda
 
@@ -20,7 +19,7 @@ class Memory:
     def __init__(self, enter: Callable[[], None]) -> None:
         self.enter = enter
         self._got: list[tuple[Any, Any]] = []  # what the driver gave, and nobody has taken yet
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def allocate(self, nbytes: int) -> int:
         d = cuda.driver

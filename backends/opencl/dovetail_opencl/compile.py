@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from dovetail.extend import (
     CompileError,
     DeviceInfo,
     Kernel,
+    Lock,
     Schedule,
     ScheduledCompiler,
     ScheduledProgram,
@@ -23,7 +23,7 @@ from .schedule import ANY, COLUMNS, STYLE, best, schedules
 
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 BATCH = 16  # kernels in one build: of 16, each takes Intel's compiler 6 ms, not 27
-_lock = threading.RLock()  # drivers compile one at a time anyway, and so do filters of warnings
+_lock = Lock()  # drivers compile one at a time anyway, and so do filters of warnings
 
 Entry = tuple[Any, str]  # a built program of pyopencl's, and the name of a function in it
 OpenCLProgram = ScheduledProgram[Entry]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from dovetail.extend import (
     Handles,
     Kernel,
     Launch,
+    Lock,
     Loop,
     Process,
     Scalar,
@@ -76,7 +76,7 @@ class _Bound:
         first = 2 * len(k.buffers) + len(k.ints)
         self.scalars = [(p, scalar_argument(d)) for p, (_, d) in enumerate(k.scalars, first)]
         self.offsets: list[Any] = [None] * len(k.buffers)  # as they are set
-        self.lock = threading.Lock()
+        self.lock = Lock()
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         if not self.process.alive:

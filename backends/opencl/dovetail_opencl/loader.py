@@ -8,18 +8,19 @@ import os
 import platform
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from dovetail.extend import Lock
 
 INTEL = "intel-opencl-rt"
 RUNTIME = (INTEL, "intel-cmplr-lib-rt")  # what dovetail-opencl[cpu] brings
 CHOICES = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES")  # by which users say where drivers are
 _LIBRARIES = ("libintelocl.so", "intelocl64.dll")
 SYSTEM = Path("/etc/OpenCL/vendors")
-_lock = threading.Lock()
+_lock = Lock()
 _platforms: list[Any] | None = None
 _said = ""  # by the loader, where it failed
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from dovetail.extend import (
     ArgumentError,
     CompileError,
     Grid,
+    Lock,
     RawArgument,
     RawLaunch,
     Scalar,
@@ -44,7 +44,7 @@ class _Raw:
     def __init__(
         self, device: Any, queue: Any, kernel: Any, arguments: Sequence[RawArgument]
     ) -> None:
-        self.queue, self.kernel, self.lock = queue, kernel, threading.Lock()
+        self.queue, self.kernel, self.lock = queue, kernel, Lock()
         self.alignment = device.mem_base_addr_align // 8  # of bits
         self.memory = [k for k, a in enumerate(arguments) if a.access]
         self.numbers = [

@@ -10,7 +10,6 @@ before anything is written in place, checks are settled at once.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -20,6 +19,7 @@ from weakref import ref
 
 from ..arguments import shown
 from ..errors import IndexOutOfRange, OutOfMemoryError
+from ..locks import Lock
 from ..settings import flags
 from .interface import Backend, Handle, StreamHandle
 
@@ -100,7 +100,7 @@ class Check:
 
 
 _numbers = count()
-_flags = threading.RLock()  # of `flags.tainted`, and of what it follows from:
+_flags = Lock()  # of `flags.tainted`, and of what it follows from:
 _bad: list[ref[Check]] = []  # known to be bad; of interest while some tensor carries them
 _pending = 0  # devices with checks that are not settled
 
@@ -119,7 +119,7 @@ class Faults:
         self._free: dict[StreamHandle, list[int]] = {}  # stream -> cells, all 0
         self._waiting: dict[StreamHandle, list[Check]] = {}  # stream -> what is not settled
         self._untold: deque[Fault] = deque(maxlen=CELLS)
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self.pending = False
         self._may_be_prompt = True
         self._prompt: Prompt | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from ..locks import Lock
 from ..loops.builder import Kernel
 from ..loops.schedule import Schedule
 from . import diskcache
@@ -30,7 +30,7 @@ class ScheduledProgram(Program, Generic[Built]):
         self.kernel, self.source, self.binary = kernel, source, binary
         self.first = compiler.first(kernel)
         self._compiler, self._built = compiler, {self.first: built}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def best(
         self, ints: Sequence[int], grid: Sequence[int]

@@ -6,7 +6,7 @@ from dovetail.engine.events cimport Counters
 from dovetail.engine.launching cimport run as run_step
 from dovetail.engine.programs cimport BoundStep
 from dovetail.graph.expr cimport Expr, overwritten, readers, reads, storage_of
-from dovetail.graph.turn cimport Turn
+from dovetail.locks cimport Lock
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage
 from dovetail.plugins.opened cimport Opened
@@ -14,7 +14,7 @@ from dovetail.settings cimport Flags
 
 cdef Counters counters
 cdef Flags flags
-cdef Turn _turn
+cdef Lock _turn
 
 
 cpdef launch(

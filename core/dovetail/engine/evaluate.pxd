@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.backend.streams cimport current_handle
-from dovetail.graph.turn cimport Turn
+from dovetail.locks cimport Lock
 from dovetail.engine.launching cimport addresses, launch
 from dovetail.engine.guards cimport match, match_all, match_into, match_update
 from dovetail.graph.expr cimport Expr, is_read, readers, reads_exported, settle, storage_of
@@ -10,7 +10,7 @@ from dovetail.memory.storage cimport Storage
 from dovetail.settings cimport Flags
 
 cdef Flags flags
-cdef Turn _turn
+cdef Lock _turn
 
 
 cpdef evaluate(object exprs, bint asked=*)

@@ -5,7 +5,6 @@ Plans are cached under the graph's structure, programs in memory and on disk.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -32,7 +31,7 @@ from ..graph.expr import (
 )
 from ..graph.expr import pending as all_pending
 from ..graph.ownership import Holder, is_alone, take
-from ..graph.turn import Turn
+from ..locks import Lock
 from ..loops.builder import Kernel
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage, storage_at
@@ -52,14 +51,8 @@ from .walk import Walk
 PLAN_LIMIT = 8192  # cached plans
 LARGE = 32  # nodes of a graph whose guard is made at first sight: 100 take 150 us to walk again
 
-lock = _turn = Turn()  # the second is compiled to a typed variable, which others do not see
+lock = _turn = Lock()  # the second is compiled to a typed variable, which others do not see
 _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
-
-
-if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole, and nobody inside
-    os.register_at_fork(
-        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release_in_child
-    )
 
 
 def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TypedDict, Unpack
 
+from ..locks import Lock
 from ..settings import flags
 
 
@@ -56,7 +57,7 @@ class Event(TypedDict):
 counters = Counters()
 # Where events go, whatever thread they come from: a list for each profile that is being taken.
 profiles: tuple[list[Event], ...] = ()
-_changing = threading.RLock()
+_changing = Lock()
 _watching = 0  # blocks that want each evaluation to go the long way
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..errors import CaptureError
 from ..graph.expr import Args, Expr
+from ..locks import Lock
 from ..memory.callers import caller
 from ..memory.storage import Storage
 from ..settings import flags
@@ -127,7 +128,7 @@ _mine = _OfThread()
 # The default random generator's, set by `functions`: numbers that a replay reserves anew.
 default_reserve: Callable[[int], tuple[int, int]] | None = None
 tapes: Tapes | None = None  # set by `autograd`
-_counting = threading.Lock()
+_counting = Lock()
 
 
 def current() -> Recorder | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter, signature
@@ -16,6 +15,7 @@ from ..arguments import refused
 from ..capture.program import Program
 from ..engine import evaluate as run
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
+from ..locks import Lock
 from ..respelled import retold
 from ..settings import Settings, current
 from ..tensor.host import evaluated
@@ -63,7 +63,7 @@ class Captured(Latest, Generic[P, R]):
         self._captures: dict[Hashable, list[Capture | Failed]] = {}
         self._latest = ()
         self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
-        self._lock = threading.RLock()
+        self._lock = Lock(waited=False)
         self._modes: dict[Hashable, list[Path]] = {}  # by the static arguments that lead to them
         self.captures = 0
         _every.add(ref(self, _every.discard))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -27,6 +26,7 @@ from ..errors import ArgumentError, DTypeError
 from ..graph.expr import node, spec
 from ..late import late
 from ..layout import Shape
+from ..locks import Lock
 from ..ops import table as ops
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
@@ -67,7 +67,7 @@ class Generator:
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._seed = self._offset = 0
         if seed is None:
             _done(self._seed_anew)

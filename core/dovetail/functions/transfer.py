@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from functools import partial
-from threading import RLock
 from typing import cast
 
 from ..backend.faults import carried, look
@@ -20,6 +19,7 @@ from ..device import device as device_named
 from ..engine import recording
 from ..errors import DeviceError
 from ..graph.expr import Expr, leaf, spec, storage_of
+from ..locks import Lock
 from ..memory import CachingAllocator, DataPtr, foreign
 from ..memory.storage import storage_at
 from ..ops.table import COPY
@@ -51,7 +51,7 @@ class _Copy:
 
 
 _orphans: deque[_Copy] = deque()  # of pointers that have died; their memory is given back after
-_sweeping = RLock()
+_sweeping = Lock()
 
 
 def depart(ptr: DataPtr, device: Device, stream: object) -> None:

@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.graph.regions cimport are_apart
-from dovetail.graph.turn cimport Turn
+from dovetail.locks cimport Lock
 from dovetail.graph.weak cimport alive, referent, weakly
 from dovetail.memory.storage cimport Storage
 
@@ -37,7 +37,7 @@ cdef class Expr:
     cdef public object asked_at
 
 
-cdef Turn _pruning
+cdef Lock _pruning
 cdef list _asked
 cdef list _log
 cdef Py_ssize_t _log_limit

@@ -16,9 +16,9 @@ from ..dtypes import DType
 from ..errors import ShapeError
 from ..freelists import keep
 from ..layout import LIMIT, Move, Shape, contiguous_strides
+from ..locks import Lock
 from ..recent import Shared
 from .regions import are_apart
-from .turn import Turn
 from .weak import alive, referent, weakly
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Spec:
 
 SPEC_LIMIT = 16384  # specs kept that nobody uses
 _SPECS: Shared[tuple[Shape, DType, Device], Spec] = Shared(SPEC_LIMIT)
-_making = Turn()
+_making = Lock()
 
 
 def spec(shape: Shape, dtype: DType, device: Device, op: str = "tensor") -> Spec:
@@ -141,7 +141,7 @@ _log_limit = 512
 _noted = 0
 FEW = 8  # nodes that are looked at anew by each who asks
 MANY = 64  # readers of a storage that stay pending when it is written where they do not read
-_pruning = Turn()
+_pruning = Lock()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
 record: Any = None  # autograd's function of a node of which some operand has a tape: its tape
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 from collections.abc import Hashable
 from functools import partial
@@ -205,31 +203,3 @@ def _free_all(backend: Backend, handles: dict[int, RawMemory]) -> None:
     backend.synchronize()
     while handles:
         backend.free(*handles.popitem()[1])
-
-
-# --- threads and forks: a child must not inherit a lock that a vanished thread holds
-_held: list[CachingAllocator] = []
-
-
-def _before_fork() -> None:
-    _held[:] = list(CachingAllocator.every)
-    for allocator in _held:
-        allocator._lock.acquire()
-
-
-def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop()._lock.release()
-
-
-def _after_fork_in_child() -> None:
-    while _held:
-        _held.pop()._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )

@@ -7,13 +7,13 @@ any moment, also in here, through the garbage collector. Allocate and free from 
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 
 from ..device import Device
+from ..locks import Lock
 from .blocks import LIVE, ROUND, UNUSED, Block, Pool
 from .pointer import DataPtr, StreamHandle
 from .tracing import Tracer
@@ -28,7 +28,7 @@ class Front:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._lock = threading.RLock()
+        self._lock = Lock()
         # BUSY: the lock's holder is inside, so a finaliser that allocates gets memory uncached
         self._state = IDLE
         self._freed: deque[Block] = deque()

@@ -6,9 +6,9 @@ thread, no finaliser (the pointer is made before), no Ctrl-C. So there is no loc
 
 cimport cython
 
-import threading
-
 from cpython.object cimport PyObject
+
+from dovetail.locks import Lock
 
 cdef extern from "Python.h":
     PyObject* PyList_GET_ITEM(list, Py_ssize_t)  # borrowed
@@ -27,7 +27,7 @@ cdef class Front:
 
     def __init__(self, device):
         self.device = device
-        self._lock = threading.RLock()
+        self._lock = Lock()
         # BUSY: the lock's holder is inside, so a finaliser that allocates gets memory uncached
         self._state = AT_REST
         self._freed = []

@@ -7,13 +7,13 @@ import os
 import weakref
 from collections import deque
 from pathlib import Path
-from threading import RLock
 from typing import NamedTuple
 
 from ..arguments import LARGEST, integer, path
 from ..backend.host import address_of
 from ..device import Device, opened, usable
 from ..errors import ArgumentError, DeviceError, OutOfMemoryError
+from ..locks import Lock
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
 from .pointer import DataPtr, StreamHandle
 from .units import bytes_text
@@ -72,7 +72,7 @@ class MappedFile(Allocator):
                 f"MappedFile: {str(self.file)!r} is there already; name a new file, or remove it"
             ) from None
         weakref.finalize(self, os.close, self._fd)
-        self._lock = RLock()
+        self._lock = Lock()
         self._end = self._live = self._peak = self._allocations = self._frees = 0
         self._free: list[_Region] = []
         self._used: dict[int, _Region] = {}

@@ -11,11 +11,11 @@ from __future__ import annotations
 import mmap
 from bisect import bisect_left, insort
 from operator import itemgetter
-from threading import RLock
 from typing import Any, NamedTuple, Protocol
 from weakref import ref
 
 from ..device import Device, opened
+from ..locks import Lock
 from .pointer import DataPtr
 
 PRUNE_MIN = 256  # ranges; fewer are never searched for dead storages
@@ -84,7 +84,7 @@ class _Ranges:
 _spaces: dict[object, _Ranges] = {}  # by address space: "memory", or device and inode of a file
 _visible: list[ref[Storage]] = []  # storages of our own that other code sees, not yet in a space
 _visible_limit = PRUNE_MIN
-_lock = RLock()  # re-entered where a signal's handler shares memory
+_lock = Lock()  # reentered where a signal's handler shares memory
 
 
 def note_visible(storage: Storage) -> None:

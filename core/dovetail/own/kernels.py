@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, overload
 
@@ -20,6 +19,7 @@ from ..errors import ArgumentTypeError
 from ..fusion.plan import Step
 from ..fusion.reasons import Kind, Reason
 from ..graph.expr import Expr
+from ..locks import Lock
 from ..loops.legalize import legalize
 from ..memory.callers import caller
 from ..plugins.opened import Opened
@@ -61,7 +61,7 @@ class LoopKernel:
         )
         self._made: Recent[Hashable, _Made] = Recent(2 * MADE)  # by specs and strides
         self._kernels: Recent[Hashable, _Made] = Recent(2 * MADE)  # by dtypes and kinds of strides
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"<dt.kernel {self.__name__}({', '.join(p.name for p in self._parameters)})>"

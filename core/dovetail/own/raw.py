@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from ..errors import (
     LayoutError,
 )
 from ..graph.expr import Expr
+from ..locks import Lock
 from .operands import leaves_of
 
 __all__ = ["raw_kernel"]
@@ -75,7 +75,7 @@ class RawKernel:
                 f"raw_kernel: {self.__name__} writes nothing; say w or rw of memory"
             )
         self._compiled: dict[Any, RawLaunch] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"<dt.raw_kernel {self.__name__} of {self.device_type}>"

@@ -6,7 +6,6 @@ is first named, each in its own try, so that a broken one harms nobody who does 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
@@ -21,6 +20,7 @@ from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
 from ..device import DEFAULT, VARIABLE, Device, device, set_fallback, set_opener
 from ..errors import DeviceError, DovetailError, PluginError, SlowDeviceWarning
+from ..locks import Lock
 from ..memory.callers import pass_over
 from . import answers
 from .companion import accompanied
@@ -55,7 +55,7 @@ class Registry:
         built_in: Iterable[Entry] = BUILT_IN,
     ) -> None:
         self._find, self._environ, self._built_in = find, environ, tuple(built_in)
-        self._lock = threading.RLock()
+        self._lock = Lock(waited=False)
         self._records: dict[str, Record] | None = None
         self.opening: list[Device] = []  # each waits for its companion, the next
         self._manager = pluggy.PluginManager("dovetail")

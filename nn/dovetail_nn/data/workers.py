@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.shared_memory import SharedMemory
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any, NamedTuple
 
 import dovetail as dt
 import numpy as np
+from dovetail.extend import Lock
 
 from .collate import collated, default_collate, rows
 from .datasets import IterableDataset

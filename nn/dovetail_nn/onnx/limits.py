@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import Lock, arguments
 
 LIMIT = 8 << 30  # bytes, unless a caller says otherwise
 NODES = 1 << 20  # of a model whose functions are written out
@@ -22,7 +21,7 @@ class Limit:
             LIMIT if nbytes is None else arguments.integer("onnx.load", nbytes, "limit", 1)
         )
         self.used = 0
-        self._turn = threading.Lock()  # a model may run on several threads
+        self._turn = Lock()  # a model may run on several threads
 
     def take(self, nbytes: int, what: str) -> None:
         """Notes that a value is there. Raises: OutOfMemoryError, before there is memory for it."""

@@ -1,9 +1,10 @@
-# What other modules know of the compiled form of `turn.py`.
+# What other modules know of the compiled form of `locks.py`.
 cdef extern from "pythread.h":
     ctypedef void* PyThread_type_lock
 
 
-cdef class Turn:
+cdef class Lock:
+    cdef object __weakref__
     cdef PyThread_type_lock _gate
     cdef unsigned long _owner
     cdef Py_ssize_t _depth

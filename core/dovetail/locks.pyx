@@ -1,9 +1,11 @@
-"""Whose turn it is: `turn.py`, compiled.
+"""The lock of the library: `locks.py`, compiled.
 
-While nobody waits there is no lock, only a note of who is inside: Python's own lock keeps threads
-from reading it half written. Who must wait shuts the gate on behalf of who is inside, and stands
-before it.
+While no thread waits there is no system lock, only the owner's number: Python's own lock keeps
+threads from reading it half written. A waiting thread locks the gate on the owner's behalf, then
+blocks on it.
 """
+
+from dovetail.forks import register_lock
 
 cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
@@ -19,23 +21,26 @@ cdef extern from "Python.h":
 
 
 cdef enum:
-    LOOK_UP = 200_000  # microseconds that one waits before it looks for Ctrl-C again
+    WAIT_MICROSECONDS = 200_000  # before a waiting thread looks for Ctrl-C again
 
 
-cdef class Turn:
-    """A lock that the thread which holds it may take again."""
+cdef class Lock:
+    """A reentrant lock that is free in a child of fork()."""
 
     def __cinit__(self):
         self._gate = PyThread_allocate_lock()
         if self._gate == NULL:
             raise MemoryError
 
+    def __init__(self, waited=True):
+        register_lock(self, waited)
+
     def __dealloc__(self):
         if self._gate != NULL:
             PyThread_free_lock(self._gate)
 
     cpdef object held(self, object work, tuple args):
-        """What `work(*args)` gives, done inside."""
+        """Return `work(*args)`, called with the lock held."""
         self._enter()
         try:
             return work(*args)
@@ -67,7 +72,7 @@ cdef class Turn:
         try:
             while not got:  # not for ever: another thread may take a signal in, or the wait miss it
                 with nogil:
-                    got = PyThread_acquire_lock_timed(self._gate, LOOK_UP, 1) == PY_LOCK_ACQUIRED
+                    got = PyThread_acquire_lock_timed(self._gate, WAIT_MICROSECONDS, 1) == PY_LOCK_ACQUIRED
                 if not got:
                     PyErr_CheckSignals()  # Ctrl-C
         finally:
@@ -81,15 +86,27 @@ cdef class Turn:
     def __exit__(self, kind, error, traceback):
         self._leave()
 
-    def acquire(self):
-        """As `with`."""
-        self._enter()
+    def acquire(self, blocking=True):
+        """Return True once this thread has the lock; False if it is not `blocking` and has not."""
+        cdef bint free = self._depth == 0 and self._waiting == 0 and not self._shut
+        if blocking or free or (self._depth and self._owner == PyThread_get_thread_ident()):
+            self._enter()
+            return True
+        return False
 
     def release(self):
-        """As the end of `with`."""
+        """Release the lock once."""
         self._leave()
 
-    def release_in_child(self):
-        """Gives it up after a fork, where nobody else waits any more."""
+    def renew(self):
+        """Free the lock in a child of fork(), unless this thread holds it."""
+        cdef bint waited = self._waiting != 0
         self._waiting = 0
-        self._leave()
+        if self._depth and self._owner == PyThread_get_thread_ident():
+            return
+        self._depth = 0
+        if self._shut or waited:  # a new gate: one of the vanished threads may have locked the old
+            self._shut = False
+            self._gate = PyThread_allocate_lock()
+            if self._gate == NULL:
+                raise MemoryError
