@@ -369,7 +369,7 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
             dev.opened = None
             for cache in 2 * holders:  # plans hold launches of the backend that was
                 cache.turn()
-            registry._drop(registry.records().pop(dev.type))
+            registry.records().pop(dev.type)
 
 
 def backend_of(dev: Device) -> Any:

@@ -35,6 +35,7 @@ SENSE = {
     "DOVETAIL_CACHE_MIB": {"", " 4 ", "1.5"},
     "DOVETAIL_BACKENDS": {"", "\n"},
     "DOVETAIL_STRICT_PLUGINS": {""},
+    "DOVETAIL_PROBE_SECONDS": {"", " 4 ", "1.5"},
     "DOVETAIL_JUNK": {*NONSENSE},  # read by `dt.empty` alone
     "DOVETAIL_PURE": {*NONSENSE},  # read before all else: see tests/test_compiled.py
     "DOVETAIL_TRACE": {"", "\n"},

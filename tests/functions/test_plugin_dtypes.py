@@ -46,8 +46,6 @@ def installed() -> Iterator[DTypeRegistry]:
     for name in [*registry._made]:
         uninstall(registry._made.pop(name))
     registry._blocks.clear()
-    for plugin in registry._manager.get_plugins():
-        registry._manager.unregister(plugin)
     registry._find, registry._records = before
 
 

@@ -7,14 +7,17 @@ import importlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from broken_kinds import KINDS, Kind
 from dovetail.commands import doctor as doctor_module
 from dovetail.device import default_device, device, set_default_device
 from dovetail.dtypes import float32
@@ -23,6 +26,7 @@ from dovetail.plugins.entry import GROUP, Entry, offers
 from dovetail.plugins.origin import reinstall
 from dovetail.plugins.record import Record, State
 from dovetail.plugins.registry import Registry, open_device
+from installed import INSTALLED
 from places import ROOT
 
 device_module = importlib.import_module("dovetail.device")  # `dovetail.device` is the function
@@ -305,6 +309,150 @@ def test_strict_plugins_fail_whoever_opens_a_device(install: Install) -> None:
     with pytest.raises(PluginError, match="import_error"):
         fresh(DOVETAIL_STRICT_PLUGINS="1").open(device("healthy"))
     assert fresh(DOVETAIL_STRICT_PLUGINS="0").open(device("healthy"))
+
+
+# --- many kinds of broken plugins, of which none harms another device
+
+
+@pytest.fixture
+def broken(install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Installs some of `KINDS`, which have a moment to be imported and probed."""
+    monkeypatch.setenv("DOVETAIL_PROBE_SECONDS", "0.5")
+
+    def install(*kinds: str) -> None:
+        for kind in kinds:
+            KINDS[kind].write(tmp_path, kind)
+            value = ":".join(filter(None, [f"plugin_{kind}", KINDS[kind].attribute]))
+            write_distribution(tmp_path, f"dist-{kind}", kind, value)
+
+    yield install
+    for kind in KINDS:
+        sys.modules.pop(f"plugin_{kind}", None)
+
+
+def test_no_kind_of_broken_plugin_harms_other_devices(broken: Install, install: Install) -> None:
+    broken(*KINDS)
+    install("healthy")
+    registry = fresh()
+    started = time.monotonic()
+    usable = {d.type for d in registry.devices()}
+    assert time.monotonic() - started < 60
+    opening = {kind for kind, k in KINDS.items() if k.state is State.OPEN_FAILED}
+    assert usable & KINDS.keys() == opening
+    assert usable >= {"healthy", "reference", *INSTALLED} - {"cuda"}
+    assert registry.open(device("healthy")).backend and registry.open(device("reference")).backend
+
+
+def test_each_kind_of_broken_plugin_says_what_is_wrong(broken: Install) -> None:
+    broken(*KINDS)
+    registry, wrong = fresh(), []
+    for kind, expected in KINDS.items():
+        text = refused(registry, kind)
+        state = registry.probe(kind).state
+        if state is not expected.state or expected.text not in text or f"dist-{kind}" not in text:
+            wrong.append((kind, state, text))
+        text.encode()  # a terminal takes it
+        assert len(registry.probe(kind).reason) < 1000
+    assert not wrong, "\n\n".join(f"{k}: {s}: {t[:400]}" for k, s, t in wrong)
+    assert len(KINDS) >= 50
+
+
+@pytest.mark.exhaustive
+def test_the_doctor_names_every_kind_of_broken_plugin(broken: Install, tmp_path: Path) -> None:
+    broken(*KINDS)
+    done = doctor(tmp_path, "--json", "--time-limit", "30")
+    assert done.returncode == 1, done.stderr
+    found = {p["type"]: p for p in json.loads(done.stdout)["plugins"]}
+    assert not [kind for kind in KINDS if found[kind]["well"]]
+    assert found["reference"]["well"] and all(found[type]["well"] for type in INSTALLED - {"cuda"})
+
+
+def test_names_of_devices_are_made_printable(broken: Install, tmp_path: Path) -> None:
+    name = r"return [replace(READY, name='card\n\x1b[31m\udc80')]"
+    Kind(State.OPEN, "", probe=name).write(tmp_path, "colourful")
+    write_distribution(tmp_path, "dist-colourful", "colourful", "plugin_colourful")
+    (found,) = fresh().probe("colourful").devices
+    assert found.name == "card\ufffd\ufffd[31m\ufffd"
+
+
+@pytest.mark.parametrize("name", ["Upper", "with space", "a:1", "ünïcödé", "-", "9lives"])
+def test_an_entry_point_whose_name_is_no_device_type(
+    name: str, install: Install, tmp_path: Path
+) -> None:
+    Kind(State.OPEN, "").write(tmp_path, "misnamed")
+    plugin = tmp_path / "plugin_misnamed.py"
+    plugin.write_text(plugin.read_text().replace("TYPE = 'misnamed'", f"TYPE = {name!r}"))
+    write_distribution(tmp_path, "dist-misnamed", name, "plugin_misnamed")
+    sys.modules.pop("plugin_misnamed", None)
+    registry = fresh()
+    assert "reference" in {d.type for d in registry.devices()}
+    (record,) = [r for r in registry.records().values() if r.distribution == "dist-misnamed"]
+    assert registry.probe(record.type).state is State.PROBE_FAILED
+    assert "names no device" in record.reason
+
+
+@pytest.mark.parametrize("file", ["METADATA", "entry_points.txt"])
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", None, b"[", b"no section = 1"])
+def test_a_distribution_whose_metadata_cannot_be_read(
+    file: str, content: bytes | None, install: Install, tmp_path: Path
+) -> None:
+    install("healthy", "unavailable")
+    broken = tmp_path / "dist_unavailable-3.1.dist-info" / file
+    broken.unlink() if content is None else broken.write_bytes(content)
+    registry = fresh()
+    assert {"healthy", "reference"} <= {d.type for d in registry.devices()}
+
+
+def test_ctrl_c_of_the_user_ends_the_wait_for_a_probe(
+    broken: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken("probe_hangs")
+    monkeypatch.setenv("DOVETAIL_PROBE_SECONDS", "60")
+    registry, before = fresh(), signal.signal(signal.SIGINT, signal.default_int_handler)
+    main = threading.get_ident()
+    timer = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            registry.devices()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        timer.join()
+    monkeypatch.setenv("DOVETAIL_PROBE_SECONDS", "0.1")
+    assert registry.probe("probe_hangs").state is State.PROBE_FAILED
+
+
+def test_a_late_probe_says_where_it_waits(broken: Install) -> None:
+    broken("probe_hangs")
+    record = fresh().probe("probe_hangs")
+    assert record.reason.startswith("dovetail_probe did not return within 0.5 s")
+    assert "time.sleep(1000)" in record.traceback
+
+
+def test_a_probe_may_use_other_devices(install: Install, tmp_path: Path) -> None:
+    probe = "import dovetail as dt\nassert dt.ones(3, device='reference').sum().item() == 3\n"
+    Kind(State.OPEN, "", probe=probe + "return [READY]").write(tmp_path, "asking_others")
+    write_distribution(tmp_path, "dist-asking", "asking_others", "plugin_asking_others")
+    assert fresh().probe("asking_others").state is State.AVAILABLE
+
+
+def test_a_device_that_takes_long_to_open_blocks_no_other(install: Install, tmp_path: Path) -> None:
+    wait = "go_on.wait(30)\nreturn ReferenceBackend()"
+    kind = Kind(State.OPEN, "", top="go_on = threading.Event()", open=wait)
+    kind.write(tmp_path, "slow_opening")
+    write_distribution(tmp_path, "dist-slow", "slow_opening", "plugin_slow_opening")
+    install("healthy")
+    registry = fresh()
+    registry.probe("slow_opening")
+    opening = threading.Thread(target=registry.open, args=(device("slow_opening"),))
+    opening.start()
+    started = time.monotonic()
+    assert registry.open(device("healthy")) and registry.records() and registry.probe("reference")
+    assert time.monotonic() - started < 10 and opening.is_alive()
+    sys.modules["plugin_slow_opening"].go_on.set()
+    opening.join()
+    assert device("slow_opening").opened is not None
+    device("slow_opening").opened = None
 
 
 # --- the doctor

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, replace
+from itertools import islice
+from numbers import Integral
 from typing import Any
 
 from ..arguments import shown
-from ..backend.interface import Backend
+from ..backend.interface import Backend, BackendInfo, DeviceInfo, Unavailable
+from ..device import device
 from ..dtypes import DType
 from ..errors import PluginError
+from ..loops.target import Capabilities
 
 DIAGNOSTICS, GAPS = "dovetail_diagnostics", "dovetail_conformance"
 EXAMPLES = {
@@ -17,6 +23,13 @@ EXAMPLES = {
     GAPS: 'return {"scalar_ops.fma_rounds_once.*": "this unit rounds the product"}',
 }
 ALIKE = 0.85  # how much of a misspelt name is right
+DEVICES_MAX = 1_000  # of one plugin: a generator might never end
+REPLACEMENT = "\ufffd"  # for a character of a device's name that cannot be printed
+_FULL = Capabilities()
+_KINDS: dict[type, Any] = {bool: int, int: Integral, frozenset: AbstractSet}
+_CAPABILITIES = {
+    f.name: _KINDS.get(type(v := getattr(_FULL, f.name)), type(v)) for f in fields(Capabilities)
+}
 
 
 def texts(hook: str, found: object) -> dict[str, str]:
@@ -50,6 +63,71 @@ def routines(of: str, found: object) -> dict[tuple[str, DType], Any]:
             'return {("matmul", float32): routine}'
         )
     return dict(found)
+
+
+def backend_info(found: object) -> BackendInfo:
+    """Return what `dovetail_backend_info` returned. Raises: PluginError unless it is right."""
+    if not isinstance(found, BackendInfo):
+        raise PluginError(f"dovetail_backend_info returned {shown(found)}, not a BackendInfo")
+    for name in ("type", "version", "summary"):
+        _require(f"BackendInfo.{name}", getattr(found, name), str, "text")
+    match found.minimum_interface:
+        case (int(), int()) if type(found.minimum_interface) is tuple:
+            return found
+    given = shown(found.minimum_interface)
+    raise PluginError(f"BackendInfo.minimum_interface must be two ints such as (1, 0), got {given}")
+
+
+def probed(type: str, found: object) -> tuple[DeviceInfo, ...] | Unavailable:
+    """Return what `dovetail_probe` returned for a device type. Raises: PluginError if it is wrong.
+
+    Names of devices are made printable.
+    """
+    if isinstance(found, Unavailable):
+        _require("Unavailable.reason", found.reason, str, "text")
+        _require("Unavailable.hint", found.hint, str, "text")
+        return found
+    if not isinstance(found, Iterable) or isinstance(found, str | bytes | Mapping):
+        raise PluginError(
+            f"dovetail_probe returned {shown(found)}; it must return a list of DeviceInfo, or "
+            "Unavailable(reason, hint)"
+        )
+    devices = [_device(type, d) for d in islice(found, DEVICES_MAX + 1)]
+    if len(devices) > DEVICES_MAX:
+        raise PluginError(f"dovetail_probe returned more than {DEVICES_MAX:,} devices")
+    if not devices:
+        raise PluginError(
+            "dovetail_probe returned no device, where Unavailable(reason, hint) belongs"
+        )
+    if len({d.index for d in devices}) != len(devices):
+        raise PluginError(f"dovetail_probe returned two devices with one index: {shown(found)}")
+    return tuple(devices)
+
+
+def _device(type: str, found: object) -> DeviceInfo:
+    if not isinstance(found, DeviceInfo) or found.type != type:
+        given = (
+            f"one of type {shown(found.type)}" if isinstance(found, DeviceInfo) else shown(found)
+        )
+        raise PluginError(f"dovetail_probe returned {given}, not a DeviceInfo of type {type!r}")
+    _require("DeviceInfo.index", found.index, Integral, "a whole number from 0")
+    device(f"{type}:{found.index}", "dovetail_probe")
+    for name in ("name", "fingerprint"):
+        _require(f"DeviceInfo.{name}", getattr(found, name), str, "text")
+    _require("DeviceInfo.total_memory", found.total_memory, Integral, "a number of bytes")
+    texts("DeviceInfo.details", found.details)
+    _require("DeviceInfo.capabilities", found.capabilities, Capabilities, "Capabilities")
+    for f in fields(Capabilities):
+        value, wanted = getattr(found.capabilities, f.name), _CAPABILITIES[f.name]
+        _require(f"Capabilities.{f.name}", value, wanted, f"like {shown(getattr(_FULL, f.name))}")
+    name = "".join(c if c.isprintable() else REPLACEMENT for c in found.name)
+    return found if name == found.name else replace(found, name=name)
+
+
+def _require(what: str, value: object, kind: Any, wanted: str) -> None:
+    """Raises: PluginError unless the value is of this kind."""
+    if not isinstance(value, kind):
+        raise PluginError(f"{what} must be {wanted}, got {shown(value)}")
 
 
 def _is_op(key: object) -> bool:

@@ -58,6 +58,7 @@ class DTypeRegistry(Registry):
     """All dtype plugins of one process. One that can be used is in state `open`."""
 
     what = "dtype"
+    limited = False
     groups, interface = GROUPS, INTERFACE
     hooks = Hooks
     required = ("dovetail_dtype_info",)

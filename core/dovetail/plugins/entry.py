@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import NamedTuple
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..backend.interface import INTERFACE
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
 
 GROUPS = "dovetail.backends.v"
 GROUP = f"{GROUPS}{INTERFACE[0]}"
@@ -48,15 +53,27 @@ def installed(groups: str = GROUPS) -> list[Entry]:
     """
     import importlib.metadata as metadata  # 16 ms, which `import dovetail` need not pay
 
-    found = metadata.entry_points()
-    versions = sorted(group for group in found.groups if group.startswith(groups))
-    return [
-        Entry(
-            e.name, e.value, group, e.dist.name if e.dist else "?", e.dist.version if e.dist else ""
-        )
-        for group in versions
-        for e in found.select(group=group)
-    ]
+    try:
+        known = metadata.entry_points()
+        every = [e for group in known.groups for e in known.select(group=group)]
+    except Exception:  # of one distribution whose metadata cannot be read: the others are there
+        every = [e for d in metadata.distributions() for e in _entry_points(d)]
+    found = sorted((e for e in every if e.group.startswith(groups)), key=lambda e: e.group)
+    return [Entry(e.name, e.value, e.group, *_origin(e.dist)) for e in found]
+
+
+def _entry_points(distribution: Distribution) -> Sequence[EntryPoint]:
+    with suppress(Exception):
+        return distribution.entry_points
+    return ()
+
+
+def _origin(distribution: Distribution | None) -> tuple[str, str]:
+    """Return name and version of a distribution, as far as its metadata can be read."""
+    with suppress(Exception):
+        if distribution is not None:
+            return str(distribution.name), str(distribution.version)
+    return "?", ""
 
 
 def offers() -> dict[str, str]:

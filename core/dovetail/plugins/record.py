@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+
+from pluggy import PluginManager
 
 from ..backend.interface import DeviceInfo
-from ..errors import PluginError, UnavailableError
+from ..errors import DovetailError, PluginError, UnavailableError
+from ..locks import Lock
 from .entry import Entry
+
+LINE_MAX = 500  # characters of an error that are shown in a line
+TRACEBACK_MAX = 20_000  # characters of a traceback, its end
 
 
 class State(enum.Enum):
@@ -52,15 +59,18 @@ class Record:
     traceback: str = ""
     milliseconds: float = 0.0
     devices: tuple[DeviceInfo, ...] = ()
-    plugin: object = None
+    manager: PluginManager | None = None
     what: str = "device type"
+    opening: list[DeviceInfo] = field(default_factory=list)  # by the thread that has the lock
+    # while this plugin is imported, probed or opened; its code runs then
+    lock: Lock = field(default_factory=partial(Lock, waited=False))
 
     def fail(
         self, state: State, reason: str, hint: str = "", error: BaseException | None = None
     ) -> None:
         """Notes why the plugin cannot be used, with its own traceback."""
-        self.state, self.reason, self.hint = state, reason, hint
-        self.traceback = "" if error is None else _text(error)
+        self.state, self.reason, self.hint = state, printable(reason), printable(hint)
+        self.traceback = "" if error is None else printable(_text(error)[-TRACEBACK_MAX:])
 
     def error(self) -> PluginError:
         """The error for whoever asks for this device type."""
@@ -80,6 +90,21 @@ def described(info: DeviceInfo) -> dict[str, str]:
     """The details of a device, with its companion if it names one."""
     named = {} if info.companion is None else {"companion": str(info.companion)}
     return {**named, **info.details}
+
+
+def line(error: BaseException) -> str:
+    """Return the first line of an error's text, with its class unless it is dovetail's own."""
+    try:
+        first = (str(error).strip().splitlines() or [""])[0][:LINE_MAX]
+    except BaseException:  # a plugin's `__str__`, treated as `traceback` does
+        first = "<its text cannot be had>"
+    ours = first and isinstance(error, DovetailError)
+    return first if ours else f"{type(error).__name__}: {first}"
+
+
+def printable(text: str) -> str:
+    """Return a text that every terminal and file takes: lone surrogates are escaped."""
+    return str(text).encode("utf-8", "backslashreplace").decode()
 
 
 def _text(error: BaseException) -> str:

@@ -6,8 +6,10 @@ is first named, each in its own try, so that a broken one harms nobody who does 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -17,18 +19,19 @@ import pluggy
 from .. import environment
 from ..arguments import shown
 from ..backend import diskcache
-from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
+from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
 from ..device import DEFAULT, VARIABLE, Device, device, set_fallback, set_opener
-from ..errors import DeviceError, DovetailError, PluginError, SlowDeviceWarning
+from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from ..locks import Lock
 from ..memory.callers import pass_over
 from . import answers
 from .companion import accompanied
 from .entry import GROUP, GROUPS, Entry, installed, offers
 from .hooks import REQUIRED, Hooks
+from .limited import call_limited, caught
 from .opened import Opened
 from .origin import obtain, reinstall
-from .record import BROKEN, Record, State
+from .record import BROKEN, Record, State, line
 
 __all__ = ["devices", "installed", "open_device", "records"]
 
@@ -47,6 +50,7 @@ class Registry:
     groups, interface = GROUPS, INTERFACE
     hooks: type = Hooks
     required: tuple[str, ...] = REQUIRED
+    limited = True  # plugins are imported in a thread of their own, within a time limit
 
     def __init__(
         self,
@@ -57,9 +61,6 @@ class Registry:
         self._find, self._environ, self._built_in = find, environ, tuple(built_in)
         self._lock = Lock(waited=False)
         self._records: dict[str, Record] | None = None
-        self.opening: list[Device] = []  # each waits for its companion, the next
-        self._manager = pluggy.PluginManager("dovetail")
-        self._manager.add_hookspecs(self.hooks)
 
     # --- discovery
     def records(self) -> dict[str, Record]:
@@ -124,10 +125,10 @@ class Registry:
 
         Raises: DeviceError if no plugin offers this type.
         """
-        with self._lock:
-            record = self.records().get(type)
-            if record is None:
-                raise self._unknown(type)
+        record = self.records().get(type)
+        if record is None:
+            raise self._unknown(type)
+        with record.lock:
             if record.state is State.DISCOVERED:
                 started = time.perf_counter()
                 self._start(record)
@@ -135,23 +136,30 @@ class Registry:
             return record
 
     def _start(self, record: Record) -> None:
-        try:
-            plugin = record.entries[0].load()
-            pass_over(record.entries[0].value)
-            record.file = str(getattr(plugin, "__file__", "") or "")
-            self._register(record, plugin)
-            info: object = self.call(record, self.required[0])
-        except Exception as error:
-            self._drop(record)
-            record.fail(State.IMPORT_FAILED, _line(error), _import_hint(record, error), error)
-            return
-        self.accept(record, info)
+        (entry, *_) = record.entries
+        pass_over(entry.value)
+        load = partial(self._load, entry)
+        apart = self.limited and not _is_initialising(entry)
+        loaded, error = call_limited("the import of the plugin", load) if apart else caught(load)
+        if error is None:
+            record.manager, record.file, info = loaded
+            _, error = caught(partial(self.accept, record, info))
+        if error is not None:
+            record.fail(State.IMPORT_FAILED, line(error), _import_hint(record, error), error)
 
-    def _register(self, record: Record, plugin: object) -> None:
-        record.plugin = plugin
-        self._manager.register(plugin, name=record.type)
-        self._check_marked(plugin)
-        callers = self._manager.get_hookcallers(plugin) or []
+    def _load(self, entry: Entry) -> tuple[pluggy.PluginManager, str, object]:
+        plugin = entry.load()
+        manager = self._managed(plugin, entry.name)
+        info: object = getattr(manager.hook, self.required[0])()
+        return manager, str(getattr(plugin, "__file__", "") or ""), info
+
+    def _managed(self, plugin: object, name: str) -> pluggy.PluginManager:
+        """Return a manager of this plugin alone. Raises: PluginError for hooks that are wrong."""
+        manager = pluggy.PluginManager("dovetail")
+        manager.add_hookspecs(self.hooks)
+        manager.register(plugin, name=name)
+        self._check_marked(manager, plugin)
+        callers = manager.get_hookcallers(plugin) or []
         for caller in callers:
             if not caller.has_spec():
                 hooks = [name for name in vars(self.hooks) if name.startswith("dovetail_")]
@@ -159,38 +167,36 @@ class Registry:
                 known = f"; the hooks are {', '.join(hooks)}"
                 mend = f'; did you mean "{near[0]}"?' if near else known
                 raise PluginError(f'"{caller.name}" is not a hook of dovetail{mend}')
-        self._manager.check_pending()
+        manager.check_pending()
         missing = [name for name in self.required if name not in {c.name for c in callers}]
         if missing:
             raise PluginError(
                 f"it does not implement {', '.join(missing)}, which every plugin must"
             )
+        return manager
 
-    def _check_marked(self, plugin: object) -> None:
-        """A hook that is not marked would never be called. Raises: PluginError."""
-        marked = f"{self._manager.project_name}_impl"
+    def _check_marked(self, manager: pluggy.PluginManager, plugin: object) -> None:
+        """Check that each hook is marked: pluggy never calls another one. Raises: PluginError."""
+        marked = f"{manager.project_name}_impl"
         for name in vars(self.hooks):
             own = getattr(plugin, name, None) if name.startswith("dovetail_") else None
             if callable(own) and not hasattr(own, marked):
                 raise PluginError(f'"{name}" is not marked: put @hookimpl before it')
 
-    def _drop(self, record: Record) -> None:
-        if record.plugin is not None and self._manager.is_registered(record.plugin):
-            self._manager.unregister(record.plugin)
-
     def accept(self, record: Record, info: object) -> None:
-        """Takes what a plugin says of itself: it is probed next. Or notes why it cannot be used."""
-        if not isinstance(info, BackendInfo):
-            reason = f"dovetail_backend_info returned {info!r}, not a BackendInfo"
-            record.fail(State.IMPORT_FAILED, reason)
-        elif info.type != record.type:
+        """Take the info of a plugin and probe it, or record why the plugin cannot be used.
+
+        Raises: PluginError for an info that is none.
+        """
+        checked = answers.backend_info(info)
+        if checked.type != record.type:
             record.fail(
                 State.IMPORT_FAILED,
-                f'its entry point is named "{record.type}" but its info says "{info.type}"',
+                f'its entry point is named "{record.type}" but its info says "{checked.type}"',
                 f"tell the authors of {record.distribution}",
             )
-        elif tuple(info.minimum_interface) > INTERFACE:
-            wanted, have = (".".join(map(str, v)) for v in (info.minimum_interface, INTERFACE))
+        elif checked.minimum_interface > INTERFACE:
+            wanted, have = (".".join(map(str, v)) for v in (checked.minimum_interface, INTERFACE))
             record.fail(
                 State.API_MISMATCH,
                 f"it needs backend interface {wanted}, and this dovetail offers {have}",
@@ -200,23 +206,22 @@ class Registry:
             self._probe(record)
 
     def _probe(self, record: Record) -> None:
-        try:
-            found = self.call(record, "dovetail_probe", config=self.config(record.type))
-            if not isinstance(found, Unavailable):
-                found = _checked(record.type, found)
-        except Exception as error:
+        found, error = call_limited("dovetail_probe", partial(self._probed, record))
+        if error is not None:
             hint = f"tell the authors of {record.distribution}"
-            record.fail(State.PROBE_FAILED, _line(error), hint, error)
-            return
-        if isinstance(found, Unavailable):
+            record.fail(State.PROBE_FAILED, line(error), hint, error)
+        elif isinstance(found, Unavailable):
             record.fail(State.UNAVAILABLE, found.reason, found.hint)
         else:
             record.devices, record.state = found, State.AVAILABLE
 
+    def _probed(self, record: Record) -> tuple[DeviceInfo, ...] | Unavailable:
+        config = self.config(record.type)
+        return answers.probed(record.type, self.call(record, "dovetail_probe", config=config))
+
     def call(self, record: Record, hook: str, **arguments: object) -> Any:
-        """What this one plugin's `hook` returns; None where it does not implement it."""
-        others = [p for p in self._manager.get_plugins() if p is not record.plugin]
-        return self._manager.subset_hook_caller(hook, others)(**arguments)
+        """Return what this one plugin's `hook` returns; None where it does not implement it."""
+        return None if record.manager is None else getattr(record.manager.hook, hook)(**arguments)
 
     def texts(self, record: Record, hook: str) -> dict[str, str]:
         """What one of the hooks that give texts by names returns. Raises: PluginError."""
@@ -245,13 +250,13 @@ class Registry:
 
         Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
         PluginError with the plugin's own traceback."""
-        with self._lock:
-            if dev.opened is None:
-                dev.opened = self._open(dev)
-            opened: Opened = dev.opened
-            return opened
+        if dev.opened is None:
+            self._open(dev, ())
+        opened: Opened = dev.opened
+        return opened
 
-    def _open(self, dev: Device) -> Opened:
+    def _open(self, dev: Device, waiting: tuple[Device, ...]) -> None:
+        """Open a device if it is not. `waiting`: the devices of which it is the companion."""
         if environment.flag(_STRICT, self._environ):
             self._insist()
         record = self.probe(dev.type)
@@ -263,19 +268,50 @@ class Registry:
             raise DeviceError(f'there is no device "{dev.type}:{dev.index}"; there are: {have}')
         _import_early()
         try:
-            backend = self.call(record, "dovetail_open", info=info, config=self.config(dev.type))
-            if not isinstance(backend, Backend):
-                raise TypeError(f"dovetail_open returned {backend!r}, not a Backend")
-            own = answers.routines("library_calls", backend.library_calls())
-            extra = self.call(record, "dovetail_library_calls", device=dev)
-            calls = {**own, **answers.routines("dovetail_library_calls", extra)}
-            companion = _companion(self, dev, info.companion)
-            opened = accompanied(dev, backend, companion, calls)
-        except Exception as error:
-            record.fail(State.OPEN_FAILED, _line(error), "run `dovetail doctor`", error)
+            companion = self._companion(dev, info.companion, (*waiting, dev))
+            with record.lock:  # of this type alone: another thread may open another one
+                if dev.opened is None:
+                    dev.opened = self._accompanied(record, info, companion)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            record.fail(State.OPEN_FAILED, line(error), "run `dovetail doctor`", error)
             raise record.error() from error
         record.state, record.reason, record.hint, record.traceback = State.OPEN, "", "", ""
-        return opened
+
+    def _accompanied(self, record: Record, info: DeviceInfo, companion: Opened | None) -> Opened:
+        dev = device(f"{info.type}:{info.index}")
+        if info in record.opening:  # by this thread, which has the lock
+            raise PluginError(f"dovetail_open uses the device that it opens, {dev}")
+        record.opening.append(info)
+        try:
+            backend = self.call(record, "dovetail_open", info=info, config=self.config(dev.type))
+        finally:
+            record.opening.remove(info)
+        if not isinstance(backend, Backend):
+            raise TypeError(f"dovetail_open returned {backend!r}, not a Backend")
+        own = answers.routines("library_calls", backend.library_calls())
+        extra = self.call(record, "dovetail_library_calls", device=dev)
+        calls = {**own, **answers.routines("dovetail_library_calls", extra)}
+        return accompanied(dev, backend, companion, calls)
+
+    def _companion(self, dev: Device, name: object, waiting: tuple[Device, ...]) -> Opened | None:
+        """Return the companion that a device names, opened. Raises: DeviceError."""
+        if name is None:
+            return None
+        said = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"
+        if not isinstance(name, str):
+            raise DeviceError(f'{said}: that is to be the name of a device, such as "reference"')
+        try:
+            companion = device(name, "DeviceInfo.companion")
+            if companion in waiting:
+                way = " -> ".join(map(str, [*waiting[waiting.index(companion) :], companion]))
+                raise DeviceError(f"by way of companions it would be its own: {way}")
+            if companion.opened is None:
+                self._open(companion, waiting)
+            return companion.opened
+        except (DeviceError, PluginError) as error:
+            raise DeviceError(f"{said}, which cannot be had: {error}") from error
 
     def _insist(self) -> None:
         for name in self.records():
@@ -299,27 +335,6 @@ class Registry:
         )
 
 
-def _companion(plugins: Registry, dev: Device, name: object) -> Opened | None:
-    """The companion that a device names, opened. Raises: DeviceError."""
-    if name is None:
-        return None
-    said = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"
-    if not isinstance(name, str):
-        raise DeviceError(f'{said}: that is to be the name of a device, such as "reference"')
-    opening = plugins.opening
-    opening.append(dev)
-    try:
-        companion = device(name, "DeviceInfo.companion")
-        if companion in opening:
-            way = " -> ".join(map(str, [*opening[opening.index(companion) :], companion]))
-            raise DeviceError(f"by way of companions it would be its own: {way}")
-        return plugins.open(companion)
-    except (DeviceError, PluginError) as error:
-        raise DeviceError(f"{said}, which cannot be had: {error}") from error
-    finally:
-        opening.pop()
-
-
 def _import_early() -> None:
     """Has imported what computing needs: nothing can be while Python ends.
 
@@ -337,10 +352,10 @@ def _near(name: str, known: Iterable[str]) -> list[str]:
     return difflib.get_close_matches(name, list(known), 1)
 
 
-def _line(error: BaseException) -> str:
-    first = (str(error).strip().splitlines() or [""])[0]
-    ours = first and isinstance(error, DovetailError)
-    return first if ours else f"{type(error).__name__}: {first}"
+def _is_initialising(entry: Entry) -> bool:
+    """Return True while the plugin's package is imported: another thread would wait for that."""
+    package = sys.modules.get(entry.value.strip().partition(":")[0].partition(".")[0])
+    return bool(getattr(getattr(package, "__spec__", None), "_initializing", False))
 
 
 def _import_hint(record: Record, error: BaseException) -> str:
@@ -348,21 +363,6 @@ def _import_hint(record: Record, error: BaseException) -> str:
         missing = f"(the module {error.name} is missing)"
         return f"{reinstall(record.distribution, '--force-reinstall')} {missing}"
     return f"{reinstall(record.distribution)}, or pip uninstall it"
-
-
-def _checked(type: str, found: Iterable[object]) -> tuple[DeviceInfo, ...]:
-    devices: list[DeviceInfo] = []
-    for d in found:
-        if not isinstance(d, DeviceInfo) or d.type != type:
-            raise TypeError(f"dovetail_probe returned {d!r}, not a DeviceInfo of type {type!r}")
-        devices.append(d)
-    if len({d.index for d in devices}) != len(devices):
-        raise TypeError(f"dovetail_probe returned two devices with one index: {found!r}")
-    if not devices:
-        raise TypeError(
-            "dovetail_probe returned no device, where Unavailable(reason, hint) belongs"
-        )
-    return tuple(devices)
 
 
 registry = Registry()

@@ -35,6 +35,7 @@ class LayoutRegistry(Registry):
     """All layout plugins of one process. A loaded one is in state `open`; it has no devices."""
 
     what = "layout"
+    limited = False
     groups, interface = GROUPS, INTERFACE
     hooks = Hooks
     required = ("dovetail_layout_info",)

@@ -1,0 +1,69 @@
+"""Calls of a plugin that end in time, whatever the plugin does.
+
+A call runs in a daemon thread, so that the caller can stop waiting for it. What the plugin raises
+there, KeyboardInterrupt included, is its answer; Ctrl-C of the user interrupts the caller.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextvars import copy_context
+from threading import Thread
+from typing import Any
+
+from .. import environment
+from ..errors import PluginError
+
+VARIABLE = "DOVETAIL_PROBE_SECONDS"
+SECONDS_DEFAULT, SECONDS_MIN, SECONDS_MAX = 30, 0.01, 86_400
+
+
+def call_limited(what: str, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """Return what `work()` returns and None, or None and what it raises.
+
+    It is a PluginError, with the stack of the call, if that takes longer than the time limit.
+    `what`: the call, for that error.
+    """
+    answer: list[tuple[Any, BaseException | None]] = []
+    seconds = environment.number(VARIABLE, SECONDS_DEFAULT, SECONDS_MIN, SECONDS_MAX)
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            answer.append((context.run(work), None))
+        except BaseException as error:
+            answer.append((None, error))
+
+    thread = Thread(target=run, name=f"dovetail: {what}", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread can be started while the interpreter ends
+        return caught(work)
+    thread.join(seconds)
+    return answer[0] if answer else (None, _late(what, seconds, thread))
+
+
+def caught(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """Return what `work()` returns and None, or None and what it raises.
+
+    Raises: KeyboardInterrupt, which is the user's in the thread that waits.
+    """
+    try:
+        return work(), None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return None, error
+
+
+def _late(what: str, seconds: float, thread: Thread) -> PluginError:
+    import traceback  # 1 ms, which `import dovetail` need not pay
+
+    error = PluginError(
+        f"{what} did not return within {seconds:g} s; {VARIABLE} sets another limit"
+    )
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is not None:
+        error.add_note("It was here:\n" + "".join(traceback.format_stack(frame)))
+    return error
