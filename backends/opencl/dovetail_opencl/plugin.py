@@ -23,8 +23,10 @@ from dovetail.extend import (
 
 from . import __version__, loader
 
-_EXACT = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-_FULL = 1 | 2 | 4  # CL_FP_DENORM, CL_FP_INF_NAN, CL_FP_ROUND_TO_NEAREST
+# bits of CL_DEVICE_SINGLE_FP_CONFIG and its kin
+_DENORM, _INF_NAN, _NEAREST, _FMA, _EXACT = 1 << 0, 1 << 1, 1 << 2, 1 << 5, 1 << 7
+_CASTS = _DENORM | _INF_NAN | _NEAREST  # what loads, stores and casts of float16 rely on
+_FULL = _CASTS | _FMA  # what float64 arithmetic relies on
 
 
 @hookimpl
@@ -49,9 +51,10 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
 
 
 def devices_of(platform: Any) -> list[Any]:
-    """The devices of a platform that compile kernels; none of one that fails to say."""
+    """Return the devices that compile kernels and round to nearest; none if the platform fails."""
     try:
-        return [d for d in platform.get_devices() if d.available and d.compiler_available]
+        found = [d for d in platform.get_devices() if d.available and d.compiler_available]
+        return [d for d in found if d.single_fp_config & _NEAREST]
     except RuntimeError:
         return []
 
@@ -63,7 +66,9 @@ def _silent(platforms: Sequence[Any]) -> list[str]:
 
 def _answer(platform: Any) -> str:
     try:
-        return f"{len(platform.get_devices())} devices, none with a compiler"
+        return (
+            f"{len(platform.get_devices())} devices, none with a compiler and rounding to nearest"
+        )
     except RuntimeError as error:
         return f"no device ({error})"
 
@@ -84,15 +89,22 @@ def describe(device: Any, index: int) -> DeviceInfo:
 
 
 def capabilities(device: Any) -> Capabilities:
-    """What kernels for a device may contain."""
-    extensions = device.extensions.split()
-    float64_, half = "cl_khr_fp64" in extensions, "cl_khr_fp16" in extensions
+    """Return what kernels for a device may contain, as its float configurations say.
+
+    The core makes up for what float32 lacks. float64 and float16 are used if they lack nothing.
+    """
+    extensions, single = device.extensions.split(), device.single_fp_config
+    float64_ = "cl_khr_fp64" in extensions and device.double_fp_config & _FULL == _FULL
+    half = "cl_khr_fp16" in extensions and device.half_fp_config & _CASTS == _CASTS
     return Capabilities(
         dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32))
         | (frozenset((float64,)) if float64_ else frozenset()),
         native_halves=frozenset((float16,)) if half else frozenset(),
-        exact_division=bool(device.single_fp_config & _EXACT),
+        exact_division=bool(single & _EXACT),
         float64=float64_,
+        fma=bool(single & _FMA),
+        denormals=bool(single & _DENORM),
+        nan=bool(single & _INF_NAN),
         concurrency=device.max_compute_units,
     )
 
