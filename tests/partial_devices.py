@@ -30,9 +30,11 @@ from dovetail.errors import CompileError
 from dovetail.loops.analysis import loads
 from dovetail.loops.builder import Kernel
 from dovetail.loops.language import Atomic, Loop, Value, walk
+from dovetail.loops.target import Capabilities
 from dovetail.plugins.entry import Entry
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device, registry
+from limited import OF_REFERENCE
 from lying_backends import Honest, Late, Numbers, Plugin
 
 
@@ -42,7 +44,8 @@ class PartialPlugin(Plugin):
     @hookimpl
     def dovetail_probe(self, config: Mapping[str, str]) -> Sequence[DeviceInfo]:
         (info,) = super().dovetail_probe(config)
-        return [replace(info, companion=self.backend.companion)]
+        can: Capabilities = getattr(self.backend, "capabilities", info.capabilities)
+        return [replace(info, companion=self.backend.companion, capabilities=can)]
 
 
 class Partial(Honest):
@@ -160,6 +163,12 @@ class NewbornOnCpu(Newborn):
 
 class NewbornApart(Partial, Late):
     """Runs nothing yet, and has memory of its own."""
+
+
+class Rounding(NewbornApart):
+    """Binds buffers at multiples of many bytes; a test says of how many."""
+
+    capabilities = replace(OF_REFERENCE, offset_alignment=256)
 
 
 class Alone(Accelerator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -513,3 +514,23 @@ def test_pieces_are_bounded_by_their_owner_and_joined_where_they_overlap() -> No
     found = {p.buffers: p for _, p in touched.pieces(places, extents)}
     assert {*found} == {(0,), (2, 4), (1, 3)}
     assert found[2, 4].span == (1024, 1096) and found[2, 4].written == ((1072, 1096),)
+
+
+@pytest.mark.parametrize("grid", [(), (7, 100)])
+@pytest.mark.parametrize("alignment", [256, 1024, 4096, 65536])
+def test_memory_at_offsets_that_are_rounded_is_of_its_own_block(
+    alignment: int, grid: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    can = replace(partial.OF_REFERENCE, offset_alignment=alignment, max_grid=grid)
+    monkeypatch.setattr(partial.Rounding, "capabilities", can)
+
+    def program(dev: dt.Device) -> Any:
+        kept = [dt.asarray(np.arange(k, k + 300, dtype="f4"), device=dev) for k in range(9)]
+        places = dt.asarray(np.array([5, 0, 299]), device=dev)
+        found = [dt.take(x, places) + x[3:6] for x in kept]  # it depends on data what is read
+        found += [x[7:].sum() * 2 for x in kept]
+        kept[4][places] = -1.0
+        return (*found, *kept, dt.nonzero(kept[3] > 150)[0])
+
+    with partial.installed(partial.Rounding) as [dev]:
+        same(program, dev)

@@ -13,6 +13,7 @@ from itertools import product
 from ..dtypes import int32
 from ..errors import DeviceError
 from ..loops.bounds import Beyond, refuse_beyond
+from ..loops.builder import Kernel
 from ..loops.target import Capabilities
 from ..loops.words import WORD, is_wide
 from ..recent import Recent
@@ -57,6 +58,20 @@ def launch(
         _Launch(backend, program, ints, grid)(buffers, (), None)
     else:
         backend.launch(program, buffers, ints, (), grid)
+
+
+def starts(can: Capabilities, kernel: Kernel, ints: Sequence[int]) -> list[int]:
+    """Return the bytes from each buffer's offset to where the buffer begins.
+
+    `ints`: those of a launch of `bind`, of this kernel. Offsets are rounded down to the alignment,
+    so they may lie in memory of another owner.
+    """
+    buffers = (kernel.before or kernel).buffers
+    if can.offset_alignment == 1:
+        return [0] * len(buffers)
+    end = len(ints) - (2 * len(kernel.grid) if can.max_grid else 0)  # first points, and how many
+    found = ints[end - len(buffers) : end]
+    return [start * b.dtype.itemsize for start, b in zip(found, buffers, strict=True)]
 
 
 def adopt(backend: Backend, address: int, nbytes: int) -> Handle:

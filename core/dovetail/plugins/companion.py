@@ -25,6 +25,7 @@ from ..backend.interface import (
     StreamHandle,
     StridedOperand,
 )
+from ..backend.limits import starts
 from ..device import Device
 from ..dtypes import DType
 from ..errors import CompileError, PluginError
@@ -351,6 +352,7 @@ class _Launch:
         self.name = program.kernel.name
         self.run = self.companion.backend.bind(program.program, ints, grid)
         self.touched = Touched(program.kernel, ints, grid)
+        self.starts = starts(device.own.info.capabilities, program.kernel, ints)
 
     def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         handles, offsets = buffers[::2], buffers[1::2]
@@ -360,7 +362,8 @@ class _Launch:
             self._work(shared, offsets, scalars)
             return
         places = [(_key(h), o) for h, o in zip(handles, offsets, strict=True)]
-        extents = [self.device.extent(h, o) for h, o in zip(handles, offsets, strict=True)]
+        begins = [offset + start for offset, start in zip(offsets, self.starts, strict=True)]
+        extents = [self.device.extent(h, b) for h, b in zip(handles, begins, strict=True)]
         pieces = [p for _, p in self.touched.pieces(places, extents)]
         moved = self._copied_there(pieces, handles, stream)
         there: list[Any] = [None] * len(handles)
