@@ -6,7 +6,7 @@ A name and an index; what stands behind it is a plugin's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -96,6 +96,7 @@ _specs: dict[str, Device] = {}  # spellings already parsed; "cpu" and "cpu:0" ar
 _default: Device | None = None
 _opener: Callable[[Device], Opened] | None = None
 _fallback: Callable[[], str] | None = None
+_known_types: Callable[[], Iterable[str]] | None = None
 
 
 def device(spec: Device | str | None = None, op: str = "device") -> Device:
@@ -192,6 +193,17 @@ def set_fallback(fallback: Callable[[], str]) -> None:
     """Says which device is the default one where nobody chose: `plugins` knows what is there."""
     global _fallback
     _fallback = fallback
+
+
+def set_known_types(known: Callable[[], Iterable[str]]) -> None:
+    """Set the function that returns the installed device types; `plugins` does."""
+    global _known_types
+    _known_types = known
+
+
+def known_types() -> Iterable[str]:
+    """Return the installed device types."""
+    return () if _known_types is None else _known_types()
 
 
 def opened(dev: Device) -> Opened:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..arguments import flag, function, integer, refused
+from ..arguments import flag, function, integer, refused, shown
 from ..backend.interface import Backend
-from ..device import Device, device, opened, opened_devices
+from ..device import Device, device, known_types, opened, opened_devices
+from ..errors import ArgumentError, DeviceError
 from ..late import late
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
 from .caching import CachingAllocator
@@ -41,28 +42,44 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
     `device_type`: such as "cpu". `allocator`: an `Allocator`, or a function of (backend, device)
     that returns one. `priority`: the call is ignored where one of higher priority came before.
     Pointers of the allocator before stay good.
-    Raises: ArgumentTypeError.
+    Raises: ArgumentTypeError; DeviceError for a type that no installed backend has;
+    ArgumentError where the function returns something else than an allocator.
 
     >>> import dovetail as dt
-    >>> dt.memory.set_allocator("mine", dt.memory.CachingAllocator)
+    >>> dt.memory.set_allocator("reference", dt.memory.CachingAllocator)
     """
     if not isinstance(device_type, str):
         raise refused("set_allocator", "device_type", 'a name such as "cpu"', device_type)
+    known = sorted({*known_types(), *(dev.type for dev in opened_devices())})
+    if device_type not in known:
+        raise DeviceError(
+            f"set_allocator: no device type {shown(device_type)} is installed; known: "
+            f"{', '.join(known)}"
+        )
     if not isinstance(allocator, Allocator):
         function("set_allocator", allocator, "allocator")
     priority = integer("set_allocator", priority, "priority")
     if device_type in _chosen and _chosen[device_type][0] > priority:
         return
+    devices = [dev for dev in opened_devices() if dev.type == device_type]
+    made = [_made(allocator, opened(d).backend, d) for d in devices]  # first: any may raise
     _chosen[device_type] = (priority, allocator)
-    for dev in opened_devices():
-        if dev.type == device_type:
-            opened(dev).allocator = make_allocator(dev, opened(dev).backend)
+    for dev, own in zip(devices, made, strict=True):
+        opened(dev).allocator = own
 
 
 def make_allocator(dev: Device, backend: Backend) -> Allocator:
     """The allocator for a device that is being opened: the one that was set for its type."""
-    chosen = _chosen.get(dev.type, (0, CachingAllocator))[1]
-    return chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
+    return _made(_chosen.get(dev.type, (0, CachingAllocator))[1], backend, dev)
+
+
+def _made(chosen: Allocator | Factory, backend: Backend, dev: Device) -> Allocator:
+    found: object = chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
+    if not isinstance(found, Allocator):
+        raise ArgumentError(
+            f"set_allocator: the function for {dev} must return an Allocator, got {shown(found)}"
+        )
+    return found
 
 
 def get_allocator(spec: Device | str | None = None) -> Allocator:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-from ..arguments import refused, shown
+from ..arguments import LARGEST, integer, refused, shown
 from ..backend.streams import current_handle
 from ..device import Device, opened
-from ..errors import ArgumentError
+from ..errors import ArgumentError, DovetailError, PluginError
 from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
 from .timeline import Timeline
 from .units import bytes_text
@@ -108,12 +108,21 @@ class Allocator(ABC):
 
     def raw_allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
         """As `allocate`, but the caller gives it back, by `raw_deallocate(ptr.context)`."""
-        ptr = self.allocate(nbytes, stream)
+        ptr = self.allocate(integer("raw_allocate", nbytes, "nbytes", 0, LARGEST), stream)
         ptr.detach()
         return ptr
 
     def raw_deallocate(self, context: Context) -> None:
-        """Gives back what `raw_allocate` gave."""
+        """Give back what `raw_allocate` gave: its context.
+
+        Raises: ArgumentError for a pointer in place of its context, and, where the allocator can
+        tell, for a context that is not its own or was given back before.
+        """
+        if isinstance(context, DataPtr):
+            raise ArgumentError(
+                f"raw_deallocate: context must be that of a pointer, got {context!r}; "
+                "write raw_deallocate(ptr.context)"
+            )
         deleter = self.raw_deleter()
         if deleter is not None:
             deleter(context)
@@ -140,7 +149,7 @@ class Allocator(ABC):
 
     def set_limit(self, nbytes: int | None) -> None:
         """Bounds what is reserved on the device; None: no bound."""
-        raise NotImplementedError(f"{type(self).__name__} has no limit")
+        raise ArgumentError(f"set_limit: {type(self).__name__} has no limit that could be set")
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
         """First byte and end, in their handle, of the memory around an offset that has one owner.
@@ -174,12 +183,29 @@ def obtained(op: str, nbytes: int, device: Device, allocator: Allocator | None) 
     by: object = allocator
     if not isinstance(by, Allocator):
         raise refused(op, "allocator", "an Allocator", by)
-    found: object = by.allocate(nbytes, current_handle(device))
+    return checked(op, by, device, nbytes, current_handle(device))
+
+
+def checked(
+    op: str, allocator: Allocator, device: Device, nbytes: int, stream: StreamHandle
+) -> DataPtr:
+    """Return what an allocator of a user's gives, if it is memory of this device.
+
+    Raises: ArgumentError for anything else; PluginError for an error that is not dovetail's.
+    """
+    name = type(allocator).__name__
+    try:
+        found: object = allocator.allocate(nbytes, stream)
+    except (DovetailError, MemoryError):
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise PluginError(f"{op}: {name}.allocate({nbytes}) raised {what}") from error
     if not isinstance(found, DataPtr):
-        raise ArgumentError(f"{op}: {by!r} gave {shown(found)}, and no DataPtr")
+        raise ArgumentError(f"{op}: {allocator!r} gave {shown(found)}; it must return a DataPtr")
     if found.device is not device or found.nbytes < nbytes:
         raise ArgumentError(
-            f"{op}: {by!r} gave {found.nbytes} bytes on {found.device}; wanted are {nbytes} on "
-            f"{device}"
+            f"{op}: {allocator!r} gave {found.nbytes} bytes on {found.device}; wanted are "
+            f"{nbytes} on {device}"
         )
     return found

@@ -7,12 +7,14 @@ from collections.abc import Hashable
 from functools import partial
 from typing import ClassVar
 
+from ..arguments import shown
 from ..backend.interface import Backend
 from ..device import Device
+from ..errors import ArgumentError
 from .allocator import SegmentInfo, Stats
 from .blocks import LIVE, SMALL, WAITING, Block, Pool
 from .growing import Growing
-from .pointer import DataPtr, Deleter, Handle, StreamHandle
+from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
 from .segments import RawMemory
 from .timeline import Timeline
 from .tracing import Tracer
@@ -49,7 +51,22 @@ class CachingAllocator(Growing):
 
     def raw_deleter(self) -> Deleter:
         """See `Allocator.raw_deleter`."""
-        return self._give_back
+        return self._deallocate
+
+    def _deallocate(self, context: Context) -> None:
+        """Give back a block that is in use. Raises: ArgumentError for anything else."""
+        segments = self._segments.known
+        if not (
+            isinstance(context, Block)
+            and context.state == LIVE
+            and any(context.segment is s for s in segments.values())
+            and not any(context is b for b in self._freed)
+        ):
+            raise ArgumentError(
+                f"raw_deallocate: context must be that of memory of {self!r} that was not given "
+                f"back, got {shown(context)}; write raw_deallocate(ptr.context), once"
+            )
+        self._give_back(context)
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:
         """See `Allocator.record_stream`; foreign memory is left to its owner."""

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from ..arguments import integer
 from ..device import Device
 from ..locks import Lock
 from .blocks import LIVE, ROUND, UNUSED, Block, Pool
@@ -41,6 +42,8 @@ class Front:
 
         Zero bytes get a real block too, so that every handle is valid.
         """
+        if type(nbytes) is not int or nbytes < 0:
+            nbytes = integer("allocate", nbytes, "nbytes", 0)
         size = (nbytes + (ROUND - 1)) & -ROUND or ROUND
         with self._lock:
             if self._state:

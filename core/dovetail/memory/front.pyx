@@ -8,6 +8,7 @@ cimport cython
 
 from cpython.object cimport PyObject
 
+from dovetail.arguments import integer
 from dovetail.locks import Lock
 
 cdef extern from "Python.h":
@@ -43,6 +44,8 @@ cdef class Front:
         cdef DataPtr ptr = DataPtr.__new__(DataPtr)
         cdef Block block
         cdef Py_ssize_t size
+        if type(nbytes) is not int or nbytes < 0:
+            nbytes = integer("allocate", nbytes, "nbytes", 0)
         if nbytes >= BEYOND:  # which nobody has: an error that says so
             return self._allocate(ptr, nbytes, (nbytes + 511) & -512, stream)
         size = ((<Py_ssize_t>nbytes + 511) & -512) or 512  # ROUND

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 from ..backend.streams import named_handle
 from ..device import Device
 from ..errors import of_this_process
+from .pointer_arguments import check
 
 Handle: TypeAlias = Any  # an address, or an object of a driver's: the backend's own affair
 StreamHandle: TypeAlias = Any  # likewise; None is the default stream
@@ -62,6 +63,7 @@ class DataPtr:
         context: Context = None,
         deleter: Deleter | None = None,
     ) -> None:
+        check(offset, nbytes, device, deleter)
         self._handle = handle
         self.copy = None
         self.offset = offset

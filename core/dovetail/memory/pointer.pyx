@@ -9,6 +9,7 @@ from dovetail.freelists cimport keep
 import sys
 
 from ..errors import ArgumentError, of_this_process
+from .pointer_arguments import check
 
 cdef object _is_ending = sys.is_finalizing  # no name of the module: these are gone at the end
 
@@ -43,6 +44,7 @@ cdef class DataPtr:
     """
 
     def __init__(self, handle, offset, nbytes, device, context=None, deleter=None):
+        check(offset, nbytes, device, deleter)
         self._handle = handle
         self.offset = offset
         self.nbytes = nbytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from ..backend.faults import Faults
@@ -10,7 +11,7 @@ from ..backend.interface import Backend, LibraryCall, Program
 from ..backend.limits import has_limits
 from ..device import Device
 from ..dtypes import DType
-from ..memory.allocator import Allocator
+from ..memory.allocator import Allocator, checked
 from ..memory.front import Front
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage
@@ -42,7 +43,7 @@ class Opened:
         device: Device,
         library_calls: LibraryCalls,
     ) -> None:
-        self.backend, self.allocator, self.device = backend, allocator, device
+        self.backend, self.device, self.allocator = backend, device, allocator
         self.library_calls = library_calls
         self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
         self.batches = _takes_all(backend)  # whether launches are given to it together
@@ -57,9 +58,10 @@ class Opened:
 
     @allocator.setter
     def allocator(self, allocator: Allocator) -> None:
-        self._allocator, self.allocate = allocator, allocator.allocate
         own = getattr(type(allocator), "allocate", None) is vars(Front)["allocate"]
         self.front = allocator if own and isinstance(allocator, Front) else None
+        users = partial(checked, "allocate", allocator, self.device)
+        self._allocator, self.allocate = allocator, allocator.allocate if own else users
 
     def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
         """Says that work on `stream` uses this memory: it may belong to another one."""

@@ -20,7 +20,7 @@ from .. import environment
 from ..arguments import shown
 from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
-from ..device import DEFAULT, VARIABLE, Device, device, set_fallback, set_opener
+from ..device import DEFAULT, VARIABLE, Device, device, set_fallback, set_known_types, set_opener
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from ..locks import Lock
 from ..memory.callers import pass_over
@@ -436,6 +436,7 @@ def usual() -> str:
 
 set_opener(open_device)
 set_fallback(usual)
+set_known_types(registry.records)
 
 
 def __dir__() -> list[str]:

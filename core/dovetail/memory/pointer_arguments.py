@@ -1,0 +1,16 @@
+"""The check of what a user makes a pointer of."""
+
+from __future__ import annotations
+
+from ..arguments import LARGEST, function, integer, refused
+from ..device import Device
+
+
+def check(offset: object, nbytes: object, device: object, deleter: object) -> None:
+    """Check the arguments of `DataPtr`. Raises: ArgumentTypeError, ArgumentError."""
+    integer("DataPtr", offset, "offset", 0, LARGEST)
+    integer("DataPtr", nbytes, "nbytes", 0, LARGEST)
+    if not isinstance(device, Device):
+        raise refused("DataPtr", "device", 'a device such as dt.device("cpu")', device)
+    if deleter is not None:
+        function("DataPtr", deleter, "deleter")
