@@ -250,13 +250,10 @@ class Registry:
 
         Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
         PluginError with the plugin's own traceback."""
-        if dev.opened is None:
-            self._open(dev, ())
-        opened: Opened = dev.opened
-        return opened
+        return dev.opened or self._open(dev, ())
 
-    def _open(self, dev: Device, waiting: tuple[Device, ...]) -> None:
-        """Open a device if it is not. `waiting`: the devices of which it is the companion."""
+    def _open(self, dev: Device, waiting: tuple[Device, ...]) -> Opened:
+        """Return the opened device. `waiting`: the devices of which it is the companion."""
         if environment.flag(_STRICT, self._environ):
             self._insist()
         record = self.probe(dev.type)
@@ -270,14 +267,15 @@ class Registry:
         try:
             companion = self._companion(dev, info.companion, (*waiting, dev))
             with record.lock:  # of this type alone: another thread may open another one
-                if dev.opened is None:
-                    dev.opened = self._accompanied(record, info, companion)
+                opened = dev.opened or self._accompanied(record, info, companion)
+                dev.opened = opened
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             record.fail(State.OPEN_FAILED, line(error), "run `dovetail doctor`", error)
             raise record.error() from error
         record.state, record.reason, record.hint, record.traceback = State.OPEN, "", "", ""
+        return opened
 
     def _accompanied(self, record: Record, info: DeviceInfo, companion: Opened | None) -> Opened:
         dev = device(f"{info.type}:{info.index}")
@@ -307,9 +305,7 @@ class Registry:
             if companion in waiting:
                 way = " -> ".join(map(str, [*waiting[waiting.index(companion) :], companion]))
                 raise DeviceError(f"by way of companions it would be its own: {way}")
-            if companion.opened is None:
-                self._open(companion, waiting)
-            return companion.opened
+            return companion.opened or self._open(companion, waiting)
         except (DeviceError, PluginError) as error:
             raise DeviceError(f"{said}, which cannot be had: {error}") from error
 
