@@ -148,6 +148,20 @@ def test_weights_of_what_is_in_a_bag() -> None:
         np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), rtol=1e-6)
 
 
+def test_embedding_bag_maximum_is_nan_or_infinite_where_a_row_is() -> None:
+    """PyTorch loses NaN unless it comes first; the maxima of dovetail let NaN win."""
+    nan, inf = np.nan, np.inf
+    table = dt.asarray([[1, nan], [nan, 2], [-inf, -inf], [-inf, 7]])
+    at, offsets = dt.asarray([0, 1, 1, 2, 3, 2, 3]), dt.asarray([0, 2, 3, 4, 6, 7])
+    options: dict[str, Any] = {"mode": "max", "padding_idx": 3}
+    every = [[nan, nan], [nan, 2], [-inf, -inf], [-inf, 7], [-inf, 7], [0, 0]]
+    without_last = [[nan, nan], [nan, 2], [-inf, -inf], [-inf, -inf], [0, 0], [0, 0]]
+    y = F.embedding_bag(at, table, offsets, mode="max")
+    z = F.embedding_bag(at, table, offsets, **options)
+    np.testing.assert_array_equal(y.numpy(), every)
+    np.testing.assert_array_equal(z.numpy(), without_last)
+
+
 def test_one_hot_is_pytorchs() -> None:
     at = np.array([[1, 2], [6, 0]])
     for options in ({}, {"num_classes": 9}):

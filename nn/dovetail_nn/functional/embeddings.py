@@ -219,7 +219,7 @@ def _of_runs(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, mode:
     if mode == "max":
         if counts is not None:
             x = dt.where(dt.expand_dims(counts, -1), x, -float("inf"))
-        return _max_of_runs(x, bag, shape)
+        return _max_of_runs(x, counts, bag, shape)
     if counts is not None:
         x = dt.where(dt.expand_dims(counts, -1), x, 0.0)
     total = dt.zeros(shape, dtype=x.dtype, device=x.device).index_add(0, bag, x)
@@ -230,20 +230,24 @@ def _of_runs(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, mode:
     return total / dt.expand_dims(dt.maximum(many, 1.0), -1)
 
 
-def _max_of_runs(x: Tensor, bag: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The maxima of runs of rows, by the last of each in an order by bag and then by value."""
+def _max_of_runs(
+    x: Tensor, counts: Tensor | None, bag: Tensor, shape: tuple[int, int]
+) -> Tensor:  # fmt: skip
+    """Return the maximum of each bag; NaN wins, and of equals the first. Empty bags give 0."""
     n = x.shape[0]
-    by_value = dt.argsort(x.detach(), axis=0, descending=True, stable=True)
-    by_bag = dt.argsort(dt.take(bag, by_value), axis=0, stable=True)
-    order = dt.take_along_axis(by_value, by_bag, axis=0)  # in each column: by bag, largest first
-    first = dt.searchsorted(bag, dt.arange(shape[0], dtype=bag.dtype, device=bag.device))
-    there = dt.expand_dims(first < n, -1)
-    at = dt.take(order, dt.minimum(first, n - 1), axis=0) if n else None
-    if at is None:
+    if not n:
         return dt.zeros(shape, dtype=x.dtype, device=x.device)
-    there = there & (dt.take(bag, at) == dt.expand_dims(dt.arange(shape[0], device=x.device), -1))
-    found = dt.take_along_axis(x, at, axis=0)
-    return dt.where(there & (found > -float("inf")), found, 0.0)
+    values = x.detach()
+    each_row = [~counts, bag] if counts is not None else [bag]
+    *last, bags = (dt.broadcast_to(dt.expand_dims(key, -1), x.shape) for key in each_row)
+    order = dt.lexsort([*last, -values, ~dt.isnan(values), bags], axis=0)
+    first = dt.searchsorted(bag, dt.arange(shape[0], dtype=bag.dtype, device=bag.device))
+    at = dt.take(order, dt.minimum(first, n - 1), axis=0)
+    numbers = dt.expand_dims(dt.arange(shape[0], device=x.device), -1)
+    there = dt.expand_dims(first < n, -1) & (dt.take(bag, at) == numbers)
+    if counts is not None:
+        there = there & dt.take(counts, at)
+    return dt.where(there, dt.take_along_axis(x, at, axis=0), 0.0)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
