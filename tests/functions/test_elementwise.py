@@ -294,6 +294,15 @@ def test_composed(device: dt.Device) -> None:
     np.testing.assert_allclose(dt.softmax(dt.asarray(b), axis=0).numpy().sum(0), 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("d", [dt.int8, dt.uint8, dt.int16, dt.uint64], ids=str)
+def test_softmax_of_integers_equals_that_of_floats(device: dt.Device, d: dt.DType) -> None:
+    """The differences from the maximum wrap in the dtype of the integers."""
+    x = dt.asarray([d.min, d.max, d.max - 1, 3], dtype=d)
+    for function in (dt.softmax, dt.log_softmax):
+        found, want = function(x), function(x.astype(dt.float32))
+        assert found.dtype is dt.float32 and found.tolist() == want.tolist()
+
+
 def test_closeness(device: dt.Device) -> None:
     a, b = (
         [1.0, np.inf, -np.inf, np.nan, 1e-9, np.inf],

@@ -402,7 +402,7 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     if type(required("softmax", x)) is not Tensor:
         return dispatch("softmax", "softmax", (x,), x, lay.axis("softmax", axis, x.ndim))
     axis = lay.axis("softmax", axis, x.ndim)
-    e = exp(x - _shift(x, axis))
+    e = exp(_below_zero(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
 
 
@@ -425,13 +425,17 @@ def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> T
         along = lay.axis("log_softmax", axis, x.ndim)
         return dispatch("log_softmax", "log_softmax", (x,), x, along)
     axis = lay.axis("log_softmax", axis, x.ndim)
-    d = x - _shift(x, axis)
+    d = _below_zero(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))
 
 
-def _shift(x: Tensor, axis: int) -> Tensor:
-    """What keeps exp from overflowing. No result depends on it, so it has no gradient."""
-    return untaped(max_(x, axis=axis, keepdims=True)) if x.size else x
+def _below_zero(x: Tensor, axis: int) -> Tensor:
+    """Return x less its maximum, so that exp cannot overflow; differences of integers would wrap.
+
+    No result depends on the maximum, so it has no gradient.
+    """
+    x = cast(x, float32) if x.dtype.kind in "iu" else x
+    return x - (untaped(max_(x, axis=axis, keepdims=True)) if x.size else x)
 
 
 @into
