@@ -258,14 +258,14 @@ def paths(
         "pending operands": lambda: results(row, dict(pending(tensors(operands, d)))),
         "dt.eager()": lambda: eager(row, tensors(operands, d)),
     }
-    if any(a.ndim for a in operands.values()):
+    if row.layouts and any(a.ndim for a in operands.values()):
         for layout in LAYOUTS:
             ways[layout] = functools.partial(in_layout, row, operands, d, layout)
     way = [*ways][number % len(ways)]
     found = compared("" + way, ways[way], got)
     if material.values in ("special", "ordinary") and number // 8 % CPU_PART == 0:
         found += compared(f"cpu, {way}", lambda: on_cpu(ways[way]), got)
-    if number // 64 % 3 == 0 and all(a.ndim and a.shape[-1] for a in operands.values()) and "W(" not in row.call:
+    if number // 64 % 3 == 0 and all(a.ndim and a.shape[-1] for a in operands.values()) and row.layouts and "W(" not in row.call:
         plain = outcome(lambda: results(row, tensors(repeated(operands), d)))
         found += compared("zero strides", lambda: results(row, zero_strides(operands, d)), *plain)
     return found

@@ -7,6 +7,9 @@ from differential.table import Row, group
 SUM, SQUARES = "np.sum(np.abs(x))", "np.sum(np.abs(x) ** 2)"
 LARGEST = "np.max(np.abs(x), initial=0)"
 NOT_OVERFLOW = {"extremes": "sums that overflow depend on their order"}
+PADDED = dict.fromkeys(
+    ["nan", "inf"], "padding reads +0, of which NaN and infinities of the shorter operand make NaN"
+)
 
 ROWS = [
     *group(
@@ -282,10 +285,6 @@ ROWS = [
         dt.einsum("i,j->ij", x, y)
         dt.outer(x, y)
         dt.kron(x, y)
-        dt.convolve(x, y)
-        dt.convolve(x, y, mode="same")
-        dt.correlate(x, y)
-        dt.correlate(x, y, mode="full")
         dt.polyadd(x, y)
         dt.polysub(x, y)
         """,
@@ -303,9 +302,19 @@ ROWS = [
         """,
         of="iuhfc", shapes="matrix", ulps=4, scale=SQUARES, but=NOT_OVERFLOW,
     ),
+    *group(
+        """
+        dt.convolve(x, y)
+        dt.convolve(x, y, mode="same")
+        dt.correlate(x, y)
+        dt.correlate(x, y, mode="full")
+        """,
+        of="iuhf", shapes="vectors", ulps=4, scale="np.sum(np.abs(x)) * np.max(np.abs(y), initial=0)",
+        but={**NOT_OVERFLOW, **PADDED},
+    ),
     Row("dt.polymul(x, y)", "np.convolve(x, y)", of="iuhf", shapes="vectors", ulps=4,
         scale="np.sum(np.abs(x)) * np.max(np.abs(y), initial=0)",
-        but={"empty": "no coefficients are an error", **NOT_OVERFLOW}),
+        but={"empty": "no coefficients are an error", **NOT_OVERFLOW, **PADDED}),
     Row("dt.cross(x, y)", of="iuhfc", shapes={"x": (2, 3), "y": (2, 3)}, scale="np.max(np.abs(x)) * np.max(np.abs(y))", but=NOT_OVERFLOW),
     Row("dt.polyfit([0, 1, 2, 3, 4, 5, 6], x, 2)", of="f", shapes="vector", ulps=64, scale=LARGEST),
     Row("moduli(dt.roots(x))", "moduli(np.roots(x))", of="iuf", shapes="vector", ulps=256, scale="1.0"),

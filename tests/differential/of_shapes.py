@@ -83,10 +83,7 @@ ROWS = [
         dt.compress([True, False], x)
         dt.compress([False, True], x, axis=0)
         dt.where(x != 0, 1, 0)
-        W(dt.put_along_axis, x, np.zeros((1,) * x.ndim, int), 1, -1) | W(np.put_along_axis, x, np.zeros((1,) * x.ndim, int), 1, -1)
         dt.choose(I([0, 1, 0]), [x, x]) | np.choose([0, 1, 0], [x, x])
-        dt.astype(x, dt.float64) | x.astype("f8")
-        dt.astype(x, dt.int8) | x.astype("i1")
         dt.astype(x, dt.bool) | x.astype("?")
         dt.asarray(x) | x
         """,
@@ -104,6 +101,7 @@ ROWS = [
         W(dt.putmask, x, x > 0, [1, 0])
         W(dt.place, x, x > 0, [1, 0])
         W(dt.fill_diagonal, x, 1)
+        W(dt.put_along_axis, x, np.zeros((1,) * x.ndim, int), 1, -1)
         dt.take_along_axis(x, dt.argsort(x, axis=-1), axis=-1) | np.take_along_axis(x, np.argsort(x, axis=-1, stable=True), axis=-1)
         """,
         of="iuhf",
@@ -129,7 +127,7 @@ ROWS = [
         dt.scatter(x, 0, I([[0, 2, 1, 0]]), x[1:2]) | torch.scatter(x, 0, I([[0, 2, 1, 0]]), x[1:2])
         dt.as_strided(x, (2, 3), (4, 1), 1) | torch.as_strided(x, (2, 3), (4, 1), 1).numpy()
         """,
-        of="biuhfc", shapes={"x": (3, 4)},
+        of="bihfc", shapes={"x": (3, 4)}, layouts=False,
     ),
     *group(
         """
@@ -137,13 +135,16 @@ ROWS = [
         dt.unfold(x, (2, 1), padding=1, stride=2) | F.unfold(x, (2, 1), padding=1, stride=2)
         dt.fold(dt.unfold(x, 2), (3, 4), 2) | F.fold(F.unfold(x, 2), (3, 4), 2)
         """,
-        shapes={"x": (2, 2, 3, 4)}, scale="8 * torch.max(torch.abs(x))",
+        of="hf", shapes={"x": (2, 2, 3, 4)}, scale="8 * torch.max(torch.abs(x))",
     ),
+    Row("dt.astype(x, dt.float64)", "x.astype('f8')", of="biuhf", gives="float64"),
+    Row("dt.astype(x, dt.int8)", "x.astype('i1')", of="biu"),
+    Row("dt.astype(x, dt.int8)", "np.clip(np.nan_to_num(x), -128, 127).astype('i1')", of="hf"),
     # --- of sizes and numbers alone
     *group(
         """
-        dt.arange(7) + dt.astype(x, dt.int64) * 0 | np.arange(7)
-        dt.arange(-1.5, 2, 0.25, dtype=dt.float64) + x.sum() * 0 | np.arange(-1.5, 2, 0.25)
+        dt.arange(7) | np.arange(7)
+        dt.arange(-1.5, 2, 0.25, dtype=dt.float64) | np.arange(-1.5, 2, 0.25)
         dt.linspace(-3, 5, 9, dtype=dt.float64) | np.linspace(-3, 5, 9)
         dt.linspace(0, 1, 5, endpoint=False, dtype=dt.float64) | np.linspace(0, 1, 5, endpoint=False)
         dt.logspace(-2, 3, 7, dtype=dt.float64) | np.logspace(-2, 3, 7)

@@ -30,6 +30,24 @@ def torch_names() -> dict[str, Any]:
     return {"torch": t, "F": t.nn.functional, "W": written, "I": t.tensor, "np": np}
 
 
+def _regular(x: Any) -> Any:
+    """Return x with 5 added to its diagonal."""
+    return x + 5 * _eye(x)
+
+
+def _positive(x: Any) -> Any:
+    """Return a positive definite matrix."""
+    return x @ x.mT + _eye(x)
+
+
+def _eye(x: Any) -> Any:
+    library = dt if isinstance(x, dt.Tensor) else np
+    return library.eye(x.shape[-1], dtype=x.dtype)
+
+
+ON_BOTH = {"W": written, "np": np, "regular": _regular, "positive": _positive, "float": float}
+
+
 def _power(x: Any, y: Any) -> Any:
     """Return x ** y; the nearest integer to 0 for negative powers of integers."""
     if np.asarray(x).dtype.kind not in "iu":
@@ -39,10 +57,10 @@ def _power(x: Any, y: Any) -> Any:
 
 
 DOVETAIL: dict[str, Any] = {
-    "dt": dt, "np": np, "F": dt.nn.functional, "W": written, "moduli": lambda z: dt.sort(dt.abs(z), axis=-1),
+    **ON_BOTH, "dt": dt, "F": dt.nn.functional, "moduli": lambda z: dt.sort(dt.abs(z), axis=-1),
     "I": lambda a: dt.asarray(a, dtype=dt.int64) if a != [] else dt.zeros(0, dtype=dt.int64),
 }  # fmt: skip
 NUMPY: dict[str, Any] = {
-    "np": np, "scipy": scipy, "special": scipy.special, "W": written, "I": np.asarray,
-    "moduli": lambda z: np.sort(np.abs(z), axis=-1), "pow": _power, "float": float,
+    **ON_BOTH, "scipy": scipy, "special": scipy.special, "I": np.asarray,
+    "moduli": lambda z: np.sort(np.abs(z), axis=-1), "pow": _power,
 }  # fmt: skip

@@ -39,6 +39,8 @@ class Row:
     """dtype of the result if it is not that of the operands."""
     zeros: bool = False
     """Whether zeros must have the oracle's signs."""
+    layouts: bool = True
+    """Whether other memory layouts give the same result."""
     but: Mapping[str, str] = field(default_factory=dict)
     """Reasons not to compare with the oracle, by material, dtype or `dtype material`."""
 
