@@ -232,7 +232,9 @@ def compared_results(
         return [f"gives {len(got)} results, right: {len(want)}"]
     scales = [0.0] * len(want)
     if row.scale:
-        finite = {n: np.nan_to_num(a, nan=0, posinf=0, neginf=0) for n, a in operands.items()}
+        finite = {
+            n: np.asarray(np.nan_to_num(a, nan=0, posinf=0, neginf=0)) for n, a in operands.items()
+        }
         scales = expected_results(row, d, row.scale, finite)
         scales = scales * (len(want) // len(scales))
     found = []
