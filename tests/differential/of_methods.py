@@ -5,31 +5,41 @@ from __future__ import annotations
 from differential.table import Row, group
 
 ROWS = [
+    Row("x.T", "x.T", of="biuhfc", shapes="matrix"),
+    Row("x.t()", "x.T", of="biuhfc", shapes="matrix"),
+    Row("x.view(-1)", "x.reshape(-1)", of="biuhfc", layouts=False),
+    Row("x.numpy()", "x", of="biuhfc", but={"bfloat16": "NumPy has no bfloat16"}),
+    Row("x.to(dt.float64)", "x.astype('f8')", of="biuhf", gives="float64"),
+    Row("x.type_as(dt.ones(1, dtype=dt.float64))", "x.astype('f8')", of="biuhf", gives="float64"),
     *group(
         """
-        x.T | x.T
-        x.mT | np.matrix_transpose(x)
-        x.t() | x.T
-        x.clone() | x
         x.conjugate() | np.conjugate(x)
+        x.real | np.real(x)
+        x.copy_(x * 2) | x * 2
+        """,
+        of="iuhfc",
+    ),
+    *group(
+        """
+        x.masked_fill(x > 0, 1) | np.where(x > 0, np.ones_like(x), x)
+        x.masked_fill_(x > 0, 1) | np.where(x > 0, np.ones_like(x), x)
+        """,
+        of="iuhf",
+    ),
+    *group(
+        """
+        x.mT | np.matrix_transpose(x)
+        x.clone() | x
         x.detach() | x
         x.expand(2, *x.shape) | np.broadcast_to(x, (2, *x.shape))
         x.expand_as(x[None]) | x[None]
-        x.masked_fill(x > 0, 1) | np.where(x > 0, np.ones_like(x), x)
         x.movedim(0, -1) | np.moveaxis(x, 0, -1)
         x.permute(tuple(range(x.ndim))[::-1]) | np.transpose(x)
         x.reshape_as(x[None]) | x[None]
         x.unsqueeze(0) | x[None]
-        x.view(-1) | x.reshape(-1)
         x.chunk(2) | np.array_split(x, [(x.shape[0] + 1) // 2]) if x.shape[0] > 1 else [x]
-        x.to(dt.float64) | x.astype("f8")
-        x.type_as(dt.ones(1, dtype=dt.float64)) | x.astype("f8")
-        x.numpy() if x.dtype is not dt.bfloat16 else x | x
-        x.real | np.real(x)
-        x.copy_(x * 2) | x * 2
         x.fill_(1) | np.ones_like(x)
         x.zero_() | np.zeros_like(x)
-        x.masked_fill_(x > 0, 1) | np.where(x > 0, np.ones_like(x), x)
         x.shape | x.shape
         x.ndim | x.ndim
         x.dim() | x.ndim

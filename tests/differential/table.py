@@ -59,6 +59,11 @@ class Row:
     def uses_torch(self) -> bool:
         return bool(re.search(r"\b(torch|F)\.", self.expected))
 
+    @property
+    def writes(self) -> bool:
+        """Return True if the call writes into x."""
+        return self.call.startswith("W(") or self.name.endswith("_")
+
     def takes(self, d: dt.DType) -> bool:
         letter = "h" if d.name in ("float16", "bfloat16") else d.kind
         return letter in self.of
