@@ -142,6 +142,18 @@ def test_special_pairs_are_scipys(device: dt.Device, name: str) -> None:
     np.testing.assert_allclose(got[keep], want[keep], rtol=1e-13)
 
 
+@pytest.mark.parametrize("d", [dt.float32, dt.float64], ids=str)
+def test_zeta_of_a_large_second_operand_does_not_underflow(device: dt.Device, d: dt.DType) -> None:
+    """q**-x underflows long before the sum, which is q**(1 - x) / (x - 1) there."""
+    largest = float(dt.finfo(d).max)
+    q = dt.asarray([1e18, 1e20, 1e30, largest], dtype=d)
+    for x in (1.5, 2.0):
+        want = q.numpy().astype(np.float64) ** (1.0 - x) / (x - 1.0)
+        least = float(dt.finfo(d).smallest_normal)
+        np.testing.assert_allclose(dt.zeta(x, q).numpy(), want, rtol=1e-6, atol=least / 1e6)
+    np.testing.assert_allclose(dt.polygamma(1, q).numpy(), 1 / q.numpy(), rtol=1e-6)
+
+
 def test_ends_of_beta_and_zeta(device: dt.Device) -> None:
     def pairs(f: Any, *xs: tuple[float, float]) -> list[float]:
         found: list[float] = f(*(dt.asarray(c, dtype="float64") for c in zip(*xs, strict=True)))

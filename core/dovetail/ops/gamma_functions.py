@@ -191,7 +191,9 @@ def zeta(x: Value, q: Value) -> Value:
         k = 2.0 * j
         term = term * (s + (k + 1.0)) * inverse * (s + (k + 2.0)) * inverse
     rest = where(magnitude(rest) < math.inf, rest, 0.0)  # where x is so large that they are nothing
-    y = total + (fma(power, const(0.5, x.dtype), at * power / (s - 1.0)) + rest)
+    underflows = power < format_of(x).smallest_normal
+    integral = where(underflows, pow(at, 1.0 - s), at * power) / (s - 1.0)
+    y = total + (fma(power, const(0.5, x.dtype), integral) + rest)
     one = eq(x, math.inf) & eq(q, 1.0)
     limit = where(q < 1.0, const(math.inf, x.dtype), where(one, const(1.0, x.dtype), 0.0))
     y = where(usual, y, where(eq(x, math.inf), limit, 0.0))  # of q = inf: 0
