@@ -130,7 +130,7 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         ["dt.grad", "dt.is_grad_enabled", "dt.is_inference_mode_enabled", "x.backward", "x.grad",
          "x.grad_fn", "x.is_leaf", "x.register_hook", "x.requires_grad", "x.requires_grad_",
-         "x.retain_grad"], _GRADIENT),
+         "x.retain_grad", "x.detach_"], _GRADIENT),
     **dict.fromkeys(
         ["dt.atomic_add", "dt.atomic_and", "dt.atomic_max", "dt.atomic_min", "dt.atomic_or",
          "dt.custom_op", "dt.elementwise", "dt.grid", "dt.kernel", "dt.raw_kernel"], _KERNEL),
@@ -139,7 +139,7 @@ EXEMPT: dict[str, str] = {
          "dt.while_loop"], _TRANSFORM),
     **dict.fromkeys(
         ["dt.from_blob", "dt.from_dlpack", "dt.is_contiguous", "dt.pin_memory",
-         "x.data", "x.data_ptr", "x.is_contiguous", "x.is_pinned", "x.set_",
+         "x.data", "x.data_ptr", "x.is_contiguous", "x.is_pinned", "x.resize_", "x.set_",
          "x.storage", "x.storage_offset", "x.stride", "x.to_device", "x.to_dense", "x.imag"],
         _MEMORY),
     **dict.fromkeys(["F.gumbel_softmax", "x.integers_", "x.normal_", "x.uniform_"], _RANDOM),

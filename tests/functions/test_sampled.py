@@ -148,3 +148,8 @@ def test_wrong_samples_are_refused() -> None:
     for call, error, says in calls:
         with pytest.raises(error, match=says):
             call()
+
+
+def test_trapezoid_of_no_samples_at_no_places_is_zero(device: dt.Device) -> None:
+    y, x = dt.zeros((2, 0)), dt.zeros(0)
+    assert dt.trapezoid(y, x).tolist() == [0, 0] and dt.trapezoid(x, x).tolist() == 0

@@ -99,8 +99,8 @@ def _steps(op: str, at: Tensor, y: Tensor, d: int) -> Tensor:
         return diff(at, axis=d)
     if at.shape[0] != y.shape[d]:
         raise ShapeError(f"{op}: {at.shape[0]} places for {y.shape[d]} samples along axis {d}")
-    column = tuple(at.shape[0] - 1 if i == d else 1 for i in range(y.ndim))
-    return view(diff(at), ("reshape", column))
+    steps = diff(at)
+    return view(steps, ("reshape", tuple(steps.size if i == d else 1 for i in range(y.ndim))))
 
 
 @named(widen="first")
