@@ -70,8 +70,8 @@ FAMILIES: dict[str, list[Material]] = {
     "square": [
         *_alike("x", ("empty", (0, 0), "ordinary"), ("one", (1, 1), "ordinary"),
                 ("ordinary", (4, 4), "ordinary"), ("ties", (3, 3), "ties"),
-                ("zeros", (3, 3), "zeros"), ("nan", (3, 3), "nan"), ("batch", (2, 3, 3), "ordinary"),
-                ("no batch", (0, 3, 3), "ordinary")),
+                ("zeros", (3, 3), "zeros"), ("nan", (3, 3), "nan"),
+                ("batch", (2, 3, 3), "ordinary"), ("no batch", (0, 3, 3), "ordinary")),
     ],
 }  # fmt: skip
 FAMILIES["sums"] = [*FAMILIES["reduce"], *_alike("x", ("long", (70_000,), "ones"))]
@@ -114,7 +114,9 @@ def _complex(real: Any, imaginary: Any, d: dt.DType) -> Host:
 def _ordinary(d: dt.DType, n: int, rng: np.random.Generator) -> Any:
     if d is dt.bool:
         return rng.random(n) < 0.5
-    return rng.integers(0 if d.kind == "u" else -9, 10, n) if d.kind in "iu" else rng.normal(0, 2, n)
+    return (
+        rng.integers(0 if d.kind == "u" else -9, 10, n) if d.kind in "iu" else rng.normal(0, 2, n)
+    )
 
 
 def _ties(d: dt.DType, n: int, rng: np.random.Generator) -> Any:
@@ -131,7 +133,10 @@ def _among(choose: Callable[[dt.DType], list[float]], floats_only: bool = True) 
     def filled(d: dt.DType, n: int, rng: np.random.Generator) -> Any:
         if d is dt.bool or (floats_only and d.kind != "f"):
             return None
-        a, chosen = np.asarray(_ordinary(d, n, rng), host(d) if d.kind == "f" else object), choose(d)
+        a, chosen = (
+            np.asarray(_ordinary(d, n, rng), host(d) if d.kind == "f" else object),
+            choose(d),
+        )
         places = rng.permutation(n)[: max(len(chosen), 1)]
         for place, value in zip(places, chosen, strict=False):
             a[place] = value

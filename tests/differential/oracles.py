@@ -20,7 +20,7 @@ def written(function: Callable[..., Any], x: Any, *more: Any, **keywords: Any) -
     return x
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def torch() -> Any:
     return importlib.import_module("torch")
 

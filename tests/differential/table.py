@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dovetail as dt
+
 from differential.inputs import Shapes
 
 NAMESPACES: dict[str, Any] = {
@@ -21,7 +22,7 @@ class Row:
     """A call and its oracle, as Python expressions of the operands.
 
     The first function or method of dovetail in `call` is the one that the row is for. In `oracle`
-    the operands are NumPy arrays (floats as float64), or PyTorch tensors if it names `torch` or `F`.
+    the operands are NumPy arrays, floats as float64; PyTorch tensors if it names `torch` or `F`.
     """
 
     call: str
@@ -34,7 +35,7 @@ class Row:
     ulps: float = 2
     """Error of a float result in units in the last place; that of halves is 1 after rounding."""
     scale: str = ""
-    """Size of the terms that cancel each other; the unit in the last place is that of the larger."""
+    """Size of the terms that cancel each other, whose unit in the last place counts if larger."""
     gives: str = ""
     """dtype of the result if it is not that of the operands."""
     zeros: bool = False

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 import pytest
+
 from differential import (
     of_elementwise,
     of_linalg,
@@ -20,6 +22,7 @@ from differential import (
     of_networks,
     of_reductions,
     of_shapes,
+    oracles,
 )
 from differential.inputs import DTYPES, arrays, materials, tensors
 from differential.judge import differences, outcome, problems, results, same_bits
@@ -27,7 +30,10 @@ from differential.table import EXEMPT, Row, functions, methods
 
 TABLES = [of_elementwise, of_reductions, of_shapes, of_linalg, of_networks, of_methods]
 ROWS = list(chain.from_iterable(table.ROWS for table in TABLES))
-CASES = [pytest.param(row, d, id=f"{row.call} {d.name}") for row in ROWS for d in DTYPES]
+CASES = [
+    pytest.param(row, d, id=f"{row.call} {d.name}") for row in ROWS for d in DTYPES
+    if row.takes(d) or not any(other.call == row.call for other in ROWS if other is not row)
+]  # fmt: skip
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -77,8 +83,8 @@ def test_method_in_place_writes_what_the_function_returns(name: str, d: dt.DType
         operands = arrays(material, d, plain.call)
         if operands is None or material.name == "long":
             continue
-        want, refused = outcome(lambda: results(plain, tensors(operands, d)))
-        got, error = outcome(lambda: results(row, tensors(operands, d)))
+        want, refused = outcome(partial(results, plain, tensors(operands, d)))
+        got, error = outcome(partial(results, row, tensors(operands, d)))
         fits = refused is None and want[0].shape == operands["x"].shape
         if fits and want[0].dtype is d:
             assert error is None and same_bits(got, want), (material.name, got, want, error)
@@ -124,13 +130,8 @@ def test_wrong_values_dtypes_and_shapes_are_seen() -> None:
     assert "1 of 1" in differences(row, half, np.array([1.0015]), dt.float16, 0.0)
 
 
-def test_other_bits_on_a_path_are_seen() -> None:
-    flips = iter(range(100))
-    row = Row("dt.add(x, flips())", "x", of="f", shapes={"x": (3,)}, ulps=1e9)
-    names = {"flips": lambda: next(flips)}
-    from differential import oracles
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in names.items():
-            patch.setitem(oracles.DOVETAIL, name, value)
-        assert any("instead of" in p for p in problems(row, dt.float32))
+def test_other_bits_on_a_path_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = iter(range(100))
+    row = Row("dt.add(x, number())", "x", of="f", shapes={"x": (3,)}, ulps=1e9)
+    monkeypatch.setitem(oracles.DOVETAIL, "number", lambda: next(numbers))
+    assert any("instead of" in p for p in problems(row, dt.float32))
