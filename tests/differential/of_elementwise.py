@@ -209,11 +209,12 @@ ROWS = [
     *group(
         """
         dt.round(x, 1)
-        dt.round(x, -1)
         dt.round(x, decimals=3)
         """,
         but={f"{d} special": "x * 10 rounds and overflows in this dtype, as in NumPy" for d in ("bfloat16", "float32")},
     ),
+    Row("dt.round(x, -1)", of="iu", shapes="any", but={"special": "NumPy rounds integers in float64; those out of range wrap here"}),
+    Row("dt.round(x, -1)", of="hf"),
     Row("dt.nextafter(x, y)", of="f", shapes="pair", but={"float32": "tests/ops/test_table_oracle.py goes through halves and float32"}),
     Row("x + 0 if dt.allclose(x, y) else y + 0", "x + 0 if np.allclose(x, y) else y + 0", shapes="pair"),
 ]  # fmt: skip
