@@ -136,6 +136,7 @@ class Target:
     parameters: tuple[inspect.Parameter, ...]
     names: frozenset[str]
     written: bool = False  # whether `text` has all its places, as operators do
+    raises: tuple[type[Exception], ...] = ()  # other errors that its docstring promises
 
 
 def _parameters(function: Any) -> tuple[inspect.Parameter, ...] | None:
@@ -232,6 +233,7 @@ def targets() -> list[Target]:
     generator = list(_methods(["dt.random.default_rng(1)"], dt.random.Generator))
     streams = list(_methods(['dt.default_stream("cpu")'], dt.Stream))
     streams += _methods(['dt.Event("cpu")'], dt.Event)
+    streams += _methods(["dt.ones(3).storage()"], dt.Storage)
     methods = list(_methods(dense, dt.Tensor)) + list(_methods(sparse, dt.sparse.COO))
     methods += _methods(rows, dt.sparse.CSR)
     operators = list(_operators(dense)) + list(_operators(sparse))
@@ -308,7 +310,10 @@ SIGNATURE = re.compile(
     r"missing \d+ required|takes .*argument|unexpected keyword|multiple values|"
     r"passed as keyword|positional-only"
 )
-OURS = tuple(str(Path(m.__file__ or "").parent) + os.sep for m in (dt, dt.sparse))
+OURS = tuple(str(Path(m.__file__ or "").parent) + os.sep for m in (dt, dt.sparse, dt.nn))
+
+
+Calls = Callable[[int, int], Iterator[tuple[str, Target]]]
 
 
 class Hang(BaseException):
@@ -346,10 +351,16 @@ def _look(made: Any, depth: int = 0) -> None:
             _look(part, depth + 1)
 
 
-def complaint(line: str, target: Target) -> str | None:
-    """What is wrong about how a call went; None for nothing."""
+def complaint(
+    line: str, target: Target, space: dict[str, Any], use: Callable[[Any], object]
+) -> str | None:
+    """Return what is wrong about how a call went, or None."""
     try:
-        _look(eval(line, dict(SPACE)))
+        made = eval(line, dict(space))
+        _look(made)
+        use(made)
+    except UserWarning:  # of ours; NumPy and Python have other kinds
+        return None
     except Hang:
         return f"takes longer than {SECONDS:.0f} s"
     except dt.DovetailError as error:
@@ -357,7 +368,7 @@ def complaint(line: str, target: Target) -> str | None:
             return f"InternalError: {str(error)[:200]}"
         return _unnamed(error, target)
     except Exception as error:
-        if _is_interpreters(error):
+        if _is_interpreters(error) or isinstance(error, target.raises):
             return None
         frames = traceback.extract_tb(error.__traceback__)
         where = next(f for f in reversed(frames) if f.filename.startswith(OURS))
@@ -390,20 +401,26 @@ def _restore() -> None:
         dt.memory.set_limit(device, MEMORY)
 
 
-def trouble(made: Iterable[tuple[str, Target]], note: Callable[[str], object] = str) -> list[str]:
-    """The calls that went wrong, each with what is wrong; `note` hears of each call before it."""
+def trouble(
+    made: Iterable[tuple[str, Target]], note: Callable[[str], object] = str,
+    space: dict[str, Any] = SPACE, use: Callable[[Any], object] = id,
+) -> list[str]:  # fmt: skip
+    """Return the calls that went wrong, each with what is wrong. Warnings count as errors.
+
+    note: called with each call before it runs. use: called with each result.
+    """
     found = []
     before = Path.cwd()
     rings = signal.signal(signal.SIGALRM, _ring)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("error")
         os.chdir(folder)
         try:
             for line, target in made:
                 note(line)
                 _restore()
                 signal.setitimer(signal.ITIMER_REAL, SECONDS)
-                wrong = complaint(line, target)
+                wrong = complaint(line, target, space, use)
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 if wrong:
                     found.append(f"{line}\n    {wrong}")
@@ -417,15 +434,17 @@ def trouble(made: Iterable[tuple[str, Target]], note: Callable[[str], object] = 
     return found
 
 
-def in_another_process(seed: int, count: int, seconds: float, first: str = "") -> list[str]:
+def in_another_process(
+    seed: int, count: int, seconds: float, first: str = "", program: str = __file__
+) -> list[str]:
     """As `trouble`; a crash and a hang are reported with the call that caused them.
 
-    `first` is called before all others.
+    `first` is called before all others. program: the module whose `main` makes the calls.
     """
     with tempfile.TemporaryDirectory() as folder:
         last, report = Path(folder, "last"), Path(folder, "report")
         last.write_text("before the first call")
-        command = [sys.executable, __file__, str(seed), str(count), str(last), str(report), first]
+        command = [sys.executable, program, str(seed), str(count), str(last), str(report), first]
         try:
             done = subprocess.run(command, timeout=seconds, capture_output=True, text=True)
             code, said = done.returncode, done.stderr[-2000:]
@@ -436,8 +455,10 @@ def in_another_process(seed: int, count: int, seconds: float, first: str = "") -
         return [part for part in report.read_text().split("\n\n") if part]
 
 
-def main(seed: str, count: str, last: str, report: str, first: str) -> None:
-    """What the other process does, in a bounded address space."""
+def main(
+    seed: str, count: str, last: str, report: str, first: str, make: Calls = calls, **more: Any
+) -> None:
+    """Make calls in a bounded address space, as the other process does."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     before = [(first, Target(first, (), frozenset()))] if first else []
@@ -449,7 +470,7 @@ def main(seed: str, count: str, last: str, report: str, first: str) -> None:
             f.write(line)
             f.flush()
 
-        found = trouble(chain(before, calls(int(seed), int(count))), note)
+        found = trouble(chain(before, make(int(seed), int(count))), note, **more)
     Path(report).write_text("\n\n".join(found))
 
 

@@ -149,6 +149,16 @@ def exclusive(op: str, **given: object) -> None:
         raise ArgumentError(f"{op}: {' and '.join(names)} exclude each other; give one of them")
 
 
+def told(hint: str, name: str) -> str:
+    """Return the end of an error about a foreign name: what to write instead, or what is absent.
+
+    A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name.
+    """
+    if hint.partition(";")[0].partition(":")[0] == "nothing":
+        return f"; dovetail has no {name}{hint.removeprefix('nothing')}"
+    return f"; {hint}" if hint.startswith("dovetail ") else f"; here it is {hint}"
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Choice = TypeVar("Choice")
@@ -226,9 +236,11 @@ def function(op: str, value: object, name: str = "function") -> Callable[..., ob
 
 
 def path(op: str, value: object, name: str = "path") -> str | os.PathLike[str]:
-    """The name of a file, as text or a `Path`. Raises: ArgumentTypeError."""
+    """Return the name of a file, as text or a `Path`. Raises: ArgumentTypeError, ArgumentError."""
     if not isinstance(value, (str, os.PathLike)):
         raise refused(op, name, "the name of a file", value)
+    if "\0" in str(value):
+        raise ArgumentError(f"{op}: {name} must not contain a null character, got {shown(value)}")
     return value
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import dovetail as dt
 import numpy as np
 
+from .blame import explain_all
 from .familiar import refused
 
 __all__ = ["CheckpointError", "latest", "load", "save"]
@@ -74,7 +75,7 @@ def save(
     if step is not None:
         found["step"] = step
     if random:
-        found["random"] = _random_states()
+        found["random"] = _Randomness().state_dict()
     writer = _Writer()
     content = {name: writer.top(name, x) for name, x in {**found, **more}.items()}
     text = json.dumps({"version": VERSION, "content": content}).encode()
@@ -129,10 +130,11 @@ def load(
         raise CheckpointError(
             f"checkpoint.load: {file} has no {', '.join(lacking)}; it has {', '.join(content)}"
         )
-    _restored({name: (x, content.pop(name)) for name, x in given.items()})
+    put = {name: (x, content.pop(name)) for name, x in given.items()}
     states = content.pop("random", None)
     if random and states is not None:
-        _take_random_states(states)
+        put["random"] = _Randomness(), states
+    _restored(put)
     return content
 
 
@@ -398,6 +400,10 @@ def _restored(states: dict[str, tuple[Any, Any]]) -> None:
 
 def _put(x: Any, state: Any) -> None:
     if isinstance(x, dt.random.Generator):
+        if not isinstance(state, dt.random.Generator):
+            raise CheckpointError(
+                f"checkpoint.load: a generator must have its own state, got {type(state).__name__}"
+            )
         x.state = state.state
     else:
         x.load_state_dict(state)
@@ -425,19 +431,29 @@ def _copied(x: Any) -> Any:
     return type(x)(map(_copied, x)) if isinstance(x, (list, tuple)) else x
 
 
-def _random_states() -> dict[str, Any]:
-    kind, *rest = np.random.get_state()
-    return {
-        "dovetail": dt.random.get_state(), "python": random_of_python.getstate(),
-        "numpy": (kind, *rest),
-    }  # fmt: skip
+class _Randomness:
+    """The states of the default generators of dovetail, Python and NumPy, as one object."""
+
+    def state_dict(self) -> dict[str, Any]:
+        kind, *rest = np.random.get_state()
+        return {
+            "dovetail": dt.random.get_state(), "python": random_of_python.getstate(),
+            "numpy": (kind, *rest),
+        }  # fmt: skip
+
+    def load_state_dict(self, states: Mapping[str, Any]) -> None:
+        try:
+            dt.random.set_state(states["dovetail"])
+            random_of_python.setstate(states["python"])
+            np.random.set_state(states["numpy"])
+        except Exception as error:  # of three libraries, which check with a dozen kinds
+            raise CheckpointError(
+                f"checkpoint.load: the states of random numbers are damaged: {error!r:.200}; "
+                "random=False leaves them out"
+            ) from error
 
 
-def _take_random_states(states: Mapping[str, Any]) -> None:
-    dt.random.set_state(states["dovetail"])
-    random_of_python.setstate(states["python"])
-    np.random.set_state(states["numpy"])
-
+explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
     __getattr__ = refused("checkpoint")

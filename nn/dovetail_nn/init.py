@@ -13,8 +13,11 @@ import math
 from typing import TYPE_CHECKING, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
+from .blame import explain_all
 from .familiar import refused
+from .functional.sizes import probability
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
@@ -48,7 +51,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
             raise dt.ArgumentTypeError(
                 f"calculate_gain: the slope of leaky_relu is a number, not {param!r}"
             )
-        return math.sqrt(2.0 / (1.0 + (0.01 if param is None else param) ** 2))
+        slope = arguments.real("calculate_gain", 0.01 if param is None else param, "param")
+        return math.sqrt(2.0 / (1.0 + (slope**2 if abs(slope) < 1e150 else math.inf)))
     known = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
     if nonlinearity not in known:
         raise dt.ArgumentError(
@@ -73,8 +77,9 @@ def uniform_(
     >>> bool((w >= 1).all() & (w < 2).all())
     True
     """
+    low, high = arguments.real("uniform_", a, "a"), arguments.real("uniform_", b, "b")
     with dt.no_grad():
-        return tensor.uniform_(a, b, generator=generator)
+        return tensor.uniform_(low, high, generator=generator)
 
 
 def normal_(
@@ -362,7 +367,7 @@ def sparse_(
     """
     if tensor.ndim != 2:
         raise dt.ShapeError(f"sparse_: needs a matrix, not a tensor of shape {tensor.shape}")
-    zeros = math.ceil(sparsity * tensor.shape[0])
+    zeros = math.ceil(probability("sparse_", sparsity, "sparsity") * tensor.shape[0])
     with dt.no_grad():
         on = tensor.device
         drawn = dt.random.normal(
@@ -372,6 +377,8 @@ def sparse_(
         rank = dt.argsort(dt.argsort(keys, axis=0), axis=0)
         return tensor.copy_(dt.where(rank < zeros, 0.0, drawn))
 
+
+explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
     __getattr__ = refused("nn.init")

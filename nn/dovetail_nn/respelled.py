@@ -1,7 +1,8 @@
 """What others call the parameters of our classes: PyTorch's own, Keras', Flax', Optax', SciPy's.
 
 `Explained` is a base of layers, optimisers, schedules and distributions. Where a constructor cannot
-be called in the way that it was, the error says what to write. It is asked only then.
+be called in the way that it was, the error says what to write. It is asked only then. Arguments of
+a wrong kind are found by `blame`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import dovetail as dt
+
+from .blame import blame, explain_methods, misfit, title
 
 Constructor: TypeAlias = Callable[..., None]
 Parameters: TypeAlias = Mapping[str, inspect.Parameter]
@@ -112,28 +115,50 @@ NEEDED = {"params": "params are net.parameters()", "optimizer": "the optimiser c
 
 
 class Explained:
-    """Base of classes of this package: their constructors say what to write instead."""
+    """Base of classes of this package: their constructors say what to write instead.
+
+    A class whose arguments are used long after it was made sets `checks_kinds`: its constructor
+    compares them with their annotations before it runs.
+    """
+
+    checks_kinds = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" in cls.__dict__ and cls.__module__.startswith(_PACKAGE):
+        if cls.__module__.startswith(_PACKAGE):
             explained(cls)
 
 
 def explained(cls: type) -> None:
-    """Makes the constructor of a class explain itself where a call does not fit it."""
+    """Make the constructor and the methods of a class name the argument that does not fit."""
+    explain_methods(cls)
+    if "__init__" not in cls.__dict__:
+        return
     construct: Constructor = cls.__dict__["__init__"]
 
     @functools.wraps(construct)
-    def __init__(self: object, /, *args: Any, **options: Any) -> None:
+    def __init__(self: Explained, /, *args: Any, **options: Any) -> None:
         try:
+            reason: dt.DovetailError | None
+            if self.checks_kinds:
+                reason = misfit(title(type(self)), construct, (self, *args), options)
+                if reason is not None:
+                    raise reason
             return construct(self, *args, **options)
-        except TypeError as error:
-            if type(error) is not TypeError or (said := _wrong(construct, args, options)) is None:
+        except Exception as error:
+            # the class that was called, unless it is the user's and has a constructor of its own
+            ours = type(self).__module__.startswith(_PACKAGE)
+            called = type(self) if ours or type(self).__init__ is __init__ else cls
+            said = _wrong(construct, args, options) if type(error) is TypeError else None
+            cause: Exception | None = None
+            if said is not None:
+                reason = dt.ArgumentTypeError(_explain(called, said, construct))
+            else:
+                reason = blame(error, title(called), construct, (self, *args), options)
+                cause = error
+            if reason is None:
                 raise
-        # of classes that share a constructor the one that was called
-        called = type(self) if type(self).__init__ is __init__ else cls
-        raise dt.ArgumentTypeError(_explain(called, said, construct))
+        raise reason from cause
 
     cls.__init__ = __init__  # type: ignore[misc]  # of a class that is being made
 
@@ -171,17 +196,16 @@ def _wrong(construct: Constructor, args: tuple[Any, ...], options: dict[str, Any
 
 def _explain(cls: type, said: Wrong, construct: Constructor) -> str:
     kind, name = said
-    package = cls.__module__.removeprefix(_PACKAGE).partition(".")[0]
-    title = f"{package}.{cls.__name__}" if package in ("optim", "data") else cls.__name__
+    name_of_class = title(cls)
     mine = _parameters(construct)
     if kind == "unknown":
-        return f"{title}: has no parameter {name}; {_way(cls, name, mine)}"
+        return f"{name_of_class}: has no parameter {name}; {_way(cls, name, mine)}"
     if kind == "twice":
-        return f"{title}: {name} is given twice, by place and by name"
+        return f"{name_of_class}: {name} is given twice, by place and by name"
     if kind == "many":
-        return f"{title}: {name}; it takes {_listed(mine)}"
+        return f"{name_of_class}: {name}; it takes {_listed(mine)}"
     more = f"; {NEEDED[name]}" if name in NEEDED else ""
-    return f"{title}: needs {name}{more}; it takes {_listed(mine)}"
+    return f"{name_of_class}: needs {name}{more}; it takes {_listed(mine)}"
 
 
 def _way(cls: type, theirs: str, mine: Parameters) -> str:

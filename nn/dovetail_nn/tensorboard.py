@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import socket
 import time
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import dovetail as dt
 import numpy as np
+from dovetail.extend import arguments
 
 from .familiar import refused
+from .respelled import Explained
 
 __all__ = ["SummaryWriter"]
 
@@ -34,7 +37,10 @@ def _needed(name: str) -> Any:
         ) from error
 
 
-class SummaryWriter:
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+
+
+class SummaryWriter(Explained):
     """Writes what is to be seen in TensorBoard: `tensorboard --logdir runs`.
 
     `log_dir`: where to; unless given runs/ with the time, the machine and `comment`. `purge_step`:
@@ -61,8 +67,12 @@ class SummaryWriter:
         if log_dir is None:
             now = datetime.now().strftime("%b%d_%H-%M-%S")
             log_dir = Path("runs") / f"{now}_{socket.gethostname()}{comment}"
-        self.log_dir = os.fspath(log_dir)
-        self._options = (max_queue, flush_secs, filename_suffix)
+        self.log_dir = os.fspath(arguments.path("SummaryWriter", log_dir, "log_dir"))
+        self._options = (
+            arguments.integer("SummaryWriter", max_queue, "max_queue", 1, 1 << 31),
+            arguments.integer("SummaryWriter", flush_secs, "flush_secs", 0, 1 << 31),
+            arguments.instance("SummaryWriter", filename_suffix, "filename_suffix", str),
+        )
         self._events = _needed(f"{PROTOS}.event_pb2")
         self._summaries = _needed(f"{PROTOS}.summary_pb2")
         self._writers: dict[str, Any] = {}
@@ -107,7 +117,9 @@ class SummaryWriter:
     def _write(self, event: Any, step: Any, when: float | None, folder: str | None = None) -> None:
         event.wall_time = time.time() if when is None else when
         if step is not None:
-            event.step = int(_number("global_step", step))
+            event.step = arguments.integer(
+                "tensorboard", _whole("global_step", step), "global_step", *_INT64
+            )
         self._writer(folder or self.log_dir).add_event(event)
 
     def _add(self, value: Any, step: Any, when: float | None, folder: str | None = None) -> None:
@@ -223,7 +235,8 @@ class SummaryWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None
     ) -> None:
-        """Adds a text, which is shown as Markdown."""
+        """Adds a text, which is shown as Markdown. Raises: ArgumentTypeError."""
+        arguments.instance("tensorboard", text_string, "text_string", str)
         metadata = _needed("tensorboard.plugins.text.metadata").create_summary_metadata("", "")
         tensor = _needed("tensorboard.util.tensor_util").make_tensor_proto(
             np.array([text_string], object)
@@ -303,7 +316,10 @@ def _array(name: str, x: Any) -> np.ndarray:
     if isinstance(x, dt.Tensor):
         x = x.detach()
         x = (x.astype(dt.float32) if x.dtype is dt.bfloat16 else x).numpy()
-    made: np.ndarray = np.asarray(x)
+    try:
+        made: np.ndarray = np.asarray(x)
+    except ValueError:
+        raise arguments.refused("tensorboard", name, "numbers", x) from None
     if made.dtype.kind not in "biuf":
         raise dt.ArgumentTypeError(f"tensorboard: {name} is a {type(x).__name__}, no numbers")
     return made
@@ -314,6 +330,13 @@ def _number(name: str, x: Any) -> float:
     if found.size != 1:
         raise dt.ArgumentTypeError(f"tensorboard: {name} has shape {found.shape}; it is one number")
     return found.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
+
+
+def _whole(name: str, x: Any) -> int:
+    number = _number(name, x)
+    if not math.isfinite(number):
+        raise dt.ArgumentError(f"tensorboard: {name} must be finite, got {number}")
+    return int(number)
 
 
 def _growing(array: np.ndarray) -> np.ndarray:

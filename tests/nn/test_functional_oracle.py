@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 F, THEIRS = dt.nn.functional, torch.nn.functional
 MINE = [
     name for name in F.__all__
-    if getattr(F, name).__module__.rpartition(".")[2] in (
+    if inspect.unwrap(getattr(F, name)).__module__.rpartition(".")[2] in (
         "activations", "along_axis", "classes", "distances", "dropouts", "embeddings", "losses",
         "normalization", "products",
     )

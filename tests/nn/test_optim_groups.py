@@ -178,7 +178,7 @@ def test_wrong_parameters(params: Any, error: Any, said: str) -> None:
     [
         ("SGD", {"lr": -1.0}, "lr is -1.0"),
         ("SGD", {"lr": float("nan")}, "lr is nan"),
-        ("SGD", {"lr": "fast"}, "no number"),
+        ("SGD", {"lr": "fast"}, "lr is a number, not"),
         ("SGD", {"momentum": -0.1}, "momentum"),
         ("SGD", {"weight_decay": -0.1}, "weight_decay"),
         ("SGD", {"nesterov": True}, "nesterov needs momentum"),

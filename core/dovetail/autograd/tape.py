@@ -14,7 +14,7 @@ from inspect import signature
 from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ..arguments import flag, shown
+from ..arguments import flag, instance, shown
 from ..arguments import function as callable_
 from ..engine import recording
 from ..engine.events import counters
@@ -291,15 +291,19 @@ def set_reach(op: Op, rule: Callable[[Tensor, RuleContext], Tensor]) -> None:
 
 
 def set_gradient(op: Op, *rules: Rule | None) -> None:
-    """Sets the gradient of an op, and returns nothing.
+    """Set the gradient of an op.
 
     `rules`: for each operand a function, or None where it has no gradient. The names of its
     parameters say what it needs: `g` the gradient that comes in, `x`, `y`, ... the operands, `r`
     the result; what it names is kept. It is asked once for operands of a kind, so it must not look
     at the values of tensors. `op`: a row of the table. For rules that take more than the
     elementwise functions; others stand in the op's row. See docs/adding-an-op.md.
-    Raises: nothing.
+    Raises: ArgumentTypeError for an op or a rule of another kind.
     """
+    instance("set_gradient", op, "op", Op)
+    for r in rules:
+        if r is not None:
+            callable_("set_gradient", r, "a rule")
     _rules[op] = tuple([None if r is None else _read(r) for r in rules])
 
 

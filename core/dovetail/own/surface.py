@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Protocol, overload
 
-from ..arguments import integer, named
-from ..errors import ArgumentError, ArgumentTypeError
+from ..arguments import integer, named, shown
+from ..errors import ArgumentError, ArgumentTypeError, DovetailError, IndexOutOfRange
 
 __all__ = [
     "In", "InOut", "Out", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
@@ -91,7 +91,16 @@ def _range(extent: int | tuple[int, int]) -> range:
 def _put(x: Elements, place: int | tuple[int, ...], combined: Callable[[int], int]) -> None:
     if isinstance(x, str | bytes) or not hasattr(type(x), "__setitem__"):
         raise ArgumentTypeError(f"elements are changed in place; {type(x).__name__} has none")
-    x[place] = combined(x[place])
+    try:
+        x[place] = combined(x[place])
+    except DovetailError:
+        raise
+    except IndexError as error:
+        raise IndexOutOfRange(f"place {shown(place)}: {error}") from error
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise ArgumentTypeError(
+            f"x must hold integers at place {shown(place)}: {type(error).__name__}: {error}"
+        ) from error
 
 
 @named(widen=False)

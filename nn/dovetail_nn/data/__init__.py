@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ..blame import explain_all
 from ..familiar import refused
 from . import collate, datasets, loader, progress, samplers, workers
 from .collate import *
@@ -18,6 +19,8 @@ __all__ += loader.__all__
 __all__ += progress.__all__
 __all__ += samplers.__all__
 __all__ += workers.__all__
+
+explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
     __getattr__ = refused("data")

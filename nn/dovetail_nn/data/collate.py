@@ -41,6 +41,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 def collated(batch: Sequence[Any]) -> Any:
     """The same on the host: `Stacked` where tensors are to be."""
+    if not len(batch):
+        raise dt.ArgumentError("data.default_collate: batch must have at least one item, got none")
     first = batch[0]
     if isinstance(first, dt.Tensor):
         if not _is_on_host(first):
@@ -49,9 +51,14 @@ def collated(batch: Sequence[Any]) -> Any:
     if isinstance(first, np.ndarray):
         return _stacked(batch, None)
     if isinstance(first, (bool, int, float, complex, np.generic)):
+        for x in batch:
+            if not isinstance(x, (bool, int, float, complex, np.generic)):
+                raise _unknown(x)
         made = np.asarray(batch)
+        if made.dtype.kind == "O":
+            raise dt.ValueOverflow("data.default_collate: an int must fit int64")
         if made.dtype.kind not in "biufc":
-            raise _unknown(next(x for x in batch if not isinstance(x, (int, float, np.generic))))
+            raise _unknown(first)
         return Stacked(made, _dtype(made))
     if isinstance(first, (str, bytes)):
         return [*batch]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
 import dovetail as dt
+from dovetail.extend import arguments
+
+from ..respelled import Explained
 
 __all__ = [
     "ChainDataset",
@@ -25,7 +28,7 @@ T = TypeVar("T", covariant=True)
 Generator = dt.random.Generator
 
 
-class Dataset(Generic[T]):
+class Dataset(Explained, Generic[T]):
     """Base of what has items by number: write `__getitem__`, and `__len__` for samplers.
 
     `__getitems__(indices)`, if there is one, gives a list of several at once.
@@ -120,6 +123,9 @@ class ConcatDataset(Dataset[Any]):
             raise dt.ArgumentTypeError(
                 "data.ConcatDataset: an IterableDataset has no items by number; see ChainDataset"
             )
+        for d in self.datasets:
+            if not isinstance(d, Sized):
+                raise arguments.refused("data.ConcatDataset", "a data set", "a Sized", d)
         self.cumulative_sizes = [*accumulate(map(len, self.datasets))]
 
     def __len__(self) -> int:
@@ -172,7 +178,7 @@ class StackDataset(Dataset[Any]):
     {'image': 20, 'label': 1}
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Sized, **kwargs: Sized) -> None:
         if bool(args) == bool(kwargs):
             raise dt.ArgumentError("data.StackDataset: give data sets by place, or all by name")
         self.datasets: Any = args or kwargs
@@ -203,9 +209,11 @@ class Subset(Dataset[Any]):
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, list):
+    def __getitem__(self, index: int | list[int]) -> Any:
+        if isinstance(index, (list, tuple)):
             return self.dataset[[self.indices[i] for i in index]]
+        if isinstance(index, int) and not -len(self) <= index < len(self):
+            raise dt.IndexOutOfRange(f"data.Subset: item {index} of {len(self)}")
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
@@ -218,7 +226,7 @@ class Subset(Dataset[Any]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[float], generator: Generator | None = None
+    dataset: Sized, lengths: Sequence[float], generator: Generator | None = None
 ) -> list[Subset]:
     """Parts of a data set, of these lengths, that share no item, chosen by chance.
 

@@ -10,10 +10,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 __all__ = ["Track"]
 
+from ..respelled import Explained
+
 T = TypeVar("T")
 
 
-class Track(Generic[T]):
+class Track(Explained, Generic[T]):
     """What goes through batches, or any items, and shows on a terminal how far it has come.
 
     `items`: a loader. `description`: the text before the bar. `total`: how many there are, where

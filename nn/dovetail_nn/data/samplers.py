@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import dovetail as dt
 import numpy as np
 
+from ..respelled import Explained
 from .datasets import Generator, permuted
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
 T = TypeVar("T", covariant=True)
 
 
-class Sampler(Generic[T]):
+class Sampler(Explained, Generic[T]):
     """Base of what says in which order items are taken: write `__iter__`, and `__len__`.
 
     >>> import dovetail as dt

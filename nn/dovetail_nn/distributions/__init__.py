@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ..blame import explain_all
 from ..familiar import refused
 from . import (
     categories,
@@ -51,6 +52,8 @@ __all__ += registry.__all__
 __all__ += shares.__all__
 __all__ += transformed.__all__
 __all__ += transforms.__all__
+
+explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
     __getattr__ = refused("distributions")

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
+from ..respelled import Explained
+
 __all__ = [
     "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
     "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval",
@@ -24,7 +26,7 @@ Tensor: TypeAlias = dt.Tensor
 Bound: TypeAlias = "dt.Tensor | float"
 
 
-class Constraint:
+class Constraint(Explained):
     """Base of constraints: write `check`.
 
     `event_dim`: how many of the last dimensions one value has. `is_discrete`: whether values are
@@ -122,7 +124,7 @@ class _Independent(Constraint):
 class _Boolean(Constraint):
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return (value == 0) | (value == 1)
 
 
@@ -140,7 +142,7 @@ class _IntegerInterval(Constraint):
     def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
@@ -150,12 +152,12 @@ class _IntegerGreaterThan(Constraint):
     def __init__(self, lower_bound: Bound) -> None:
         self.lower_bound = lower_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
 class _Real(Constraint):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return value == value  # a NaN is not
 
 
@@ -163,7 +165,7 @@ class _GreaterThan(Constraint):
     def __init__(self, lower_bound: Bound) -> None:
         self.lower_bound = lower_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return value > self.lower_bound
 
 
@@ -171,7 +173,7 @@ class _GreaterThanEq(Constraint):
     def __init__(self, lower_bound: Bound) -> None:
         self.lower_bound = lower_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return value >= self.lower_bound
 
 
@@ -179,7 +181,7 @@ class _LessThan(Constraint):
     def __init__(self, upper_bound: Bound) -> None:
         self.upper_bound = upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return value < self.upper_bound
 
 
@@ -187,7 +189,7 @@ class _Interval(Constraint):
     def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return (value >= self.lower_bound) & (value <= self.upper_bound)
 
 
@@ -195,7 +197,7 @@ class _HalfOpenInterval(Constraint):
     def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Bound) -> Any:
         return (value >= self.lower_bound) & (value < self.upper_bound)
 
 

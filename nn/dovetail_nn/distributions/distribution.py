@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from ..familiar import DISTRIBUTION, absent
 from ..respelled import Explained
@@ -25,9 +26,11 @@ Sizes: TypeAlias = "Sequence[int] | int"
 
 def sizes_of(op: str, shape: Sizes) -> Shape:
     """A shape as a tuple of ints."""
+    if not isinstance(shape, (int, Sequence)):
+        raise arguments.refused(op, "a shape", "an int or a tuple of ints", shape)
     given = (shape,) if isinstance(shape, int) else tuple(shape)
     if not all(isinstance(n, int) and n >= 0 for n in given):
-        raise dt.ShapeError(f"{op}: a shape is ints from 0 on, not {shape}")
+        raise dt.ShapeError(f"{op}: a shape is ints from 0 on, not {arguments.shown(shape)}")
     return given
 
 

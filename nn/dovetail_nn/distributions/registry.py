@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
+from ..respelled import Explained
 from . import constraints, transforms
 from .constraints import Constraint
 from .transform import Transform
@@ -16,7 +17,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 Factory: TypeAlias = "Callable[[Any], Transform]"
 
 
-class ConstraintRegistry:
+class ConstraintRegistry(Explained):
     """What transform leads to values that hold a constraint: call it with the constraint.
 
     >>> import dovetail as dt

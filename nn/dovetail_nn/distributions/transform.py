@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
+from ..respelled import Explained
 from . import constraints
 from .constraints import Constraint
 from .parameters import sum_last
@@ -19,7 +21,7 @@ Tensor: TypeAlias = dt.Tensor
 Shape: TypeAlias = tuple[int, ...]
 
 
-class Transform:
+class Transform(Explained):
     """Base of transforms: write `_call`, `_inverse` and `log_abs_det_jacobian`.
 
     `domain`, `codomain`: constraints of what goes in and what comes out. `bijective`: whether `inv`
@@ -32,6 +34,7 @@ class Transform:
     [0.0]
     """
 
+    checks_kinds = True
     bijective: bool = False
     domain: Any
     codomain: Any
@@ -39,7 +42,9 @@ class Transform:
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
-            raise dt.ArgumentError(f"{type(self).__name__}: cache_size is 0 or 1, not {cache_size}")
+            raise dt.ArgumentError(
+                f"{type(self).__name__}: cache_size is 0 or 1, not {arguments.shown(cache_size)}"
+            )
         self._cache_size = cache_size
         self._inv: Transform | None = None
         self._cached: tuple[Tensor | None, Tensor | None] = None, None
@@ -88,6 +93,7 @@ class Transform:
     __hash__ = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
+        self._require_event(x, "domain")
         if not self._cache_size:
             return self._call(x)
         before, after = self._cached
@@ -97,7 +103,16 @@ class Transform:
         self._cached = x, y
         return y
 
+    def _require_event(self, x: object, of: str) -> None:
+        """Raise ShapeError for a tensor with fewer dimensions than one value has."""
+        dims = getattr(getattr(self, of, None), "event_dim", 0)
+        if isinstance(x, dt.Tensor) and x.ndim < dims:
+            raise dt.ShapeError(
+                f"{type(self).__name__}: needs {dims} dimensions or more, got shape {x.shape}"
+            )
+
     def _inv_call(self, y: Tensor) -> Tensor:
+        self._require_event(y, "codomain")
         if not self._cache_size:
             return self._inverse(y)
         before, after = self._cached

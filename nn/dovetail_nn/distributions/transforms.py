@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from . import constraints
 from .constraints import Constraint
@@ -302,6 +303,10 @@ class CumulativeDistributionTransform(Transform):
 
     def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size)
+        if not all(hasattr(distribution, name) for name in ("cdf", "icdf", "log_prob")):
+            raise arguments.refused(
+                "CumulativeDistributionTransform", "distribution", "a Distribution", distribution
+            )
         self.distribution = distribution
 
     @constraints.dependent_property

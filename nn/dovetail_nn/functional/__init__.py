@@ -23,6 +23,7 @@ What parameters of the same name mean in all of them:
 
 from typing import TYPE_CHECKING
 
+from ..blame import explain_all
 from ..familiar import refused
 from . import (
     activations,
@@ -83,6 +84,7 @@ for _module in (
     embeddings, losses, multi_head, normalization, pooling, products, recurrent, resampling,
 ):  # fmt: skip
     globals().update(widen_functions(_module))
+explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
     __getattr__ = refused("nn.functional")

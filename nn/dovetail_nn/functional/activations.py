@@ -325,6 +325,8 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     [0.0, 100.0]
     """
     floats("softplus", input)
+    if beta == 0:
+        raise dt.ArgumentError("softplus: beta must not be 0")
     x = input
     z = x * float(beta)
     above = min(float(threshold), 80.0)  # where the other is not 1 but its logarithm is the same

@@ -104,7 +104,7 @@ def _require_fitting(q: Tensor, k: Tensor, v: Tensor, size: int, heads: int) -> 
         raise dt.ShapeError(f"{NAME}: {shapes}: query has {q.shape[-1]}, not embed_dim {size}")
     if k.shape[:-1] != v.shape[:-1] or k.shape[1:-1] != q.shape[1:-1]:
         raise dt.ShapeError(f"{NAME}: {shapes}: as many keys as values, and one batch of all")
-    if size % heads:
+    if heads < 1 or size % heads:
         raise dt.ArgumentError(f"{NAME}: embed_dim {size} is no multiple of {heads} heads")
 
 
@@ -128,7 +128,7 @@ def _projected(
     for i, x in enumerate(given):
         w = weight[i * size : (i + 1) * size] if own is None and weight is not None else None
         w = own[i] if own is not None else w
-        if w is None or w.shape[1] != x.shape[-1]:
+        if w is None or w.ndim != 2 or w.shape[1] != x.shape[-1]:
             raise dt.ShapeError(
                 f"{NAME}: {('query', 'key', 'value')[i]} of shape {x.shape} does not fit weights "
                 f"of shape {None if w is None else w.shape}"

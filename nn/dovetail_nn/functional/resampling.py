@@ -137,7 +137,10 @@ def _sizes_of(
         raise dt.ArgumentError(
             f"interpolate: scale_factor={scale_factor!r}; it is positive, one or {axes} of them"
         )
-    made = tuple([math.floor(n * f) for n, f in zip(x.shape[2:], factors, strict=True)])
+    grown = [n * f for n, f in zip(x.shape[2:], factors, strict=True)]
+    if max(grown) > arguments.LARGEST:
+        raise dt.ShapeError(f"interpolate: an input of shape {x.shape} by {scale_factor} overflows")
+    made = tuple([math.floor(n) for n in grown])
     if min(made) < 1:
         raise dt.ShapeError(
             f"interpolate: an input of shape {x.shape} by {scale_factor} has {made} elements"

@@ -14,6 +14,7 @@ Tensor: TypeAlias = dt.Tensor
 Sizes: TypeAlias = int | Sequence[int]
 NAMES = {1: ("length",), 2: ("h", "w"), 3: ("d", "h", "w")}
 LARGEST = 1 << 40
+LAYERS_MAX = 1 << 16  # a typing error must not make modules for hours
 
 
 def sizes(op: str, value: object, name: str, axes: int, least: int = 0) -> tuple[int, ...]:
@@ -22,10 +23,13 @@ def sizes(op: str, value: object, name: str, axes: int, least: int = 0) -> tuple
     found = found * axes if len(found) == 1 else found
     if len(found) != axes:
         raise dt.ArgumentError(
-            f"{op}: {name}={value!r} has {len(found)} sizes for {axes} axes; give one or {axes}"
+            f"{op}: {name}={arguments.shown(value)} has {len(found)} sizes for {axes} axes; "
+            f"give one or {axes}"
         )
     if not all(least <= n < LARGEST for n in found):
-        raise dt.ArgumentError(f"{op}: {name}={value!r}: sizes here are {least} or more")
+        raise dt.ArgumentError(
+            f"{op}: {name}={arguments.shown(value)}: sizes here are {least} or more"
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from operator import index
 from typing import Any, Self, TypeAlias, overload
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .module import Module, listed
 from .parameter import Parameter
@@ -151,7 +152,7 @@ class Sequential(_Row):
                 f"Sequential: only a Module is put in, not a {type(module).__name__}"
             )
         every = self._list()
-        every.insert(index, module)
+        _insert(every, index, module)
         self._renumber(every)
         return self
 
@@ -212,7 +213,7 @@ class ModuleList(_Row):
     def insert(self, index: int, module: Module) -> None:
         """Puts a module before the one at a place."""
         every = self._list()
-        every.insert(index, module)
+        _insert(every, index, module)
         self._renumber(every)
 
     def extend(self, modules: Iterable[Module]) -> Self:
@@ -308,8 +309,7 @@ class ModuleDict(Module):
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Puts in what a dict, or pairs of keys and modules, have."""
-        pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
-        for key, module in pairs:
+        for key, module in _pairs("ModuleDict.update: modules", modules):
             self.add_module(key, module)
 
 
@@ -501,14 +501,28 @@ class ParameterDict(Module):
         self, parameters: Mapping[str, Any] | ParameterDict | Iterable[tuple[str, Any]]
     ) -> None:
         """Puts in what a dict, or pairs of keys and tensors, have."""
-        is_dict = isinstance(parameters, (Mapping, ParameterDict))
-        pairs = parameters.items() if is_dict else parameters  # type: ignore[union-attr]  # seen above
-        for key, value in pairs:  # type: ignore[str-unpack]  # pairs
+        for key, value in _pairs("ParameterDict.update: parameters", parameters):
             self[key] = value
 
     def __repr__(self) -> str:
         inner = [f"({key}): {_shown(x)}" for key, x in self.items()]
         return listed(type(self).__name__, [], inner)
+
+
+def _insert(modules: list[Module], index: int, module: Module) -> None:
+    """Insert as `list.insert` does, for an int of any size."""
+    modules.insert(max(-len(modules), min(index, len(modules))), module)
+
+
+def _pairs(name: str, given: Any) -> list[tuple[str, Any]]:
+    """Return the items of a dict, or a list of pairs. Raises: ArgumentTypeError."""
+    try:
+        items = given.items() if isinstance(given, (Mapping, ModuleDict, ParameterDict)) else given
+        return [(key, value) for key, value in items]
+    except (TypeError, ValueError):
+        raise dt.ArgumentTypeError(
+            f"{name} must be a dict or pairs of keys and values, got {arguments.shown(given)}"
+        ) from None
 
 
 def _learnt(value: Any) -> Any:

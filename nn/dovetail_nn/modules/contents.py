@@ -9,6 +9,7 @@ import dovetail as dt
 from dovetail.extend import look_up_again
 
 from ..familiar import MODULE
+from ..respelled import Explained
 from .parameter import Buffer, Parameter, is_persistent, marked
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ Tensor: TypeAlias = dt.Tensor
 OWN = ("_parameters", "_buffers", "_modules")
 
 
-class Contents:
+class Contents(Explained):
     """The attributes of a module, and the names of all that is within it."""
 
     training: bool

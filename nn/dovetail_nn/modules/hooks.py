@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import dovetail as dt
 
-if TYPE_CHECKING:
-    pass
+from ..blame import blame
+from ..respelled import Explained
 
 __all__: list[str] = []
 
@@ -18,6 +18,7 @@ Hook: TypeAlias = Callable[..., Any]
 Gradients: TypeAlias = tuple["Tensor | None", ...]
 
 KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+_PACKAGE = __name__.partition(".")[0] + "."
 _numbers = count()
 
 
@@ -51,7 +52,7 @@ def added(op: str, hooks: dict[int, Any], hook: object, kept: Any, first: bool =
     return Handle(hooks, key)
 
 
-class Hooked:
+class Hooked(Explained):
     """A module's hooks, and the call that runs them."""
 
     _forward_pre_hooks: dict[int, tuple[Hook, bool]]  # with whether it takes keywords
@@ -66,7 +67,19 @@ class Hooked:
             or self._backward_hooks or self._backward_pre_hooks
         ):  # fmt: skip
             return _run(self, inputs, named)
-        return self.forward(*inputs, **named)
+        try:
+            return self.forward(*inputs, **named)
+        except Exception as error:
+            forward = type(self).forward
+            if not forward.__module__.startswith(_PACKAGE):
+                raise
+            reason = blame(
+                error, type(self).__name__, forward, (self, *inputs), named, prefix=False
+            )
+            if reason is None:
+                raise
+            cause = error
+        raise reason from cause
 
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import dovetail as dt
 
-from ..respelled import Explained
 from . import hooks, state
 from .contents import OWN
 from .hooks import Hooked
@@ -17,7 +16,7 @@ from .state import Stateful
 __all__ = ["Module"]
 
 
-class Module(Hooked, Stateful, Movable, Explained):
+class Module(Hooked, Stateful, Movable):
     """Base of layers and networks: assign parameters and modules to attributes, write `forward`.
 
     `training`: whether layers that tell training from use (dropout, batch norm) train.

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .. import init
 from ..functional import recurrent as steps
 from ..functional.dropouts import dropout as dropped
 from ..functional.precision import tensors
-from ..functional.sizes import counts, probability
+from ..functional.sizes import LAYERS_MAX, counts, probability
 from ..utils.rnn import PackedSequence
 from .module import Module
 from .parameter import Parameter
@@ -70,7 +71,7 @@ class RNNBase(Module):
         self.mode = mode
         self.input_size = _count(name, "input_size", input_size)
         self.hidden_size = _count(name, "hidden_size", hidden_size)
-        self.num_layers = _count(name, "num_layers", num_layers)
+        self.num_layers = arguments.integer(name, num_layers, "num_layers", 1, LAYERS_MAX)
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
         if isinstance(dropout, bool):
             raise dt.ArgumentError(f"{name}: dropout is a probability, not {dropout!r}")
@@ -209,6 +210,8 @@ class RNNBase(Module):
         given: list[Tensor] = list(hx) if pair else [hx]
         ranks = 2 if alone else 3
         for s in given:
+            if not isinstance(s, dt.Tensor):
+                raise arguments.refused(name, "hx", "a tensor or a pair of them", s)
             if s.ndim != ranks:
                 raise dt.ShapeError(
                     f"{name}: a state of shape {s.shape}, where {ranks} dimensions fit the input"

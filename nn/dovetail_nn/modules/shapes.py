@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .module import Module
 
@@ -57,7 +58,9 @@ class Unflatten(Module):
         Raises: AxisError, ShapeError.
         """
         if not -input.ndim <= self.dim < input.ndim:
-            raise dt.AxisError(f"Unflatten: axis {self.dim} of a tensor of shape {input.shape}")
+            raise dt.AxisError(
+                f"Unflatten: axis {arguments.shown(self.dim)} of a tensor of shape {input.shape}"
+            )
         at = self.dim % input.ndim
         return input.reshape((*input.shape[:at], *self.unflattened_size, *input.shape[at + 1 :]))
 

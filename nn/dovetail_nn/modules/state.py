@@ -201,7 +201,7 @@ class _Loading:
         """Raises: ArgumentError, ShapeError where something does not fit; all of it is listed."""
         missing, unexpected = self.keys if self.strict else ([], [])
         parts = [
-            f"{what}:{''.join(sep + line for line in found)}"
+            f"{what}:{''.join(f'{sep}{line}' for line in found)}"
             for what, found, sep in (
                 ("missing", missing, "\n    "),
                 ("unexpected", unexpected, "\n    "),

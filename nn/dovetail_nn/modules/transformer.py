@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .. import init
 from ..functional.activations import gelu, relu
-from ..functional.sizes import counts, probability
+from ..functional.sizes import LAYERS_MAX, counts, probability
 from .attention import MultiheadAttention
 from .containers import ModuleList
 from .dropout import Dropout
@@ -34,7 +35,7 @@ ACTIVATIONS: dict[str, Activation] = {"relu": relu, "gelu": gelu}
 
 def _activation(name: str, given: str | Activation) -> Activation:
     found = ACTIVATIONS.get(given) if isinstance(given, str) else given
-    if found is None:
+    if not callable(found):
         raise dt.ArgumentError(
             f"{name}: activation is relu, gelu or a function of a tensor, not {given!r}"
         )
@@ -202,8 +203,11 @@ class TransformerDecoderLayer(_Layer):
         return self._beside(3, x, lambda x: self._multiplied(3, x))
 
 
-def _copies(name: str, layer: Module, n: int) -> ModuleList:
-    (n,) = counts(name, num_layers=n)
+def _copies(name: str, layer: Module, n: int, norm: Module | None) -> ModuleList:
+    arguments.instance(name, layer, "the layer", Module)
+    if norm is not None:
+        arguments.instance(name, norm, "norm", Module)
+    n = arguments.integer(name, n, "num_layers", 0, LAYERS_MAX)
     return ModuleList([copy.deepcopy(layer) for _ in range(n)])
 
 
@@ -224,7 +228,7 @@ class TransformerEncoder(Module):
         enable_nested_tensor: bool = True, mask_check: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.layers = _copies(type(self).__name__, encoder_layer, num_layers)
+        self.layers = _copies(type(self).__name__, encoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -250,7 +254,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(type(self).__name__, decoder_layer, num_layers)
+        self.layers = _copies(type(self).__name__, decoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -311,6 +315,11 @@ class Transformer(Module):
         def norm() -> LayerNorm:
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
 
+        for option, module in (
+            ("custom_encoder", custom_encoder), ("custom_decoder", custom_decoder),
+        ):  # fmt: skip
+            if module is not None:
+                arguments.instance(type(self).__name__, module, option, Module)
         if custom_encoder is None:
             layer: Module = TransformerEncoderLayer(*given, **options)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm())

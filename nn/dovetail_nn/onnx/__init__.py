@@ -2,11 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+from ..blame import explain_all
 from ..familiar import refused
 from .export import export
 from .model import Model, load
 
 __all__ = ["Model", "export", "load"]
+
+explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
     __getattr__ = refused("onnx")

@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 import numpy as np
+from dovetail.extend import arguments
 
+from ..respelled import Explained
 from .library import Proto, library
 from .limits import Limit
 from .running import OTHERS, Run
@@ -21,7 +23,7 @@ LARGEST = 1 << 31  # bytes of a file, which the format cannot have more of
 Source: TypeAlias = "str | os.PathLike[str] | bytes | Proto"
 
 
-class Model:
+class Model(Explained):
     """A model that was loaded: call it with its inputs, in their order.
 
     `inputs`, `outputs`: what it takes and gives (`name`, `dtype`, `shape`). `metadata`: what the
@@ -169,7 +171,7 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
         raise
     except OTHERS as error:
         raise dt.ArgumentError(
-            f"onnx.load: the model is damaged: {type(error).__name__}: {error}"
+            f"onnx.load: the model is damaged: {type(error).__name__}: {error}".partition("\n")[0]
         ) from error
     place = dt.default_device() if device is None else dt.device(device)
     said = {
@@ -188,7 +190,7 @@ def _parsed(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
     if isinstance(model, (bytes, bytearray, memoryview)):
         raw, folder, named = bytes(model), None, "these bytes"
     elif isinstance(model, (str, os.PathLike)):
-        path = Path(model)
+        path = Path(arguments.path("onnx.load", model, "model"))
         named, folder = str(path), path.parent
         if path.stat().st_size >= LARGEST:
             raise dt.ArgumentError(f"onnx.load: {named} has 2 GiB or more, which no model has")

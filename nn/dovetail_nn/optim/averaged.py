@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -59,7 +60,10 @@ class ASGD(Optimizer):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
-        checked(self._name, group, lr=0.0, weight_decay=0.0)
+        checked(
+            self._name, group, lr=0.0, weight_decay=0.0, lambd=-math.inf, alpha=-math.inf,
+            t0=-math.inf,
+        )  # fmt: skip
 
     def _names(self, group: Group) -> tuple[str, ...]:
         return ("ax",)

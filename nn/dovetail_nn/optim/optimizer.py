@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import is_capturing, read_each_call, uncaptured
+from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
 
 from ..familiar import OPTIMIZER, absent
 from ..respelled import Explained
@@ -155,7 +155,7 @@ class Optimizer(Explained):
                 raise dt.ArgumentError(f"{self._name}: a group needs {name}=")
             group.setdefault(name, default)
         self._check_names(group)
-        self._check(group)
+        self._check_all(group)
         there = {id(p) for g in self.param_groups for p in g["params"]}
         if not there.isdisjoint(map(id, group["params"])):
             raise dt.ArgumentError(f"{self._name}: some parameters are in more than one group")
@@ -194,6 +194,13 @@ class Optimizer(Explained):
                     raise dt.ArgumentError(
                         f"{self._name}: a group has {name!r}; did you mean {near[0]!r}?"
                     )
+
+    def _check_all(self, group: Group) -> None:
+        """Raise ArgumentError or ArgumentTypeError for an option that no step can use."""
+        for option in _FLAGS & group.keys():
+            if group[option] is not None:
+                arguments.flag(self._name, group[option], option)
+        self._check(group)
 
     def _check(self, group: Group) -> None:
         """Raises: ArgumentError for options that are out of range."""
@@ -392,7 +399,10 @@ class Optimizer(Explained):
         try:
             given, states = [*state_dict["param_groups"]], dict(state_dict["state"])
             numbers = [[*g["params"]] for g in given]
-        except (KeyError, TypeError):
+            set(itertools.chain(*numbers))  # raises TypeError for what cannot be a key
+            if not all(isinstance(x, Mapping) for x in (*given, *states.values())):
+                raise TypeError
+        except (KeyError, TypeError, ValueError):
             raise dt.ArgumentError(
                 f"{self._name}.load_state_dict: no state of an optimiser; it has 'state' and "
                 "'param_groups', each with 'params'"
@@ -411,7 +421,7 @@ class Optimizer(Explained):
         for group, old in zip(groups, self.param_groups, strict=True):
             for name in {*self.defaults, "params"} - {*group}:
                 group[name] = old[name]
-            self._check(group)
+            self._check_all(group)
         made = self._loaded(states, of, groups)
         self.param_groups = groups
         self.state = made
@@ -440,13 +450,17 @@ class Optimizer(Explained):
 
     def _taken(self, number: object, name: str, p: dt.Tensor, x: Any) -> Any:
         """One of the values that are kept of a parameter."""
+        op = f"{self._name}.load_state_dict"
         if name == "step" or name in self.numbers_kept:
-            return float(x)
+            x = x.item() if isinstance(x, dt.Tensor) and x.size == 1 else x
+            return arguments.real(op, x, f"{name} of parameter {number}")
         if not isinstance(x, dt.Tensor):
+            if name in self._names(self.param_groups[0]):
+                raise arguments.refused(op, f"{name} of parameter {number}", "a tensor", x)
             return copy.deepcopy(x)
         if x.shape != p.shape:
             raise dt.ArgumentError(
-                f"{self._name}.load_state_dict: {name} of parameter {number} has the shape "
+                f"{op}: {name} of parameter {number} has the shape "
                 f"{x.shape}, the parameter {p.shape}"
             )
         with dt.no_grad():
@@ -454,6 +468,10 @@ class Optimizer(Explained):
 
 
 required: Any = object()
+_FLAGS = {
+    "amsgrad", "capturable", "centered", "decoupled_weight_decay", "differentiable", "foreach",
+    "fused", "maximize", "nesterov",
+}  # fmt: skip
 
 
 def _no_rule(*args: object) -> Sequence[dt.Tensor]:
@@ -474,25 +492,31 @@ def checked(name: str, group: Mapping[str, Any], **least: float) -> None:
         value = group[option]
         if isinstance(value, dt.Tensor) and value.size == 1:
             value = value.item()
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise dt.ArgumentTypeError(f"{name}: {option} is {value!r}, which is no number")
-        if not value >= low:
+        if isinstance(value, bool):
+            raise arguments.refused(name, option, "a number", value)
+        if not arguments.real(name, value, option) >= low:
             raise dt.ArgumentError(f"{name}: {option} is {value}; it is {low} or more")
 
 
 def checked_betas(name: str, group: Mapping[str, Any]) -> None:
-    """Raises: ArgumentError where betas are not two numbers in [0, 1)."""
-    betas = group["betas"]
-    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-        raise dt.ArgumentError(f"{name}: betas is {betas!r}; it is two numbers")
-    for i, beta in enumerate(betas):
-        if not 0.0 <= float(beta) < 1.0:
+    """Raise ArgumentError if betas are not two numbers in [0, 1)."""
+    for i, beta in enumerate(two_numbers(name, group, "betas")):
+        if not 0.0 <= beta < 1.0:
             raise dt.ArgumentError(f"{name}: betas[{i}] is {beta}; it is in [0, 1)")
 
 
 def begun(p: dt.Tensor, value: float) -> dt.Tensor:
     """Return what is kept of a parameter: its square may be no half, so it is computed wider."""
     return dt.full_like(p.detach(), value, dtype=p.dtype.compute)
+
+
+def two_numbers(name: str, group: Mapping[str, Any], option: str) -> tuple[float, float]:
+    """Return an option that is a pair of numbers. Raises: ArgumentTypeError, ArgumentError."""
+    pair = group[option]
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise dt.ArgumentError(f"{name}: {option} is {arguments.shown(pair)}; it is two numbers")
+    first, second = [v.item() if _is_tensor(v) and v.size == 1 else v for v in pair]
+    return arguments.real(name, first, option), arguments.real(name, second, option)
 
 
 def number(x: Any) -> float:

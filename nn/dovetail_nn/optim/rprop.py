@@ -7,7 +7,16 @@ from typing import Any
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, begun, checked, number
+from .optimizer import (
+    Group,
+    Optimizer,
+    Parameters,
+    State,
+    begun,
+    checked,
+    number,
+    two_numbers,
+)
 
 __all__ = ["Rprop"]
 
@@ -50,7 +59,8 @@ class Rprop(Optimizer):
 
     def _check(self, group: Group) -> None:
         checked(self._name, group, lr=0.0)
-        less, more = (number(eta) for eta in group["etas"])
+        less, more = two_numbers(self._name, group, "etas")
+        two_numbers(self._name, group, "step_sizes")
         if not 0.0 < less < 1.0 < more:
             raise dt.ArgumentError(
                 f"{self._name}: etas are {group['etas']}; the first is in (0, 1), the other above 1"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from ..respelled import Explained
 from .optimizer import Optimizer
@@ -68,6 +69,7 @@ class LRScheduler(Explained):
     _is_initial = False
     _step_count = 0
     _hidden: tuple[str, ...] = ("optimizer",)  # what is in no state
+    checks_kinds = True
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self._attach(optimizer)
@@ -147,6 +149,12 @@ class LRScheduler(Explained):
             raise dt.ArgumentError(
                 f"{self._name}.load_state_dict: no state of a schedule; it has 'last_epoch'"
             )
+        for name, value in state_dict.items():
+            if not _is_alike(name, value, self.__dict__.get(name)):
+                raise dt.ArgumentError(
+                    f"{self._name}.load_state_dict: {name!r} must be of the kind that the schedule "
+                    f"has, {type(self.__dict__[name]).__name__}, got {arguments.shown(value)}"
+                )
         self.__dict__.update(state_dict)
 
 
@@ -314,7 +322,11 @@ class _Ruled(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _ratios(self) -> list[float]:
-        return [rule(self.last_epoch) for rule in self.lr_lambdas]
+        ratios = [rule(self.last_epoch) for rule in self.lr_lambdas]
+        for r in ratios:
+            if not isinstance(r, dt.Tensor):
+                arguments.real(self._name, r, "what lr_lambda returns")
+        return ratios
 
     def state_dict(self) -> dict[str, Any]:
         """What it knows, but the optimiser and functions; of callable objects what is theirs."""
@@ -503,7 +515,10 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics: SupportsFloat) -> None:  # type: ignore[override]  # it needs a measure
         """Looks at a measure, and makes the rates smaller where that is due."""
-        value = float(metrics)
+        try:
+            value = float(metrics)
+        except (TypeError, ValueError, OverflowError):
+            raise arguments.refused(f"{self._name}.step", "metrics", "a number", metrics) from None
         self.last_epoch += 1
         if self._is_better(value):
             self.best, self.num_bad_epochs = value, 0
@@ -523,6 +538,25 @@ class ReduceLROnPlateau(LRScheduler):
             new = max(old * self.factor, low)
             if old - new > self.eps:
                 set_rate(group, new)
+
+
+def _is_alike(name: str, new: object, old: object) -> bool:
+    """Return True if a value of a state can stand for a value of a schedule."""
+    if isinstance(old, bool) or old is None:
+        return True
+    if isinstance(old, (int, float)):
+        is_number = isinstance(new, (int, float, dt.Tensor))
+        return is_number and (name not in _PERIODS or bool(new >= 1))  # type: ignore[operator]
+    if isinstance(old, list):
+        if not isinstance(new, list) or len(new) != len(old):
+            return False
+        return all(_is_alike(name, n, o) for n, o in zip(new, old, strict=True))
+    if isinstance(old, (str, Mapping)):
+        return isinstance(new, str if isinstance(old, str) else Mapping)
+    return True
+
+
+_PERIODS = ("step_size", "T_0", "T_i", "T_max", "T_mult")  # nothing is divided by 0
 
 
 def _positive(name: str, option: str, value: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -56,7 +57,9 @@ class SGD(Optimizer):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
-        checked(self._name, group, lr=0.0, momentum=0.0, weight_decay=0.0)
+        checked(
+            self._name, group, lr=0.0, momentum=0.0, weight_decay=0.0, dampening=-math.inf
+        )  # fmt: skip
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise dt.ArgumentError(f"{self._name}: nesterov needs momentum, and no dampening")
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .. import clipping
+from ..blame import explain_all
 from ..clipping import *
 from ..familiar import refused
 from . import rnn, whole
@@ -11,6 +12,8 @@ from .whole import *
 __all__: list[str] = ["rnn"]
 __all__ += clipping.__all__
 __all__ += whole.__all__
+
+explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
     __getattr__ = refused("nn.utils")

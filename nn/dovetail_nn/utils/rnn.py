@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
 
+from ..blame import explain_all
+
 __all__ = [
     "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
     "pad_sequence", "unpack_sequence", "unpad_sequence",
@@ -227,3 +229,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+explain_all(globals(), __all__)

@@ -1,0 +1,180 @@
+"""Wrong calls of networks: each is answered with an error of dovetail, or with a right result.
+
+The calls are made in `bad_networks.py`. What they found is below them, by kind.
+"""
+
+# What is wrong on purpose is not typed.
+# mypy: disable-error-code="arg-type, call-arg, call-overload, attr-defined, operator"
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import bad_arguments as bad
+import bad_networks
+import dovetail as dt
+import numpy as np
+import pytest
+
+pytest.importorskip("dovetail_cpu_llvm", reason="the calls are made on the CPU")
+F, nn, optim = dt.nn.functional, dt.nn, dt.optim
+
+
+def test_1200_wrong_calls_of_networks_raise_errors_of_dovetail() -> None:
+    assert bad_networks.trouble(0, 1200) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_12500_wrong_calls_of_networks_raise_errors_of_dovetail(seed: int) -> None:
+    program = bad_networks.__file__
+    assert bad.in_another_process(seed, 2500, 1700, program=program) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+def test_right_calls_raise_no_error(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line in bad_networks.CALLS.read_text().splitlines():
+        bad_networks.use(eval(f"dt.{line}", dict(bad_networks.SPACE)))
+
+
+def test_every_public_name_of_networks_has_a_right_call() -> None:
+    called = {call.text.split("(")[0] for call in bad_networks.right()}
+    transforms = {
+        n.replace("transforms.", "") for n in bad_networks.public() if ".transforms." in n
+    }
+    assert transforms - called <= {"distributions.identity_transform"}
+    assert {n for n in bad_networks.public() - called if ".transforms." not in n} == {
+        "distributions.identity_transform"
+    }
+
+
+def test_same_seed_gives_the_same_wrong_calls() -> None:
+    def lines(seed: int) -> list[str]:
+        return [line for line, _ in bad_networks.calls(seed, 50)]
+
+    assert lines(5) == lines(5) != lines(6)
+
+
+# --- kinds ---------------------------------------------------------------------------------------
+
+X = dt.ones((2, 3))
+KINDS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: F.softmax(X, dim="a"), "softmax: dim must be an int or None, got 'a'"),
+    (lambda: F.celu(X, alpha=[1]), r"celu: alpha must be a number, got \[1\]"),
+    (lambda: F.batch_norm(X, 1, 2), "batch_norm: running_mean must be a Tensor or None, got 1"),
+    (lambda: F.layer_norm(X, 3, bias="a"), "layer_norm: bias must be a Tensor or None, got 'a'"),
+    (lambda: nn.GLU(dim="a")(X), "glu: dim must be an int, got 'a'"),
+    (lambda: nn.Softmax2d()(3), "Softmax2d: input must be a Tensor, got 3"),
+    (lambda: nn.GRU(3, 4)(dt.ones((2, 5, 3)), 1.5), "GRU: hx is a tensor or a pair of them"),
+    (lambda: nn.ModuleList().extend(3), "ModuleList.extend: modules must be an iterable of"),
+    (lambda: nn.ModuleDict({"a": 3}), "add_module: .a. is to be an nn.Module"),
+    (lambda: nn.ModuleDict().update("ab"), "ModuleDict.update: modules must be a dict or pairs"),
+    (lambda: nn.Linear(3, 2).get_parameter(3), "Linear.get_parameter: target must be a str, got 3"),
+    (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 1, 3), "norm is a Module"),
+    (lambda: nn.init.uniform_(dt.ones(3), b="a"), "uniform_: b is a number, not 'a'"),
+    (lambda: nn.init.eye_(3), "eye_: tensor must be a Tensor, got 3"),
+    (lambda: nn.utils.clip_grad_norm_(1, 2.0), "clip_grad_norm_: parameters must be .*, got 1"),
+    (lambda: nn.utils.parameters_to_vector("ab"), "parameters_to_vector: parameters must be"),
+    (lambda: optim.SGD([X.copy().requires_grad_()]).step(3), "optim.SGD.step: closure must be"),
+    (lambda: optim.ASGD([X.copy()], lambd=(1, 2)), r"optim.ASGD: lambd is a number, not \(1, 2\)"),
+    (lambda: optim.Adam([X.copy()], maximize=[1, 2]), "optim.Adam: maximize is True or False"),
+    (lambda: optim.Rprop([X.copy()], step_sizes=0.0), "optim.Rprop: step_sizes is 0.0; it is two"),
+    (lambda: _schedule("StepLR", 2, gamma="a"), "StepLR: gamma must be a number, got 'a'"),
+    (lambda: _schedule("LambdaLR", "a"), "LambdaLR: lr_lambda must be a function or"),
+    (lambda: dt.distributions.Chi2(dt.float32), "Chi2: df must be a Tensor or a number"),
+    (lambda: dt.distributions.Normal(0.0, 1.0).log_prob("a"), "Normal.log_prob: value must be"),
+    (lambda: dt.distributions.Normal(0.0, 1.0).sample(...), "Normal.sample: a shape is an int or"),
+    (lambda: dt.distributions.constraints.positive.check("a"), "GreaterThan.check: value must be"),
+    (lambda: dt.distributions.ComposeTransform([3]), "ComposeTransform: parts must be a list or"),
+    (lambda: dt.data.default_collate(3), "default_collate: batch must be a list or tuple"),
+    (lambda: dt.data.random_split(3, [1]), "random_split: dataset must be a Sized, got 3"),
+    (lambda: dt.data.StackDataset(3), "data.StackDataset: args must be a Sized, got 3"),
+    (lambda: dt.checkpoint.save(3), "save: path must be"),
+    (lambda: dt.checkpoint.latest(".", 3), "latest: pattern must be a str, got 3"),
+    (lambda: dt.autograd.set_gradient("add"), "set_gradient: op is an Op, not 'add'"),
+]  # fmt: skip
+
+
+def _schedule(name: str, *args: Any, **options: Any) -> Any:
+    optimizer = optim.SGD([dt.ones(3).requires_grad_()], lr=0.1)
+    return getattr(optim.lr_scheduler, name)(optimizer, *args, **options)
+
+
+def test_argument_of_a_wrong_kind_is_named_with_its_value() -> None:
+    for call, message in KINDS:
+        with pytest.raises(dt.ArgumentError, match=message):
+            call()
+
+
+RANGES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: F.leaky_relu(X, 10**400), "leaky_relu: .* an int of 1329 bits does not fit"),
+    (lambda: F.softplus(X, beta=0), "softplus: beta must not be 0"),
+    (lambda: nn.TransformerEncoder(nn.ReLU(), 2**70), "TransformerEncoder: num_layers is 0..65536"),
+    (lambda: nn.init.sparse_(dt.ones((2, 2)), 1e308), "sparse_: sparsity is a probability"),
+    (lambda: F.interpolate(dt.ones((1, 1, 2)), scale_factor=1e308), "interpolate: .* overflows"),
+    (lambda: optim.AdamW([dt.ones(2)], weight_decay=10**400), "AdamW: weight_decay is .*bits"),
+    (lambda: dt.distributions.HalfNormal(10**400), "HalfNormal: .*scale is out of range"),
+    (lambda: dt.data.default_collate([]), "default_collate: batch must have at least one item"),
+    (lambda: dt.data.default_collate([2**70]), "default_collate: an int must fit int64"),
+    (lambda: dt.data.Subset([1, 2], [0])[3], "data.Subset: item 3 of 1"),
+    (lambda: nn.Unflatten(10**5000, (2, 2))(X), "Unflatten: axis an int of .* bits"),
+    (lambda: dt.onnx.load("\0"), "onnx.load: model must not contain a null character"),
+]  # fmt: skip
+
+
+def test_argument_out_of_range_is_named() -> None:
+    for call, message in RANGES:
+        with pytest.raises(dt.DovetailError, match=message):
+            call()
+
+
+def test_insert_beyond_the_end_of_a_module_list_appends() -> None:
+    modules = nn.ModuleList([nn.ReLU()])
+    modules.insert(2**70, nn.Tanh())
+    modules.insert(-(2**70), nn.GELU())
+    assert [type(m).__name__ for m in modules] == ["GELU", "ReLU", "Tanh"]
+
+
+def test_calculate_gain_of_a_huge_slope_is_zero() -> None:
+    assert nn.init.calculate_gain("leaky_relu", 1e308) == 0.0
+
+
+# --- what must not change ------------------------------------------------------------------------
+
+
+def test_error_of_the_users_own_code_stays_as_it_is() -> None:
+    class Failing(nn.Module):
+        def forward(self, x: dt.Tensor) -> Any:
+            return x.nothing_of_that_name
+
+    def failing(*args: Any) -> Any:
+        raise TypeError("the user's")
+
+    with pytest.raises(AttributeError, match="nothing_of_that_name"):
+        nn.Sequential(Failing())("no tensor")
+    with pytest.raises(TypeError, match=r"^the user's$") as error:
+        F.triplet_margin_with_distance_loss(X, X, X, distance_function=failing, swap=[])
+    assert not isinstance(error.value, dt.DovetailError)
+
+
+def test_error_of_the_library_itself_is_not_blamed_on_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dovetail_nn.functional.along_axis.narrow", len)
+    with pytest.raises(TypeError, match="len"):
+        F.softmax(X, 1)
+
+
+def test_functions_of_networks_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(F.softmax)) is F.softmax
+    assert pickle.loads(pickle.dumps(nn.init.eye_)) is nn.init.eye_
+
+
+def test_numpy_numbers_and_subclasses_are_of_the_kind() -> None:
+    assert F.softmax(X, np.int64(1)).shape == (2, 3)
+    assert F.leaky_relu(X, np.float32(0.5)).shape == (2, 3)
+    assert _schedule("StepLR", 2, gamma=np.float32(0.5)).gamma == 0.5
