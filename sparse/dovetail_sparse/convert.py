@@ -259,10 +259,10 @@ def _scipy_indices(found: _Arrays) -> Any:
         pair = [found.of("row", "iu", 1), found.of("col", "iu", 1)]
     elif form in ("csr", "csc"):
         starts, minor = found.of("indptr", "iu", 1).astype(np.int64), found.of("indices", "iu", 1)
-        counts = np.diff(starts)
-        if not len(starts) or starts[0] or (counts < 0).any() or starts[-1] != len(minor):
+        falls = (starts[1:] < starts[:-1]).any()  # a difference could overflow
+        if not len(starts) or starts[0] or falls or starts[-1] != len(minor):
             raise found.wrong("its 'indptr' does not lead from 0 up to the number of its indices")
-        major = np.repeat(np.arange(len(counts)), counts)
+        major = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         pair = [major, minor] if form == "csr" else [minor, major]
     else:
         raise found.wrong(f"its format {form!r} is not known here; save it as coo")
