@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 
+from .arguments import told
 from .foreign import FOREIGN
 from .foreign_attributes import ATTRIBUTES, TENSORS
 
@@ -18,8 +19,7 @@ _PAIRS = {  # ours: theirs
     "acosh": "arccosh",
     "all": "alltrue reduce_all",
     "any": "sometrue reduce_any",
-    "arange": "range",
-    "array_split": "chunk tensor_split",
+    "array_split": "tensor_split",
     "asarray": """
         array as_tensor from_numpy ascontiguousarray asanyarray asarray_chkfinite asfarray require
         fromiter frombuffer as_array FloatTensor DoubleTensor LongTensor IntTensor BoolTensor
@@ -32,12 +32,10 @@ _PAIRS = {  # ours: theirs
     "atanh": "arctanh",
     "autograd.jvp": "jvp",
     "autograd.vjp": "vjp",
-    "bartlett": "bartlett_window",
     "bitwise_count": "popcount",
     "bitwise_invert": "bitwise_not invert",
     "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift",
-    "blackman": "blackman_window",
     "bool": "bool_",
     "broadcast_arrays": "broadcast_tensors",
     "clip": "clamp clip_by_value",
@@ -51,27 +49,22 @@ _PAIRS = {  # ours: theirs
     "cumulative_sum": "cumsum",
     "deg2rad": "radians",
     "digamma": "psi",
-    "digitize": "bucketize",
     "divide": "div true_divide",
     "equal": "eq",
     "expand_dims": "unsqueeze",
     "eye": "identity",
     "float16": "half",
-    "float32": "float float_ single",
-    "float64": "double",
+    "float32": "float single",
+    "float64": "double float_",
     "greater": "gt",
     "greater_equal": "ge",
-    "hamming": "hamming_window",
-    "hann": "hann_window hanning",
-    "histogram": "histc",
+    "hann": "hanning",
     "inf": "Inf Infinity",
     "int16": "short",
-    "int32": "intc",
-    "int64": "int int_ long",
+    "int32": "int intc",
+    "int64": "int_ long",
     "int8": "char",
-    "isin": "in1d",
     "jit": "compile",
-    "kaiser": "kaiser_window",
     "less": "lt",
     "less_equal": "le",
     "lgamma": "gammaln",
@@ -87,7 +80,7 @@ _PAIRS = {  # ours: theirs
     "linalg.multi_dot": "chain_matmul",
     "linalg.pinv": "pinv pinverse",
     "linalg.qr": "qr",
-    "linalg.slogdet": "slogdet logdet",
+    "linalg.slogdet": "slogdet",
     "linalg.solve": "solve",
     "linalg.svd": "svd",
     "linalg.vector_norm": "norm",
@@ -96,14 +89,14 @@ _PAIRS = {  # ours: theirs
     "max": "amax reduce_max",
     "min": "amin reduce_min",
     "mean": "reduce_mean",
-    "moveaxis": "movedim rollaxis",
+    "moveaxis": "movedim",
     "multiply": "mul",
     "nan": "NaN NAN",
     "negative": "neg",
     "not_equal": "ne",
     "outer": "ger",
     "permute_dims": "permute",
-    "pow": "float_power power",
+    "pow": "power",
     "prod": "product reduce_prod",
     "rad2deg": "degrees",
     "random.bernoulli": "bernoulli",
@@ -111,7 +104,6 @@ _PAIRS = {  # ours: theirs
     "random.default_rng": "Generator",
     "random.get_state": "get_rng_state",
     "random.manual_seed": "manual_seed seed",
-    "random.multinomial": "multinomial",
     "random.normal": "normal",
     "random.permutation": "randperm",
     "random.poisson": "poisson",
@@ -128,12 +120,12 @@ _PAIRS = {  # ours: theirs
     "round": "rint around round_",
     "sort": "msort",
     "std": "reduce_std",
-    "subtract": "rsub sub",
+    "subtract": "sub",
     "sum": "reduce_sum",
     "swapaxes": "swapdims",
     "synchronize": "block_until_ready",
     "take": "index_select",
-    "take_along_axis": "gather take_along_dim",
+    "take_along_axis": "take_along_dim",
     "Tensor": "ndarray",
     "trapezoid": "trapz",
     "trunc": "fix",
@@ -141,7 +133,6 @@ _PAIRS = {  # ours: theirs
     "unstack": "unbind",
     "var": "reduce_variance",
     "vstack": "row_stack",
-    "where": "masked_fill",
     "x.ndim": "ndim",
     "x.numpy()": "asnumpy",
     "x.shape": "shape",
@@ -153,6 +144,15 @@ OURS = {theirs: ours for ours, names in _PAIRS.items() for theirs in names.split
 
 
 _DEVICES = "cpu cuda mps xpu"
+# The windows of a contiguous vector. The name `dt.unfold` is that of PyTorch's im2col.
+_WINDOWS = "dt.as_strided(x, ((len(x) - size) // step + 1, size), (step, 1)) for a vector"
+_STFT = f"dovetail has no stft; take {_WINDOWS}, multiply by dt.hann and take dt.fft.rfft"
+_GATHER = "dt.take_along_axis(x, index, axis=dim), with an index of x's size along other axes"
+_CHUNK = "x.split(-(-x.shape[axis] // n), axis)"
+COMPRESSED = {  # of tensors in CSR, CSC and BSR
+    "coalesce": "x itself: its entries are in order, each once",
+    "indices": "x.crow_indices() and x.col_indices(), or of columns x.ccol_indices()",
+}
 METHODS = {  # of tensors, what to write for them
     **{name: f'x.to("{name}")' for name in _DEVICES.split()},
     "short": "x.astype(dt.int16)",
@@ -206,7 +206,7 @@ METHODS = {  # of tensors, what to write for them
     "where": "dt.where(mask, x, y)",
     "norm": "dt.linalg.vector_norm(x)",
     "searchsorted": "dt.searchsorted(x, values)",
-    "unfold": "dt.unfold(x, ...)",
+    "unfold": f"{_WINDOWS}; dt.unfold is im2col",
     "partition": "dt.partition(x, k)",
     "argpartition": "dt.argpartition(x, k)",
     "compress": "dt.compress(mask, x)",
@@ -232,7 +232,7 @@ METHODS = {  # of tensors, what to write for them
     "addbmm": "x + (a @ b).sum(axis=0)",
     "addr": "x + dt.outer(a, b)",
     "bernoulli": "dt.random.bernoulli(x)",
-    "coalesce": "x, which is strided",
+    "coalesce": "x itself: a strided tensor has no indices",
     "is_conj": "False: a conjugate is computed",
     "is_neg": "False: a negative is computed",
     "resolve_conj": "x",
@@ -263,7 +263,7 @@ METHODS = {  # of tensors, what to write for them
     "register_post_accumulate_grad_hook": "x.register_hook(f)",
     "retains_grad": "x.grad is not None",
     "storage_type": "x.dtype",
-    "stft": "dt.fft.rfft of dt.unfold",
+    "stft": _STFT,
     "split_with_sizes": "x.split(sizes)",
     "log_normal_": "x.normal_().exp_()",
     "geometric_": "x[...] = dt.floor(dt.log(u) / dt.log(1 - p)) + 1",
@@ -314,11 +314,28 @@ ELSEWHERE = {  # what there is no function for, and what to write
     "rand_like": "dt.random.rand(x.shape)",
     "randn_like": "dt.random.randn(x.shape)",
     "randint_like": "dt.random.randint(low, high, x.shape)",
-    "std_mean": "dt.std(x), dt.mean(x)",
-    "var_mean": "dt.var(x), dt.mean(x)",
+    "std_mean": "dt.std(x, correction=1), dt.mean(x)",
+    "var_mean": "dt.var(x, correction=1), dt.mean(x)",
     "aminmax": "dt.min(x), dt.max(x)",
     "logical_reduce": "dt.all",
-    "kthvalue": "dt.partition(x, k)[k]",
+    "kthvalue": "dt.partition(x, k - 1)[..., k - 1], where k counts from 1",
+    "chunk": "dt.split(x, -(-x.shape[axis] // n), axis)",
+    "gather": _GATHER,
+    "masked_fill": "dt.where(mask, value, x)",
+    "bucketize": "dt.searchsorted(boundaries, x)",
+    "range": "dt.arange(start, end + step / 2, step), which includes its end",
+    "rsub": "y - x",
+    "histc": "dt.histogram(x, bins, range=(low, high))[0]",
+    "logdet": "dt.linalg.slogdet(x)[1], where the determinant is positive",
+    "float_power": "dt.pow(x.astype(dt.float64), y)",
+    "in1d": "dt.isin(x.ravel(), y)",
+    "rollaxis": "dt.moveaxis(x, axis, start - (start > axis))",
+    "multinomial": "dt.distributions.Categorical(p).sample((n,)), which draws with replacement",
+    **{
+        f"{name}_window": f"dt.{name}(n, sym=False), which is periodic as PyTorch's"
+        for name in ("bartlett", "blackman", "hamming", "hann")
+    },
+    "kaiser_window": "dt.kaiser(n, beta, sym=False), which is periodic as PyTorch's",
     "mode": "dt.unique_counts(x)",
     "cummax": "dt.scan",
     "cummin": "dt.scan",
@@ -336,8 +353,8 @@ ELSEWHERE = {  # what there is no function for, and what to write
     "layer_norm": "dt.nn.functional.layer_norm",
     "cross_entropy": "dt.nn.functional.cross_entropy",
     "mse_loss": "dt.nn.functional.mse_loss",
-    "conv1d": "dt.unfold, and @",
-    "conv2d": "dt.unfold, and @",
+    "conv1d": "dt.nn.functional.conv1d",
+    "conv2d": "dt.nn.functional.conv2d",
     "special": "dt.erf, dt.lgamma, dt.i0 and so on",
     "mvlgamma": "sums of dt.lgamma",
     "complex": "x + 1j * y",
@@ -368,12 +385,12 @@ ELSEWHERE = {  # what there is no function for, and what to write
     "euler_gamma": "np.euler_gamma",
     **dict.fromkeys(f"{_DEVICES} backends".split(), "dt.devices(), dt.device(name)"),
     "utils": "dt.data, dt.checkpoint, dt.tensorboard, dt.nn.utils",
-    "distributed": "Dask; see docs/numpy.md",
+    "distributed": "dovetail has no distributed; Dask spreads arrays, see docs/numpy.md",
     "pmap": "dt.vmap",
     "value_and_grad": "dt.func.value_and_grad",
     "grad_and_value": "dt.func.value_and_grad, which gives the value first",
     "func.grad_and_value": "dt.func.value_and_grad, which gives the value first",
-    "func.functional_call": "a function that takes the parameters as an argument",
+    "func.functional_call": "dt.nn.utils.functional_call",
     "linearize": "dt.autograd.linearize",
     "jacobian": "dt.autograd.jacobian at a point, dt.func.jacrev as a function",
     "jacfwd": "dt.func.jacfwd",
@@ -382,14 +399,14 @@ ELSEWHERE = {  # what there is no function for, and what to write
     "hvp": "dt.autograd.hvp",
     "remat": "dt.autograd.checkpoint",
     "functionalize": "the function itself, whose writes in place are its own",
-    "functional_call": "a function that takes the parameters as an argument",
+    "functional_call": "dt.nn.utils.functional_call",
     "lax": "dt.scan, dt.while_loop, dt.cond, dt.fori_loop",
     "numpy": "dt itself",
     "scipy": "dt itself",
     "tree_map": "plain Python",
     "tree_util": "plain Python",
     "Variable": "x.requires_grad_()",
-    "Parameter": "x.requires_grad_()",
+    "Parameter": "dt.nn.Parameter",
     "compile_": "dt.jit",
     "script": "dt.jit",
     "trace_": "dt.jit",
@@ -448,7 +465,7 @@ ELSEWHERE = {  # what there is no function for, and what to write
     "random.key": "dt.random.default_rng(seed)",
     "random.split": "generator.spawn(n)",
     "random.fold_in": "generator.spawn(n)",
-    "random.categorical": "dt.random.multinomial",
+    "random.categorical": "dt.distributions.Categorical(logits=x).sample(shape)",
     "random.randperm": "dt.random.permutation(n)",
     "random.random_integers": "dt.random.integers",
     "random.multivariate_normal": "mean + dt.random.normal(n) @ dt.linalg.cholesky(cov).mT",
@@ -466,14 +483,16 @@ def hint(name: str, method: bool, tensor: type) -> str:
     `method`: whether a tensor was asked, and not the module. Names of `dt.linalg` and `dt.random`
     are given with these.
     """
+    if name in COMPRESSED and any(hasattr(tensor, n) for n in ("crow_indices", "ccol_indices")):
+        return told(COMPRESSED[name], name)
     if method and name in METHODS:
-        return f"; here it is {METHODS[name]}"
+        return told(METHODS[name], name)
     ours = OURS.get(name)
     if ours is not None:
         of = "x" if method and hasattr(tensor, ours) else "dt"
         return f"; here it is {ours if ours.startswith('x') else f'{of}.{ours}'}"
     if name in ELSEWHERE:
-        return f"; here it is {ELSEWHERE[name]}"
+        return told(ELSEWHERE[name], name)
     if name.startswith("_"):
         return ""
     if found := _ours(name, method, tensor):
@@ -496,8 +515,8 @@ def _ours(name: str, method: bool, tensor: type) -> str:
         if name in (getattr(root, of[:-1]) if of else root).__all__:
             return f"dt.{of}{name}(x)"
     if name.endswith("_") and not name.startswith("new_"):
-        known = hint(name[:-1], method, tensor).removeprefix("; here it is ")
-        return f"x[...] = {known}" if known else ""
+        found, equal, known = hint(name[:-1], method, tensor).partition("; here it is ")
+        return f"x[...] = {known}" if equal and not found else ""
     return ""
 
 
@@ -505,13 +524,13 @@ def absent(of: object, name: str) -> AttributeError:
     """The error of who asks a dtype, a device, ... for a name that it does not have."""
     kind = type(of).__name__
     known = ATTRIBUTES[kind].get(name)
-    if known is None and kind == "Generator":
-        known = ELSEWHERE.get(f"random.{name}")
-    says = f"; here it is {known}" if known else ""
+    if known is None and kind == "Generator":  # whose methods are the functions of `dt.random`
+        known = ELSEWHERE.get(f"random.{name}", "").replace("dt.random.", "g.")
+    says = told(known, name) if known else ""
     return AttributeError(f"{kind!r} object has no attribute {name!r}{says}")
 
 
 def of(package: str, name: str) -> str:
     """The same for a name of `dt.linalg`, `dt.random`, ..."""
     found = ELSEWHERE.get(f"{package}.{name}")
-    return "" if found is None else f"; here it is {found}"
+    return "" if found is None else told(found, name)

@@ -127,7 +127,7 @@ TENSORS = {
     "to_sparse_bsc": "x.to_sparse_bsr(blocksize) of x.mT",
     "to_mkldnn": "x itself",
     "to_padded_tensor": "dt.nn.utils.rnn.pad_sequence",
-    "unsafe_chunk": "x.chunk(n)",
+    "unsafe_chunk": "x.split(-(-x.shape[0] // n))",
     "unsafe_split": "x.split(sizes)",
     "unsafe_split_with_sizes": "x.split(sizes)",
     "narrow_copy": "x[start : start + length].copy()",

@@ -12,17 +12,26 @@ from types import ModuleType
 from typing import NoReturn
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 _LOOPS = "a subclass of dt.distributions.Distribution"
 _WEIGHTS = "nothing; write the weight as a function of parameters, in forward"
 _DIMENSIONS = ("1d", "2d", "3d")
 _KINDS = ("Conv", "ConvTranspose", "BatchNorm", "InstanceNorm")
 _LAZY = ("Linear", *(f"{kind}{d}" for kind in _KINDS for d in _DIMENSIONS))
-_IN_PLACE = ["celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold"]
+_IN_PLACE = ["celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu"]
 _INITIALISERS = (
     *("constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform", "normal", "orthogonal"),
     *("ones", "sparse", "trunc_normal", "uniform", "xavier_normal", "xavier_uniform", "zeros"),
 )
+
+
+def _closest(name: str, optimizer: str) -> str:
+    return (
+        f"dovetail has no {name} optimizer; the closest is {optimizer}, and a rule of your own is "
+        "a subclass of dt.optim.Optimizer"
+    )
+
 
 INSTEAD: dict[str, dict[str, str]] = {
     "nn": {
@@ -37,9 +46,9 @@ INSTEAD: dict[str, dict[str, str]] = {
         "CrossMapLRN2d": "dt.nn.LocalResponseNorm",
         "FractionalMaxPool2d": "dt.nn.AdaptiveMaxPool2d",
         "FractionalMaxPool3d": "dt.nn.AdaptiveMaxPool3d",
-        "SyncBatchNorm": "dt.nn.BatchNorm1d and its like; there is one process",
-        "DataParallel": "the module itself; there is one device for it",
-        "parallel": "the module itself; there is one device for it",
+        "SyncBatchNorm": "dovetail has no SyncBatchNorm; one process needs dt.nn.BatchNorm2d alone",
+        "DataParallel": "dovetail has no nn.DataParallel; a module computes on one device",
+        "parallel": "dovetail has no nn.parallel; a module computes on one device",
         "Container": "dt.nn.Module",
         "ParameterTuple": "dt.nn.ParameterList",
         "grad": "dt.grad, dt.func.vjp",
@@ -63,9 +72,10 @@ INSTEAD: dict[str, dict[str, str]] = {
     },
     "nn.functional": {
         **{f"{name}_": f"dt.nn.functional.{name}(x, inplace=True)" for name in _IN_PLACE},
+        "threshold_": "dt.nn.functional.threshold(x, threshold, value, inplace=True)",
         "ctc_loss": "a sum over alignments, by dt.scan and dt.logaddexp",
         "linear_cross_entropy": "cross_entropy(linear(x, w), target)",
-        "pdist": "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(n, 1)]",
+        "pdist": "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(len(x), 1)]",
         "cdist": "dt.linalg.vector_norm(x[:, None] - y, axis=-1)",
         "upsample_nearest": 'interpolate(x, mode="nearest")',
         "upsample_bilinear": 'interpolate(x, mode="bilinear", align_corners=True)',
@@ -121,10 +131,10 @@ INSTEAD: dict[str, dict[str, str]] = {
         "parameters_to_vec": "dt.nn.utils.parameters_to_vector",
     },
     "optim": {
-        "Adafactor": "dt.optim.Adam; a rule of your own is a subclass of dt.optim.Optimizer",
-        "Muon": "dt.optim.SGD(nesterov=True); a rule of your own is a subclass of Optimizer",
-        "Lion": "dt.optim.AdamW; a rule of your own is a subclass of dt.optim.Optimizer",
-        "Lamb": "dt.optim.AdamW; a rule of your own is a subclass of dt.optim.Optimizer",
+        "Adafactor": _closest("Adafactor", "dt.optim.Adam(params, lr)"),
+        "Muon": _closest("Muon", "dt.optim.SGD(params, lr, momentum=0.95, nesterov=True)"),
+        "Lion": _closest("Lion", "dt.optim.AdamW(params, lr)"),
+        "Lamb": _closest("Lamb", "dt.optim.AdamW(params, lr)"),
         "swa_utils": "a mean of weights: with dt.no_grad(): mean += (w - mean) / n",
         "adamw": "dt.optim.AdamW(net.parameters())",
         "rmsprop": "dt.optim.RMSprop(net.parameters())",
@@ -134,7 +144,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "clip_by_global_norm": "dt.nn.utils.clip_grad_norm_",
         "cosine_decay_schedule": "dt.optim.lr_scheduler.CosineAnnealingLR",
         "exponential_decay": "dt.optim.lr_scheduler.ExponentialLR",
-        "Momentum": "dt.optim.SGD(momentum=0.9)",
+        "Momentum": "dt.optim.SGD(params, lr, momentum=0.9)",
     },
     "optim.lr_scheduler": {
         "_LRScheduler": "dt.optim.lr_scheduler.LRScheduler",
@@ -310,7 +320,7 @@ def absent(known: Mapping[str, str]) -> Callable[[object, str], NoReturn]:
     """A `__getattr__` for a class. `known`: what to write for names that others' classes have."""
 
     def __getattr__(self: object, name: str) -> NoReturn:
-        more = f"; here it is {known[name]}" if name in known else ""
+        more = arguments.told(known[name], name) if name in known else ""
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{more}")
 
     return __getattr__
@@ -322,7 +332,7 @@ def _known(package: str, name: str) -> str:
         return ""
     known = INSTEAD[package]
     found = known.get(name) or known.get(name.removesuffix("_")) or _elsewhere(package, name)
-    return f"; here it is {found}" if found else ""
+    return arguments.told(found, name) if found else ""
 
 
 def _elsewhere(package: str, name: str) -> str:

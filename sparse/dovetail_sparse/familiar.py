@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from dovetail.extend import arguments
+
 _COO = "dt.sparse_coo_tensor(indices, values, shape); of a strided tensor x.to_sparse()"
 _CSR = "dt.sparse_csr_tensor(crow, col, values, shape); of a strided tensor x.to_sparse_csr()"
 _CSC = "dt.sparse_csc_tensor(ccol, row, values, shape); of a strided tensor x.to_sparse_csc()"
@@ -36,5 +38,5 @@ INSTEAD = {theirs: way for way, names in _WAYS.items() for theirs in names.split
 
 def refuse(name: str) -> NoReturn:
     """The `__getattr__` of the package. Raises: AttributeError."""
-    known = f"; here it is {INSTEAD[name]}" if name in INSTEAD else ""
+    known = arguments.told(INSTEAD[name], name) if name in INSTEAD else ""
     raise AttributeError(f"module 'dovetail.sparse' has no attribute {name!r}{known}")

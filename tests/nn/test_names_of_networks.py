@@ -22,7 +22,7 @@ def at(path: str) -> Any:
 def test_a_name_that_is_not_there_says_what_to_write(package: str, name: str) -> None:
     assert name not in getattr(at(package), "__all__", ())
     if not hasattr(at(package), name):  # a module of ours may have it
-        with pytest.raises(AttributeError, match=f"'{name}'; here it is "):
+        with pytest.raises(AttributeError, match=f"'{name}'; (here it is|dovetail) "):
             getattr(at(package), name)
 
 
@@ -35,7 +35,7 @@ def test_what_it_says_is_there(package: str, name: str) -> None:
 def test_a_module_says_what_others_have_as_methods() -> None:
     net = dt.nn.Linear(3, 2)
     for name in MODULE:
-        with pytest.raises(AttributeError, match=r"'Linear' object .* here it is "):
+        with pytest.raises(AttributeError, match=r"'Linear' object .* (here it is|dovetail) "):
             getattr(net, name)
     with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
         _ = net.nonsense
@@ -74,7 +74,7 @@ def test_every_class_of_pytorch_is_here_or_explained(ours: str, theirs: str) -> 
         try:
             getattr(at(ours), name)
         except AttributeError as error:
-            assert "; here it is " in str(error), name
+            assert re.search("; (here it is|dovetail) ", str(error)), name
 
 
 PARAMETERS = [
@@ -125,7 +125,7 @@ def test_errors_of_other_classes_stay_what_they_are() -> None:
         Net(m=3)  # type: ignore[call-arg]
     with pytest.raises(dt.ArgumentTypeError, match="Linear: has no parameter use_bias"):
         Net(3)
-    with pytest.raises(TypeError, match="'<' not supported"):  # of within
+    with pytest.raises(dt.ArgumentTypeError, match="timeout must be a number, got 'a'"):
         dt.data.DataLoader([1], timeout="a")  # type: ignore[arg-type]
 
 

@@ -111,14 +111,15 @@ def missing(x: Tensor, name: str) -> MethodType:
         return MethodType(getattr(import_module(f".{LATE[name]}", __package__), name), x)
     if (form := forms.method_of(name) or ported.CONVERSIONS.get(name)) is not None:
         return MethodType(form, x)
-    method = added("methods", name, "'Tensor' object has no attribute")
+    method = added("methods", name, "'Tensor' object has no attribute", type(x))
     assert callable(method)
     return MethodType(method, x)
 
 
-def added(where: str, name: str, otherwise: str) -> object:
-    """What an installed layout adds under a name, or the dtype or package that a plugin brings.
+def added(where: str, name: str, otherwise: str, kind: type = Tensor) -> object:
+    """Return what a layout adds under a name, or the dtype or package that a plugin brings.
 
+    kind: the class that was asked, for the hint in the error.
     Raises: AttributeError where none does.
     """
     if name.startswith("_"):
@@ -129,7 +130,7 @@ def added(where: str, name: str, otherwise: str) -> object:
         found: object = layout_plugins.registry.find(where, name)
         return found
     except AttributeError as error:
-        known = import_module("..familiar", __package__).hint(name, where == "methods", Tensor)
+        known = import_module("..familiar", __package__).hint(name, where == "methods", kind)
         raise AttributeError(f"{otherwise} {name!r}{known}") from error.__cause__
 
 

@@ -13,7 +13,8 @@ from .numpy_protocol import _OTHER_NAME, array_ufunc
 
 _THEIRS = {ours: theirs for theirs, ours in _OTHER_NAME.items()}
 _INSTEAD = {
-    "at": "write x[i] = dt.{0}(x[i], y), or for sums at places that come again dt.index_add",
+    "at": "write x[i] = dt.{0}(x[i], y) if each place occurs once; if places occur again, sums are "
+    "dt.index_add(x, 0, i, y), and for others a = x.numpy().copy(); np.{0}.at(a, i, y)",
     "reduceat": "write dt.{0} of parts, or np.{0}.reduceat(np.asarray(x), places)",
 }
 

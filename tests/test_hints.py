@@ -1,0 +1,312 @@
+"""Hints are true: the code that an error says to write gives what the foreign name gives."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import math
+import pickle
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from functools import reduce
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+from dovetail import familiar, foreign_attributes
+from dovetail_nn import familiar as networks
+from dovetail_sparse import familiar as sparse
+
+windows = "dt.as_strided(x, ((len(x) - size) // step + 1, size), (step, 1))"
+pairs = "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(len(x), 1)]"
+# Foreign name (of `dt`, or of a tensor `x.`) | foreign code | our code, as the hint has it.
+TORCH = f"""
+dt.kthvalue | torch.kthvalue(x, k).values | dt.partition(x, k - 1)[..., k - 1]
+dt.bucketize | torch.bucketize(x, boundaries) | dt.searchsorted(boundaries, x)
+dt.range | torch.range(start, end, step) | dt.arange(start, end + step / 2, step)
+dt.chunk | torch.chunk(x, n, axis) | dt.split(x, -(-x.shape[axis] // n), axis)
+dt.unsafe_chunk | torch.unsafe_chunk(x, n) | dt.split(x, -(-x.shape[0] // n))
+dt.gather | torch.gather(x, dim, index) | dt.take_along_axis(x, index, axis=dim)
+dt.masked_fill | torch.masked_fill(x, mask, value) | dt.where(mask, value, x)
+dt.rsub | torch.rsub(x, y) | y - x
+dt.histc | torch.histc(x, bins, low, high) | dt.histogram(x, bins, range=(low, high))[0]
+dt.logdet | torch.logdet(square) | dt.linalg.slogdet(x)[1]
+dt.float_power | torch.float_power(x, y) | dt.pow(x.astype(dt.float64), y)
+dt.diag_embed | torch.diag_embed(x) | dt.where(dt.eye(x.shape[-1], dtype=dt.bool), x[..., None], 0)
+dt.hann_window | torch.hann_window(n) | dt.hann(n, sym=False)
+dt.hamming_window | torch.hamming_window(n) | dt.hamming(n, sym=False)
+dt.blackman_window | torch.blackman_window(n) | dt.blackman(n, sym=False)
+dt.bartlett_window | torch.bartlett_window(n) | dt.bartlett(n, sym=False)
+dt.kaiser_window | torch.kaiser_window(n, True, beta) | dt.kaiser(n, beta, sym=False)
+x.unfold | line.unfold(0, size, step) | {windows}
+dt.lerp | torch.lerp(x, y, w) | x + w * (y - x)
+dt.addmm | torch.addmm(square, a, b) | x + a @ b
+dt.addcmul | torch.addcmul(x, y, y) | x + a * b
+dt.addr | torch.addr(square, line[:3], line[:3]) | x + dt.outer(a, b)
+dt.frac | torch.frac(x) | x - dt.trunc(x)
+dt.dist | torch.dist(x, y) | dt.linalg.vector_norm(x - y)
+dt.cdist | torch.cdist(x, y) | dt.linalg.vector_norm(x[:, None] - y, axis=-1)
+dt.pdist | torch.pdist(x) | {pairs}
+dt.std_mean | torch.std_mean(x) | dt.std(x, correction=1), dt.mean(x)
+dt.var_mean | torch.var_mean(x) | dt.var(x, correction=1), dt.mean(x)
+dt.polar | torch.polar(y, x) | r * dt.exp(1j * a)
+dt.cholesky_inverse | torch.cholesky_inverse(factor) | dt.linalg.cholesky_solve(factor, dt.eye(n))
+dt.unique_consecutive | torch.unique_consecutive(line) | x[dt.concat([[True], x[1:] != x[:-1]])]
+nn.functional.pdist | F.pdist(x) | {pairs}
+""".strip().splitlines()  # fmt: skip
+NUMPY = """
+dt.rollaxis | np.rollaxis(x, axis, start) | dt.moveaxis(x, axis, start - (start > axis))
+dt.in1d | np.isin(x.ravel(), y) | dt.isin(x.ravel(), y)
+x.argwhere | np.argwhere(x) | dt.argwhere(x)
+x.outer | np.outer(line, line) | dt.outer(x, y)
+x.compress | np.compress(line > 1, line) | dt.compress(mask, x)
+dt.linalg.toeplitz | scipy.linalg.toeplitz(line) | x[dt.abs(dt.arange(n)[:, None] - dt.arange(n))]
+""".strip().splitlines()  # fmt: skip
+# What else a row's names stand for in our code.
+RENAMED: dict[str, dict[str, str]] = {
+    "dt.logdet": {"x": "square"}, "x.unfold": {"x": "line"}, "dt.unique_consecutive": {"x": "line"},
+    "dt.addmm": {"x": "square"}, "dt.addcmul": {"a": "y", "b": "y"},
+    "dt.addr": {"x": "square", "a": "line[:3]", "b": "line[:3]"}, "dt.polar": {"r": "y", "a": "x"},
+    "x.outer": {"x": "line", "y": "line"},
+    "x.compress": {"x": "line", "mask": "line > 1"}, "dt.linalg.toeplitz": {"x": "line", "n": "5"},
+}  # fmt: skip
+ARRAYS: dict[str, Any] = {
+    "x": np.array([[0.5, 2.0, 1.0], [3.0, -1.5, 0.25]]),
+    "y": np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]),
+    "square": np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]]),
+    "factor": np.array([[2.0, 0.0, 0.0], [0.5, 1.5, 0.0], [0.25, 1.0, 1.0]]),
+    "a": np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 1.0]]),
+    "b": np.array([[1.0, 0.0, 2.0], [3.0, 1.0, 0.0]]),
+    "line": np.array([1.0, 1.0, 2.0, 2.0, 1.0]), "boundaries": np.array([0.25, 1.0, 2.0]),
+    "index": np.array([[2, 0, 1], [0, 0, 1]]),
+    "mask": np.array([[True, False, False], [False, True, True]]),
+}  # fmt: skip
+NUMBERS = {
+    "k": 2, "n": 3, "axis": 1, "dim": 1, "value": 7.0, "start": 0, "end": 4, "step": 2, "size": 3,
+    "bins": 4, "low": -1.0, "high": 3.0, "beta": 8.0, "w": 0.25,
+}  # fmt: skip
+
+
+def _asked(name: str) -> str:
+    """Return the error of asking for a foreign name."""
+    *path, last = name.split(".")
+    of: Any = dt.ones(3, device="reference") if path == ["x"] else dt
+    of = of if path in (["x"], ["dt"]) else reduce(getattr, [p for p in path if p != "dt"], dt)
+    with pytest.raises(AttributeError) as error:
+        getattr(of, last)
+    return str(error.value)
+
+
+def _compare(row: str, libraries: dict[str, ModuleType], make: Callable[[Any], Any]) -> None:
+    name, theirs, ours = row.split(" | ")
+    assert ours in _asked(name), name
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that are going away
+        wanted = eval(theirs, {**libraries, **{k: make(v) for k, v in ARRAYS.items()}, **NUMBERS})
+    with dt.device("reference"):
+        space: dict[str, Any] = {"dt": dt, "np": np, **NUMBERS}
+        space |= {k: dt.asarray(v) for k, v in ARRAYS.items()}
+        space |= {k: eval(v, dict(space)) for k, v in RENAMED.get(name, {}).items()}
+        found = eval(ours, space)
+    several = isinstance(wanted, (tuple, list))
+    assert several == isinstance(found, tuple), row
+    for have, want in zip(found, wanted, strict=True) if several else [(found, wanted)]:
+        np.testing.assert_allclose(np.asarray(have), np.asarray(want), 1e-6, 1e-7, err_msg=row)
+
+
+def test_hints_for_names_of_pytorch_give_what_these_give() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    for row in TORCH:
+        _compare(row, {"torch": torch, "F": torch.nn.functional}, torch.from_numpy)
+
+
+def test_hints_for_names_of_numpy_give_what_these_give() -> None:
+    for row in NUMPY:
+        _compare(row, {"np": np, "scipy": scipy}, np.asarray)
+
+
+def test_hint_for_diag_embed_keeps_infinities_apart() -> None:
+    x = dt.asarray([np.inf, 1.0], device="reference")
+    ours = "dt.where(dt.eye(x.shape[-1], dtype=dt.bool), x[..., None], 0)"
+    assert ours in _asked("dt.diag_embed")
+    with dt.device("reference"):
+        assert eval(ours, {"dt": dt, "x": x}).tolist() == [[np.inf, 0.0], [0.0, 1.0]]
+
+
+def test_hint_for_ufunc_at_counts_repeated_places() -> None:
+    i, y = np.array([0, 0, 1]), np.array([3.0, 1.0, 5.0])
+    with pytest.raises(dt.ArgumentTypeError) as error:
+        dt.minimum.at(dt.ones(3), i, y)  # type: ignore[attr-defined]
+    ours = "a = x.numpy().copy(); np.minimum.at(a, i, y)"
+    assert ours in str(error.value)
+    x = dt.asarray([2.0, 9.0, 4.0], device="reference")
+    space: dict[str, Any] = {"x": x, "np": np, "i": i, "y": y}
+    exec(ours, space)
+    assert space["a"].tolist() == [1.0, 5.0, 4.0]
+    assert "dt.index_add(x, 0, i, y)" in str(error.value)
+    assert dt.index_add(x, 0, i, y).tolist() == [6.0, 14.0, 4.0]
+
+
+def test_hint_for_multinomial_draws_indices() -> None:
+    ours = "dt.distributions.Categorical(p).sample((n,))"
+    assert ours in _asked("dt.multinomial")
+    p = dt.asarray([0.0, 0.25, 0.75], device="reference")
+    drawn = eval(ours, {"dt": dt, "p": p, "n": 50})
+    assert drawn.shape == (50,) and set(drawn.tolist()) == {1, 2}
+
+
+def test_hints_for_dtypes_name_the_same_dtype() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    for name in ("int", "float", "double", "short", "long", "half", "cfloat", "cdouble"):
+        ours = re.search(r"here it is (dt\.\w+)", _asked(f"dt.{name}"))
+        assert ours is not None
+        assert str(getattr(torch, name)) == f"torch.{eval(ours[1], {'dt': dt}).name}", name
+    assert "dt.float64" in _asked("dt.float_")
+
+
+def test_hint_of_a_generator_names_its_own_methods() -> None:
+    g = dt.random.default_rng(1)
+    with pytest.raises(AttributeError, match=r"here it is g\.normal\(shape\)"):
+        g.standard_normal  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_hint_of_a_compressed_tensor_names_its_own_methods() -> None:
+    x = dt.eye(2, device="reference").to_sparse_csr()
+    with pytest.raises(AttributeError, match=r"here it is x\.crow_indices\(\) and"):
+        x.indices  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="its entries are in order, each once"):
+        x.coalesce  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_hint_without_an_equal_says_that_there_is_none() -> None:
+    for name, closest in (
+        ("optim.Muon", "dovetail has no Muon optimizer; the closest is dt.optim.SGD("),
+        ("optim.Lion", "dovetail has no Lion optimizer; the closest is dt.optim.AdamW("),
+        ("nn.DataParallel", "dovetail has no nn.DataParallel"),
+        ("dt.GradScaler", "dovetail has no GradScaler: bfloat16 has float32's range"),
+        ("dt.autocast", "dovetail has no autocast; keep float32 weights"),
+        ("dt.quantization", "dovetail has no quantization; x.astype(dt.float16)"),
+        ("dt.scatter_reduce", "dovetail reduces with sums alone"),
+        ("dt.stft", "dovetail has no stft"),
+    ):
+        assert closest in _asked(name)
+        assert "here it is" not in _asked(name)
+
+
+def test_autocast_hint_runs() -> None:
+    with dt.device("reference"):
+        net, x = dt.nn.Linear(2, 3), dt.ones((1, 2))
+        code = re.search(r"dt\.nn\.utils\.functional_call.*", _asked("dt.autocast"))
+        assert code is not None
+        assert eval(code[0], {"dt": dt, "net": net, "x": x}).dtype is dt.bfloat16
+        assert net.weight.dtype is dt.float32
+
+
+# --- every hint ----------------------------------------------------------------------------------
+
+TABLES: dict[str, dict[str, str]] = {
+    "names": familiar.ELSEWHERE, "methods": familiar.METHODS, "sparse": sparse.INSTEAD,
+    "module": networks.MODULE, "optimizer": networks.OPTIMIZER,
+    "distribution": networks.DISTRIBUTION, **networks.INSTEAD, **foreign_attributes.ATTRIBUTES,
+}  # fmt: skip
+
+
+def _hints() -> list[str]:
+    return sorted({hint for table in TABLES.values() for hint in table.values()})
+
+
+def test_hints_name_what_exists() -> None:
+    """Every dotted name of `dt`, and every method of a tensor `x`, is there."""
+    x = dt.ones((2, 3), device="reference")
+    absent = []
+    for hint in _hints():
+        for path in re.findall(r"\bdt\.([A-Za-z_][\w.]*\w)", hint):
+            try:
+                reduce(getattr, path.split("."), dt)
+            except AttributeError:
+                absent.append(f"dt.{path} in {hint!r}")
+        for name in re.findall(r"(?<![\w.])x\.([a-z_]+)\(", hint):
+            kinds = (x, x.to_sparse(), x.to_sparse_csr(), x.to_sparse_csc())
+            if not any(hasattr(kind, name) for kind in kinds):
+                absent.append(f"x.{name} in {hint!r}")
+    assert absent == []
+
+
+def test_hints_that_are_code_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint that is an expression is evaluated, for one of the things that it may speak of."""
+    monkeypatch.chdir(tmp_path)
+    ran, failed = 0, []
+    with dt.device("reference"):
+        for hint in _hints():
+            code = hint.partition(", which ")[0].partition(", where ")[0]
+            if not _is_call(code):
+                continue
+            error: Exception | None = None
+            for space in _spaces():
+                error = _error(code, space)
+                if error is None or isinstance(error, NameError):
+                    break  # it runs, or it speaks of a thing of the user's
+            ran += error is None
+            if error is not None and not isinstance(error, NameError):
+                failed.append(f"{hint}: {error!r}")
+    assert failed == []
+    assert ran > 250
+
+
+def _is_call(code: str) -> bool:
+    """Return True if a hint is a call, and no outline with "..."."""
+    try:
+        nodes = list(ast.walk(ast.parse(code, mode="eval")))
+    except SyntaxError:
+        return False
+    outline = any(isinstance(n, ast.Constant) and n.value is ... for n in nodes)
+    return any(isinstance(n, ast.Call) for n in nodes) and not outline
+
+
+def _error(code: str, space: dict[str, Any]) -> Exception | None:
+    """Return what evaluating a hint raises. A device that is not here is no error of the hint."""
+    try:
+        eval(code, space)
+    except dt.DeviceError as error:
+        return None if "device" in str(error) else error
+    except Exception as error:
+        return error
+    finally:
+        dt.memory.trace(False)  # a hint turns it on
+    return None
+
+
+def _spaces() -> Iterator[dict[str, Any]]:
+    matrix, vector = dt.asarray([[4.0, 1.0], [1.0, 3.0]]), dt.asarray([1.0, 2.0])
+    kinds = (
+        matrix, vector, matrix.to_sparse(), dt.asarray([1, 2]), vector.copy().requires_grad_(),
+        dt.ones(1), matrix.to_sparse_csr(), dt.ones(2, dtype=dt.uint8),
+    )  # fmt: skip
+    one = dt.float32, dt.device("reference"), dt.distributions.Normal(0.0, 1.0)
+    for k, x in enumerate(kinds):
+        net = dt.nn.Linear(2, 2)
+        optimizer = dt.optim.SGD(net.parameters(), lr=0.1)
+        yield {
+            "dt": dt, "np": np, "copy": copy, "math": math, "pickle": pickle, "scipy": scipy,
+            "hashlib": hashlib, "dtype": "float64", "shape": (2, 2), "axis": 0, "n": 2, "m": 2,
+            "low": 0, "high": 3, "seed": 1, "values": [1.0, 2.0], "value": 1.0, "limit": 1.0,
+            "k": 1, "bins": 4, "start": 0, "stop": 1, "step": 1, "end": 3, "length": 1, "size": 1,
+            "sizes": 1, "kind": "numeric", "density": 0.5, "blocksize": (1, 1),
+            "widths": 1, "buffer": b"12345678", "dim": 0,
+            "x": x, "y": x + x, "z": x, "a": x, "b": x, "w": x, "r": x, "cov": matrix, "mean": 0.0,
+            "p": vector / 3, "u": x, "mask": dt.asarray([True, False]), "i": dt.asarray([0, 1]),
+            "index": dt.asarray([0, 1]), "boundaries": vector, "g": dt.random.default_rng(1),
+            "generator": dt.random.default_rng(1), "net": net,
+            "optimizer": optimizer, "loss": (vector.requires_grad_() * 2).sum(), "df": 3.0,
+            "scheduler": dt.optim.lr_scheduler.StepLR(optimizer, 2), "scale": 1.0, "s": x,
+            "params": [vector], "lr": 0.1, "threshold": 0.0, "factor": matrix, "beta": 1.0,
+            "d": one[k % 3], "f": (dt.finfo(dt.float32), lambda *v: v[0])[k % 2],
+            "device": "reference", "loader": [1],
+        }  # fmt: skip
