@@ -117,11 +117,11 @@ NEEDED = {"params": "params are net.parameters()", "optimizer": "the optimiser c
 class Explained:
     """Base of classes of this package: their constructors say what to write instead.
 
-    A class whose arguments are used long after it was made sets `checks_kinds`: its constructor
+    A class whose arguments are used long after it was made sets `_checks_kinds`: its constructor
     compares them with their annotations before it runs.
     """
 
-    checks_kinds = False
+    _checks_kinds = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -140,7 +140,7 @@ def explained(cls: type) -> None:
     def __init__(self: Explained, /, *args: Any, **options: Any) -> None:
         try:
             reason: dt.DovetailError | None
-            if self.checks_kinds:
+            if self._checks_kinds:
                 reason = misfit(title(type(self)), construct, (self, *args), options)
                 if reason is not None:
                     raise reason

@@ -34,7 +34,7 @@ class Transform(Explained):
     [0.0]
     """
 
-    checks_kinds = True
+    _checks_kinds = True
     bijective: bool = False
     domain: Any
     codomain: Any

@@ -69,7 +69,7 @@ class LRScheduler(Explained):
     _is_initial = False
     _step_count = 0
     _hidden: tuple[str, ...] = ("optimizer",)  # what is in no state
-    checks_kinds = True
+    _checks_kinds = True
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self._attach(optimizer)
