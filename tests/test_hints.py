@@ -57,7 +57,7 @@ dt.pdist | torch.pdist(x) | {pairs}
 dt.std_mean | torch.std_mean(x) | dt.std(x, correction=1), dt.mean(x)
 dt.var_mean | torch.var_mean(x) | dt.var(x, correction=1), dt.mean(x)
 dt.polar | torch.polar(y, x) | r * dt.exp(1j * a)
-dt.cholesky_inverse | torch.cholesky_inverse(factor) | dt.linalg.cholesky_solve(factor, dt.eye(n))
+dt.cholesky_inverse | torch.cholesky_inverse(factor) | dt.linalg.cholesky_solve(dt.eye(n), factor)
 dt.unique_consecutive | torch.unique_consecutive(line) | x[dt.concat([[True], x[1:] != x[:-1]])]
 nn.functional.pdist | F.pdist(x) | {pairs}
 """.strip().splitlines()  # fmt: skip

@@ -154,7 +154,7 @@ FOREIGN = {
     "lu_unpack": "dt.linalg.lu",
     "triangular_solve": "dt.linalg.solve_triangular",
     "symeig": "dt.linalg.eigh",
-    "cholesky_inverse": "dt.linalg.cholesky_solve(factor, dt.eye(n))",
+    "cholesky_inverse": "dt.linalg.cholesky_solve(dt.eye(n), factor)",
     "lstm": "dt.nn.LSTM",
     "gru": "dt.nn.GRU",
     "rnn_tanh": "dt.nn.RNN",
