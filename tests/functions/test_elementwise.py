@@ -179,8 +179,7 @@ def test_promotion(a: dt.DType, b: dt.DType) -> None:
     [
         (dt.int8, 1, dt.int8), (dt.int8, True, dt.int8), (dt.int8, 1.5, dt.float32), (dt.float16,
         2, dt.float16), (dt.bfloat16, 2.5, dt.bfloat16), (dt.float64, 0.1, dt.float64), (dt.bool,
-        1, dt.int64), (dt.uint64, 2**63, dt.uint64), (dt.bool, True, dt.bool), (dt.int8,
-        np.float64(1.5), dt.float32),
+        1, dt.int64), (dt.uint64, 2**63, dt.uint64), (dt.bool, True, dt.bool),
     ],
 )  # fmt: skip
 def test_python_numbers_are_weak(

@@ -107,10 +107,16 @@ def test_a_list_is_read_as_asarray_reads_it(device: dt.Device) -> None:
     assert (x * [[1, 2], [3, 4]]).shape == (2, 2)
 
 
-def test_scalars_of_numpy_are_weak_and_arrays_of_no_dimension_are_not(device: dt.Device) -> None:
+def test_scalars_and_arrays_of_numpy_have_their_dtype(device: dt.Device) -> None:
     x = dt.ones(2)
-    for two in (np.float64(2), np.int64(2), np.float32(2), np.bool_(True)):
+    for two in (np.int64(2), np.float32(2), np.float16(2), np.bool_(True)):
         assert (x * two).dtype is dt.float32 and (two * x).dtype is dt.float32
+    for a in (np.float64(2), np.complex128(2), np.int64(2), np.uint8(2)):
+        for y in (x, dt.ones(2, dtype=dt.int8)):
+            want = dt.result_type(y, a.dtype)
+            assert (y * a).dtype is (a * y).dtype is dt.where(y > 0, y, a).dtype is want
+            assert dt.result_type(y, a) is want
+    assert (dt.ones(2, dtype=dt.float64) * np.float64(0.1)).tolist() == [0.1, 0.1]
     assert (x * np.array(2.0)).dtype is (np.array(2.0) * x).dtype is dt.float64
     x += np.float64(1)
     assert x.tolist() == [2, 2]

@@ -22,10 +22,11 @@ def test_a_slice_along_one_axis_keeps_all_of_the_others() -> None:
     assert x.sum().item() == a[:, :2].sum(), "it shares no memory"
 
 
-def test_numpys_numbers_come_as_pythons() -> None:
+def test_scalars_of_numpy_become_tensors_of_their_dtype() -> None:
     x = dt.asarray([1, 2, 3], dtype=dt.int8, device="reference")
-    found = operands("isin", x, np.int32(2))
-    assert found[0] is x and type(found[1]) is int
+    first, second = operands("isin", x, np.int32(2))
+    assert first is x and isinstance(second, dt.Tensor)
+    assert second.dtype is dt.int32 and second.shape == ()
     assert dt.isin(x, np.int32(2)).tolist() == [False, True, False]  # type: ignore[arg-type]
 
 

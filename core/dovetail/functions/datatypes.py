@@ -252,7 +252,10 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     dovetail.float32
     """
     kinds = [
-        type(v) if isinstance(v, PYTHON_NUMBERS) else _dtype_of("result_type", v) for v in operands
+        type(v)
+        if isinstance(v, PYTHON_NUMBERS) and not isinstance(v, np.generic)
+        else _dtype_of("result_type", v)
+        for v in operands
     ]
     if not any(isinstance(k, DType) for k in kinds):
         raise ArgumentError("result_type: at least one tensor or dtype is needed besides numbers")
@@ -260,7 +263,7 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
 
 
 def _dtype_of(op: str, v: Tensor | np.ndarray | DTypeLike) -> DType:
-    return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray) else dtype(v, op)
+    return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray | np.generic) else dtype(v, op)
 
 
 def meet(op: str, *given: object) -> tuple[Tensor, ...]:

@@ -27,16 +27,15 @@ as_tensor: Callable[..., Tensor] | None = None  # creation's `asarray`
 
 
 def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
-    """Tensors and Python numbers, at least one a tensor, all on one device.
+    """Return tensors and Python numbers, at least one a tensor, all on one device.
 
-    NumPy arrays and lists are brought there.
+    NumPy arrays, NumPy scalars and lists become tensors there. As in NumPy, a NumPy scalar has its
+    dtype, and a Python number takes the dtype that it is used beside.
 
     Raises: DTypeError, DeviceError.
     """
-    values = [x.item() if isinstance(x, np.generic) else x for x in given]
-    values = [x.taken() if type(x) is TracedFloat else x for x in values]
-    kept = (Tensor, *PYTHON_NUMBERS)
-    found = tuple([x if isinstance(x, kept) else beside(op, x, given) for x in values])
+    values = [x.taken() if type(x) is TracedFloat else x for x in given]
+    found = tuple([x if is_kept(x) else beside(op, x, given) for x in values])
     devices = {x.device for x in found if isinstance(x, Tensor)}
     if not devices:
         raise DTypeError(f"{op}: at least one operand has to be a tensor; see dt.asarray")
@@ -46,11 +45,18 @@ def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
     return found
 
 
+def is_kept(x: object) -> bool:
+    """Return True for an operand that stays as it is: a tensor or a Python number."""
+    return isinstance(x, (Tensor, *PYTHON_NUMBERS)) and not isinstance(x, np.generic)
+
+
 def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
-    """A list or a NumPy array as a tensor on the device of those that it stands among.
+    """Return a list, a NumPy array or scalar as a tensor on the device of the other operands.
 
     Raises: DTypeError for what is no operand, and where none of them is a tensor.
     """
+    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+        x = np.asarray(x)
     if not isinstance(x, ARRAYS) or decides(x):
         raise DTypeError(
             f"{name}: operands are tensors, NumPy arrays, lists and numbers, not "

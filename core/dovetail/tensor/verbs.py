@@ -180,9 +180,8 @@ def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
         return x  # type: ignore[return-value]  # mypy does not see what `in` says
     if type(x) is TracedFloat:
         return x.taken()
-    x = x.item() if isinstance(x, np.generic) else x  # a number, or what is none: a date, a text
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
-        if isinstance(x, kind):
+        if isinstance(x, kind) and not isinstance(x, np.generic):
             return _operand(op, kind(x), among)  # type: ignore[arg-type]  # it is one of `kind`
     return beside(op.name, x, among)._expr
 
