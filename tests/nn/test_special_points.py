@@ -53,7 +53,7 @@ LOSSES = {
     "kl_div", "l1_loss", "mse_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss",
 }  # fmt: skip
 CASES: dict[str, Case] = {
-    **{n: named(n) for n in ACTIVATIONS - {"prelu", "threshold"}},
+    **{n: named(n) for n in sorted(ACTIVATIONS - {"prelu", "threshold"})},
     "prelu": Case(
         lambda x: F.prelu(x, dt.asarray([0.25], dtype=x.dtype)),
         lambda x: THEIRS.prelu(x, torch.tensor([0.25], dtype=x.dtype)),
@@ -64,7 +64,7 @@ CASES: dict[str, Case] = {
     "celu 2": named("celu", alpha=2.0),
     "softplus 3": named("softplus", beta=3.0),
     **{f"{n} {t}": loss(n, t)
-       for n in LOSSES - {"binary_cross_entropy", "gaussian_nll_loss", "soft_margin_loss"}
+       for n in sorted(LOSSES - {"binary_cross_entropy", "gaussian_nll_loss", "soft_margin_loss"})
        for t in (0.0, 1.0, 0.5)},
     **{f"{n} {INF}": loss(n, INF) for n in ("smooth_l1_loss", "huber_loss", "mse_loss")},
     **{f"binary_cross_entropy {t}": loss("binary_cross_entropy", t, CHANCES)

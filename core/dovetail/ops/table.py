@@ -91,8 +91,6 @@ class Op:
     launches: Callable[[Launches], None] | None = None  # several kernels, in place of `build`
     # May it be a library call, with these attributes, a result of this shape, and such operands?
     vendor: Callable[[Attrs, Shape, DType], bool] = lambda attrs, shape, d: attrs != GENERATED
-    # Of `map`: a Python int outside of the operands' integer dtype is as good as an infinity.
-    unbounded: bool = False
     widens: bool = True  # of `map`: the expression sees reduced precision as float32
     updates: bool = False  # of `kernel`: the result starts as the first operand, in its memory
     # Of `kernel`, how it does more at once, for `vmap`: other axes may stand in "front" of those of
@@ -107,6 +105,8 @@ class Op:
     # Rules get operands of reduced precision as float32, and what they give is rounded once; not
     # where they move elements, or are one product.
     widens_gradient: bool = True
+    # Of `map`: a Python int outside of the operands' integer dtype compares as an infinity.
+    unbounded: bool = False
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
