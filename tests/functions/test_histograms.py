@@ -193,6 +193,18 @@ def test_histogram_over_a_range_that_overflows_counts() -> None:
         assert made.hist.tolist() == [1, 1, 2]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_histogram_over_the_whole_range_of_a_dtype_is_numpys(dtype: str) -> None:
+    most = np.finfo(dtype).max
+    a = np.array([-most, most, most / 2, 0, -most / 3], dtype)
+    x = dt.asarray(a)
+    edges = dt.histogram_bin_edges(x).numpy().astype(np.longdouble)
+    want, _ = np.histogram(a.astype(np.longdouble), edges)
+    assert dt.histogram(x).hist.tolist() == want.tolist()
+    cells, *_ = np.histogram2d(a.astype(np.longdouble), a.astype(np.longdouble), [edges, edges])
+    assert dt.histogram2d(x, x).hist.tolist() == cells.tolist()
+
+
 def test_histogram_of_halves_compares_in_float32() -> None:
     given = np.random.default_rng(3).normal(size=300).astype(np.float16)
     made = dt.histogram(dt.asarray(given), 1000)

@@ -20,7 +20,7 @@ from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, view
 from .creation import linspace, zeros
 from .cumulative import diff
-from .datatypes import cast, result_type
+from .datatypes import cast, finfo, result_type
 from .forms import into
 from .index_writes import index_add
 from .indexing import comparable, exact, fetch, searchsorted
@@ -261,7 +261,7 @@ def _axis(op: str, x: Tensor, bins: object, given: Range) -> _Axis:
             f"{digit:g} apart there; give fewer bins, or range="
         )
     # x - low, the scale and their product are rounded: by less than one bin altogether
-    sure = math.isfinite(width) and n * digit < width / 8 and n / width < HUGE
+    sure = width <= finfo(wide).max and n * digit < width / 8 and n / width < HUGE
     return _Axis(n, cuts, d, (low, high) if sure else None)
 
 
