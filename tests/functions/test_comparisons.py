@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -107,3 +108,49 @@ def test_array_equal_with_equal_nan_is_numpys(device: dt.Device) -> None:
             tensors = dt.asarray(x), dt.asarray(y)
             assert dt.array_equal(*tensors, equal_nan=equal_nan) is want
             assert np.array_equal(*tensors, equal_nan=equal_nan) is want
+
+
+WORDS = np.array([0, 1, 5, 2**63 - 1, 2**63, 2**64 - 1], "u8")
+SIGNED = {d: [np.iinfo(d).min, -1, 0, 5, np.iinfo(d).max] for d in ("i1", "i8")}
+
+
+@pytest.mark.parametrize("dtype", SIGNED)
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searchsorted_of_uint64_beside_signed_integers_is_exact(
+    side: str, dtype: str, device: dt.Device
+) -> None:
+    find = bisect.bisect_left if side == "left" else bisect.bisect_right
+    words, signed = dt.asarray(WORDS), dt.asarray(np.array(SIGNED[dtype], dtype))
+    for among, values in ((words, signed), (signed, words)):
+        wanted = [find(among.tolist(), v) for v in values.tolist()]
+        assert dt.searchsorted(among, values, side=side).tolist() == wanted
+        assert dt.digitize(values, among, right=side == "left").tolist() == wanted
+
+
+@pytest.mark.parametrize("repeats", [1, 20])
+def test_isin_of_uint64_beside_signed_integers_is_exact(repeats: int, device: dt.Device) -> None:
+    signed = np.array(SIGNED["i8"] * repeats)
+    wanted = [v in (0, 5, 2**63 - 1) for v in WORDS.tolist()]
+    assert dt.isin(dt.asarray(WORDS), dt.asarray(signed)).tolist() == wanted
+    assert dt.isin(dt.asarray(WORDS), signed.tolist()).tolist() == wanted
+    among = dt.asarray(np.tile(WORDS, repeats))
+    assert dt.isin(dt.asarray(SIGNED["i8"]), among).tolist() == [False, False, True, True, True]
+
+
+def test_ints_of_a_list_beside_uint64_are_uint64(device: dt.Device) -> None:
+    x = dt.asarray(WORDS[-3:])
+    assert dt.where(x > 2**63, x, [1, 2, 3]).tolist() == [1, 2, 2**64 - 1]
+    assert dt.append(x, [7]).tolist() == [*WORDS[-3:].tolist(), 7]
+    assert dt.clip(x, [0, 1, 2], [3, 4, 5]).tolist() == [3, 4, 5]
+    assert (x - [1, 2, 3]).tolist() == [v - i for i, v in enumerate(WORDS[-3:].tolist(), 1)]
+    assert dt.select([x > 2**63], [[1, 2, 3]], x).tolist() == [*WORDS[-3:-1].tolist(), 3]
+    assert dt.histogram(x, [0, 2**63, 2**64 - 1]).hist.tolist() == [1, 2]
+    assert dt.setdiff1d(x, [2**63 - 1]).tolist() == WORDS[-2:].tolist()
+    with pytest.raises(dt.DTypeError, match="uint64 and int64"):
+        dt.where(x > 2**63, x, [1, 2, -3])
+
+
+def test_piecewise_of_uint64_takes_ints_as_uint64(device: dt.Device) -> None:
+    x = dt.asarray(WORDS[:3])
+    made = dt.piecewise(x, [x == 0, x == 1, x == 5], [1, lambda v: v * 2, 5])
+    assert made.dtype is dt.uint64 and made.tolist() == [1, 2, 5]

@@ -96,8 +96,9 @@ def piecewise(
         raise ArgumentError(
             f"piecewise: {len(asked)} conditions and {len(given)} functions: as many, or one more"
         )
-    values = [meet("piecewise", x, f(x) if callable(f) else f)[1] for f in given]
-    result: object = values.pop() if len(values) > len(asked) else 0
+    if len(given) == len(asked):
+        given = [*given, 0]
+    *values, result = [meet("piecewise", x, f(x) if callable(f) else f)[1] for f in given]
     result = apply(ops.WHERE, (apply(ops.EQUAL, (x, x)), result, result))
     for condition, value in zip(asked, values, strict=True):
         result = apply(ops.WHERE, (condition, value, result))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..arguments import choice
 from ..backend.faults import Asked
-from ..dtypes import DType, bool_, float32, float64, int64
+from ..dtypes import DType, bool_, float32, float64, int64, uint64
 from ..errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
@@ -22,8 +22,8 @@ from ..tensor.fields import alias, expr_of, is_strided
 from ..tensor.operands import ARRAYS, Array, Operand, Scalar, beside, operands
 from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, make, required, strided, without_meaning
-from ..tensor.verbs import dispatch, pending_view, view
-from ..tensor.writes import array_of, value_node
+from ..tensor.verbs import apply, dispatch, pending_view, view
+from ..tensor.writes import array_of, value_node, whole_numbers
 from .datatypes import as_dtype, cast, result_type
 from .forms import remade
 from .index_keys import (
@@ -256,12 +256,25 @@ def exact(given: object, beside_: object) -> object:
         and isinstance(beside_, Tensor)
         and beside_.dtype.is_integer
     ):
-        return array_of("searchsorted", given)
+        values = array_of("searchsorted", given)
+        whole = whole_numbers(values, given)
+        return values if whole.dtype == object else whole
     return given
 
 
+def has_no_common_integer(a: DType, b: DType) -> bool:
+    """Return True for uint64 beside signed integers."""
+    return uint64 in (a, b) and "i" in (a.kind, b.kind)
+
+
 def comparable(op: str, edges: Tensor, x: Tensor | Scalar) -> tuple[Tensor, Tensor]:
-    """Return both in one dtype, in which integers beside floats keep as many digits as can be."""
+    """Return both in one dtype, in which integers beside floats keep as many digits as can be.
+
+    No dtype holds uint64 and signed integers: these become int64, and comparisons are exact.
+    """
+    if isinstance(x, Tensor) and has_no_common_integer(edges.dtype, x.dtype):
+        edges, x = (t if t.dtype is uint64 else cast(t, int64) for t in (edges, x))
+        return edges, x
     d = result_type(edges, x)
     ints = [t.dtype.itemsize for t in (edges, x) if isinstance(t, Tensor) and t.dtype.is_integer]
     if d.kind == "f" and ints:
@@ -277,6 +290,16 @@ def _integer_key(value: float, d: DType, side: str) -> tuple[int, str]:
         return d.min, "left"
     whole = math.floor(value)
     return whole, side if whole == value else "right"
+
+
+def _searched_mixed(x1: Tensor, x2: Tensor, side: str, sorter: Array | None) -> Tensor:
+    """Search int64 among uint64, or the other way round: values out of range stand at an end."""
+    d = x1.dtype
+    end, at_end = (0, 0) if d is uint64 else (d.max, x1.size)
+    outside = apply(ops.LESS if d is uint64 else ops.GREATER, (x2, end))
+    among = cast(apply(ops.WHERE, (outside, end, x2)), d)
+    places = searchsorted(x1, among, side=side, sorter=sorter)
+    return apply(ops.WHERE, (outside, at_end, places))
 
 
 @remade(widen=False)
@@ -311,6 +334,8 @@ def searchsorted(
         wanted = value_node("searchsorted", value, x1.dtype, x1.device)
     else:
         x1, x2 = comparable("searchsorted", x1, value)
+        if x1.dtype.is_integer and x1.dtype is not x2.dtype:
+            return _searched_mixed(x1, x2, side, sorter)
         wanted = x2._expr
     nodes = [x1._expr, wanted]
     if sorter is not None:

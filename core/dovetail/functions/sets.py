@@ -22,7 +22,7 @@ from .cumulative import cumulative_sum
 from .datatypes import cast, result_type
 from .forms import into
 from .index_writes import scatter_to
-from .indexing import fetch, searchsorted
+from .indexing import fetch, has_no_common_integer, searchsorted
 from .manipulation import expand_dims, reshape
 from .masks import run_bounds
 from .sorting import argsort, sort
@@ -159,8 +159,10 @@ def isin(
     if isinstance(among, Tensor):
         among = reshape(among, (-1,))
     if isinstance(x, Tensor) and isinstance(among, Tensor):
-        d = result_type(x, among)
-        found = _is_in(cast(x, d), cast(among, d))
+        if not has_no_common_integer(x.dtype, among.dtype):
+            d = result_type(x, among)
+            x, among = cast(x, d), cast(among, d)
+        found = _is_in(x, among)
     else:
         found = apply(ops.EQUAL, (x, among))
         found = found if isinstance(x, Tensor) else any_of(found)

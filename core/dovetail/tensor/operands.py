@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..capture.traced import TracedFloat
-from ..dtypes import complex64, complex128, float32, float64
-from ..errors import DeviceError, DovetailError, DTypeError, GradientError
+from ..dtypes import complex64, complex128, float32, float64, int64, uint64
+from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ValueOverflow
 from .tensor import Tensor
 
 PYTHON_NUMBERS = (bool, int, float, complex)
@@ -70,12 +70,24 @@ def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
     assert as_tensor is not None, "creation is not imported"
     try:
         made = as_tensor(x, device=tensors[0].device)
-        exact = made.dtype in _EXACT and any(t.dtype.part is float64 for t in tensors)
-        if exact and not isinstance(x, np.ndarray):  # no digit of a list is to be lost
-            made = as_tensor(x, dtype=_EXACT[made.dtype], device=made.device)
+        if isinstance(x, np.ndarray):
+            return made
+        if made.dtype in _EXACT and any(t.dtype.part is float64 for t in tensors):
+            return as_tensor(x, dtype=_EXACT[made.dtype], device=made.device)  # with all digits
+        if made.dtype is int64 and any(t.dtype is uint64 for t in tensors):
+            return _as_uint64(x, made)
         return made
     except DovetailError as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+def _as_uint64(x: object, made: Tensor) -> Tensor:
+    """Return a list of integers as uint64 if it has no negative one, else as it was made."""
+    assert as_tensor is not None, "creation is not imported"
+    try:
+        return as_tensor(x, dtype=uint64, device=made.device)
+    except ValueOverflow:
+        return made
 
 
 def brought(name: str, *operands: object) -> tuple[Tensor, ...]:
