@@ -70,6 +70,32 @@ def test_write_through_one_storage_settles_readers_of_the_other(
     assert (y * 2).tolist() == [10, 10]
 
 
+@pytest.mark.parametrize("step", [0, 4])
+def test_allocator_that_returns_overlapping_pointers_gives_shared_memory(
+    step: int, device: object
+) -> None:
+    _require("allocator", device)
+    memory = np.zeros(5, "f4")
+    starts = iter(range(0, 64, step) if step else [0] * 4)
+
+    class Overlapping(Allocator):
+        def allocate(self, nbytes: int, stream: object = None) -> DataPtr:
+            part = memory.view(np.uint8)[next(starts) :]
+            handle = part if str(device) == "reference" else part.ctypes.data
+            return dt.memory.foreign(part, handle, nbytes, dt.default_device())
+
+    given = Overlapping()
+    x, y = (dt.empty(4, dtype="f4", allocator=given) for _ in range(2))
+    x[...] = 1
+    before, weight = x * 2, x[:].requires_grad_()
+    saved = weight * weight
+    y[...] = 5
+    assert before.tolist() == [2, 2, 2, 2]
+    assert x.tolist() == ([1, 5, 5, 5] if step else [5, 5, 5, 5])
+    with pytest.raises(dt.GradientError):
+        saved.sum().backward()
+
+
 def test_overlapping_slices_of_different_dtype_and_order_settle_readers(device: object) -> None:
     n = np.arange(8, dtype="f4")
     part = dt.from_dlpack(n[2:6])
