@@ -16,7 +16,9 @@ def carrying_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) -> l
     """Return the gradients such that each raises if an index behind the outputs is out of range.
 
     A gradient that reads such an index checks it already. Any other is made to depend on the
-    outputs.
+    outputs. A gradient that checks some index of the outputs counts as one that checks all:
+    computed work does not keep which index a check is of, so the rest cannot be compared. In
+    `x[i] + w[j]` the gradient of x raises for i only; the output raises for j too.
     """
     if not (is_any_asked() or flags.tainted):
         return [*gradients]
