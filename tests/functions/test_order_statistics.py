@@ -177,6 +177,18 @@ def test_gradients_go_to_the_neighbours(name: str) -> None:
     assert gradcheck(lambda t: dt.nanquantile(t, [0.2, 0.9]), x)
 
 
+@pytest.mark.parametrize("q", [0.3, [0.2, 0.9]])
+def test_gradient_of_a_quantile_that_is_nan_goes_to_the_last_nan(q: Any, device: dt.Device) -> None:
+    x = dt.asarray([[1.0, np.nan, 3.0, np.nan, 2.0], [5.0, 1.0, 2.0, 4.0, 3.0]]).requires_grad_()
+    found = [dt.quantile(x, q, axis=1), dt.percentile(x, np.multiply(q, 100), axis=1)]
+    for y in [*found, dt.median(x, axis=1)]:
+        assert np.isnan(y.numpy()[..., 0]).all() and np.isfinite(y.numpy()[..., 1]).all()
+        count = y.size / 2
+        (g,) = dt.autograd.grad(y.sum(), [x])
+        assert g[0].tolist() == [0, 0, 0, count, 0]
+        assert g[1].sum().item() == pytest.approx(count)
+
+
 def test_wrong_quantiles_are_refused() -> None:
     x = dt.ones((2, 3), device="reference")
     for name, high in (("quantile", 1), ("nanquantile", 1), ("percentile", 100)):

@@ -121,7 +121,7 @@ Picker = Callable[[Tensor, np.ndarray, str], Tensor]  # (*rows, n) and q give (*
 
 
 def _picked(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
-    """Quantiles of rows, NaN where a row has one."""
+    """Return quantiles of rows, NaN where a row has one."""
     n, d = rows.shape[-1], _float_of(rows)
     work = d if d is rows.dtype else working_float(rows.dtype)
     if n >= LONG and q.size <= FEW and rows._expr.tape is None:
@@ -143,9 +143,9 @@ def _picked(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
     if rows.dtype.kind != "f":
         return found
     if at is _at:
-        spoiled = apply(ops.ISNAN, (ordered[..., -1:],))
-    else:
-        spoiled = any_of(apply(ops.ISNAN, (rows,)), axis=-1, keepdims=True)
+        last = ordered[..., -1:]  # NaN if any is: it gets the gradient, as PyTorch has it
+        return apply(ops.WHERE, (apply(ops.ISNAN, (last,)), last, found))
+    spoiled = any_of(apply(ops.ISNAN, (rows,)), axis=-1, keepdims=True)
     return apply(ops.WHERE, (spoiled, math.nan, found))
 
 
@@ -241,7 +241,7 @@ def median(
     NaN where a row has one. PyTorch's is the lower of the two.
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32.
-    Gradient: to the middle elements.
+    Gradient: to the middle elements; to the last NaN where there is one.
     Raises: ShapeError where there are no elements, AxisError.
 
     >>> import dovetail as dt
@@ -283,7 +283,7 @@ def quantile(
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`, and
     those of q come first.
     Dtypes: all; integers and bool give float32, or stay where a method only picks.
-    Gradient: to the elements beside each quantile.
+    Gradient: to the elements beside each quantile; to the last NaN where there is one.
     Raises: ShapeError where there are no elements, AxisError, ArgumentError for q outside of 0..1
     or another method.
 
@@ -329,7 +329,7 @@ def percentile(
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`, and
     those of q come first.
     Dtypes: all; integers and bool give float32, or stay where a method only picks.
-    Gradient: to the elements beside each percentile.
+    Gradient: to the elements beside each percentile; to the last NaN where there is one.
     Raises: ShapeError where there are no elements, AxisError, ArgumentError for q outside of
     0..100 or another method.
 
