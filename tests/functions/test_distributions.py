@@ -79,6 +79,17 @@ def test_counts_of_kinds_follow_the_multinomial_distribution(device: dt.Device) 
         dt.random.multinomial(4, 1.0)
 
 
+@pytest.mark.parametrize(
+    "p", [[0.0, 0.0, 0.0], [[1.0, 0.0], [0.0, 0.0]], [-1.0, 2.0], [np.nan, 1.0], [np.inf, 1.0]]
+)
+def test_multinomial_of_weights_that_are_no_distribution_is_refused(
+    p: Any, device: dt.Device
+) -> None:
+    for given in (p, dt.asarray(p)):
+        with pytest.raises(dt.ArgumentError, match="multinomial: p must have no negative"):
+            dt.random.multinomial(5, given)
+
+
 def test_parameters_may_be_tensors(device: dt.Device) -> None:
     scale = dt.asarray([[1.0], [100.0]])
     x = dt.random.exponential(scale, (2, 500))

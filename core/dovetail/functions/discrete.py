@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..arguments import integer
+import numpy as np
+
+from ..arguments import integer, shown
 from ..dtypes import float64, int64
+from ..engine import recording
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ops import table as ops
-from ..tensor.host import evaluate
+from ..tensor.host import evaluate, values_of
 from ..tensor.operands import ARRAYS, Array
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, place_along
@@ -204,15 +207,17 @@ def multinomial(
     n: int, p: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
     generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """How many of n elements are of each of several kinds, from the multinomial distribution.
+    """Draw how many of n elements are of each of several kinds, from the multinomial distribution.
 
-    `n`: an integer from 0 on. `p`: how probable each kind is, relative to their sum. PyTorch's
-    function of the same name chooses elements; see `choice`. `generator`: whose stream is used;
-    unless given, the default one.
+    `n`: an integer from 0 on. `p`: how probable each kind is, relative to their sum, which the host
+    reads; within `jit` and `vmap` it does not, and weights that are all 0 give 0 of each kind.
+    PyTorch's function of the same name chooses elements; see `choice`. `generator`: the generator
+    whose stream is used; unless given, the default one.
     Shapes: `p` is a vector or a batch of them, (*batch, kinds), `shape` an int or a tuple of ints;
     the result is (*shape, *batch, kinds).
     Dtypes: int64 unless `dtype` is given. Computed in float64.
-    Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a negative n.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a negative n, and for weights
+    that are negative, NaN, infinite or all 0.
     Source: kinds are halved, and each half gets a binomial share of what there is; see `binomial`.
 
     >>> import dovetail as dt
@@ -230,13 +235,27 @@ def multinomial(
     rows, count = math.prod(sizes), own[-1]
     if not rows:
         return zeros((*sizes, count), dtype=d, device=on)
+    weights = reshape(cast(kinds, float64), (-1,))
+    if recording.current() is None:
+        _require_weights(values_of("multinomial", weights).reshape(-1, count))
     counts = full((rows,), total, dtype=float64, device=on)
     evaluate(counts)
-    for share in _shares_of_first_halves(reshape(cast(kinds, float64), (-1,)), count):
+    for share in _shares_of_first_halves(weights, count):
         counts = _halved(g, counts, share, on)
     places = arange(rows * count, device=on)
     counts = fetch(counts, places // count * (counts.size // rows) + places % count)
     return cast(reshape(counts, (*sizes, count)), d)
+
+
+def _require_weights(rows: np.ndarray) -> None:
+    """Raise an ArgumentError for a row of weights that is no distribution."""
+    totals = rows.sum(-1)
+    bad = ~((rows >= 0.0).all(-1) & (totals > 0.0) & (totals < math.inf))
+    if bad.any():
+        raise ArgumentError(
+            "multinomial: p must have no negative number, and a sum that is positive and finite, "
+            f"got {shown(rows[bad][0].tolist())}"
+        )
 
 
 def _halved(g: Generator, counts: Tensor, share: Tensor, on: DeviceLike) -> Tensor:
