@@ -97,6 +97,14 @@ def test_a_seed_draws_the_same_everywhere(name: str, device: str) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "dropout1d", "feature_alpha_dropout"])
+def test_dropout_of_everything_is_0_beside_infinity_and_nan(name: str, device: dt.Device) -> None:
+    x = dt.asarray([[[dt.inf, dt.nan, -1.0]]]).requires_grad_()
+    y = getattr(F, name)(x, 1.0, True)
+    assert y.tolist() == [[[0, 0, 0]]]
+    assert dt.autograd.grad(y.sum(), [x])[0].tolist() == [[[0, 0, 0]]]
+
+
 def test_dropout_is_of_the_probability_and_keeps_the_mean(device: dt.Device) -> None:
     x = dt.ones((40, 50))
     dt.random.manual_seed(1)

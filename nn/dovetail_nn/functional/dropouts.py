@@ -39,6 +39,11 @@ def _given(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
     return y
 
 
+def _zeros_of(x: Tensor) -> Tensor:
+    """Return zeros through which a gradient of 0 flows; infinity and NaN do not reach them."""
+    return dt.where(dt.zeros((), dtype=dt.bool, device=x.device), x, 0.0)
+
+
 def _dropped(
     op: str, x: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
 ) -> Tensor:
@@ -47,7 +52,7 @@ def _dropped(
     if not training or p == 0.0:
         return x
     if p == 1.0:
-        return _given(x, x * 0.0, inplace)
+        return _given(x, _zeros_of(x), inplace)
     kept = dt.where(_kept(x, shape, p), wide(x) * (1.0 / (1.0 - p)), 0.0)
     return _given(x, kept, inplace)
 
@@ -143,7 +148,7 @@ def _alpha(
     if not training or p == 0.0:
         return x
     if p == 1.0:
-        return _given(x, x * 0.0, inplace)
+        return _given(x, _zeros_of(x), inplace)
     scale = 1.0 / math.sqrt((SATURATED * SATURATED * p + 1.0) * (1.0 - p))
     kept = dt.where(_kept(x, shape, p), wide(x), SATURATED)
     return _given(x, kept * scale - scale * SATURATED * p, inplace)
