@@ -415,6 +415,31 @@ def test_functions_of_the_same_name_take_numpys_parameters(device: dt.Device, n:
         np.testing.assert_allclose(host(found), want, rtol=1e-6, atol=1e-12)
 
 
+def test_array_equal_of_a_number_is_numpys(device: dt.Device) -> None:
+    for a in (np.arange(3.0), np.ones(3), np.float64(1), np.array(0.1, "f4")):
+        x = dt.asarray(a)
+        for number in (1, 0.1, np.float32(1), True):
+            assert np.array_equal(x, number) is bool(np.array_equal(a, number))
+            assert np.array_equal(number, x) is bool(np.array_equal(number, a))
+            assert np.array_equiv(x, number) is bool(np.array_equiv(a, number))
+            assert np.array_equiv(number, x) is bool(np.array_equiv(number, a))
+
+
+def test_split_of_an_unequal_or_wrong_number_of_parts_is_refused(device: dt.Device) -> None:
+    x = dt.arange(6.0)
+    for wrong in (3.0, 2.5, None, "ab"):
+        with pytest.raises(dt.ArgumentTypeError, match="split: indices_or_sections"):
+            np.split(x, wrong)  # type: ignore[call-overload]
+    with pytest.raises(dt.ArgumentError, match="split: indices_or_sections"):
+        np.split(x, 0)
+    with pytest.raises(dt.ShapeError, match="does not divide into 4 equal parts"):
+        np.split(x, 4)
+    with pytest.raises(dt.AxisError):
+        np.split(x, 2, axis=1)
+    parts = np.split(x, np.array([2, -1]))
+    assert [p.tolist() for p in parts] == [[0, 1], [2, 3, 4], [5]]
+
+
 def test_every_namesake_is_a_function_of_numpy_and_of_dovetail() -> None:
     for home, names in numpy_by_name.NAMES.items():
         for name in names.split():

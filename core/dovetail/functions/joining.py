@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from .. import layout as lay
 from ..arguments import integer, integers, named, sequence
 from ..errors import ArgumentError, ShapeError
@@ -178,7 +180,7 @@ def array_split(x: Tensor, indices_or_sections: Cuts, /, *, axis: int = 0) -> tu
     [[0, 1, 2], [3, 4]]
     """
     d = lay.axis("array_split", axis, required("array_split", x).ndim)
-    return _cut("array_split", x, indices_or_sections, d, equal=False)
+    return cut("array_split", x, indices_or_sections, d, equal=False)
 
 
 @named(widen=False)
@@ -196,7 +198,7 @@ def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     [[0, 1], [2, 3]]
     """
     ndim = _require("hsplit", x, 1)
-    return _cut("hsplit", x, indices_or_sections, min(ndim - 1, 1))
+    return cut("hsplit", x, indices_or_sections, min(ndim - 1, 1))
 
 
 @named(widen=False)
@@ -215,7 +217,7 @@ def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     [[[1, 2]], [[3, 4]]]
     """
     _require("vsplit", x, 2)
-    return _cut("vsplit", x, indices_or_sections, 0)
+    return cut("vsplit", x, indices_or_sections, 0)
 
 
 @named(widen=False)
@@ -233,7 +235,7 @@ def dsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     [(1, 2, 1), (1, 2, 3)]
     """
     _require("dsplit", x, 3)
-    return _cut("dsplit", x, indices_or_sections, 2)
+    return cut("dsplit", x, indices_or_sections, 2)
 
 
 def _require(op: str, x: Tensor, ndim: int) -> int:
@@ -242,8 +244,14 @@ def _require(op: str, x: Tensor, ndim: int) -> int:
     return x.ndim
 
 
-def _cut(op: str, x: Tensor, cuts: Cuts, d: int, equal: bool = True) -> tuple[Tensor, ...]:
+def cut(op: str, x: Tensor, cuts: Cuts, d: int, equal: bool = True) -> tuple[Tensor, ...]:
+    """Return views of the parts between places, or of a number of parts.
+
+    equal: they must have one size.
+    """
     n = x.shape[d]
+    if isinstance(cuts, np.ndarray) and cuts.ndim:
+        cuts = cuts.tolist()
     if isinstance(cuts, (list, tuple, range)):
         places = [min(max(c + n if c < 0 else c, 0), n) for c in integers(op, cuts, "indices")]
         ends = [0, *places, n]

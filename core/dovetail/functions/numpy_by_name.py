@@ -32,7 +32,7 @@ NAMES = {  # of the functions of a module of NumPy that dovetail's module of tha
         convolve correlate ediff1d polyval polyfit vander unique nan_to_num sinc i0 kron inner vdot
         cross trace diag diagflat rot90 fliplr flipud dstack column_stack array_split hsplit vsplit
         dsplit atleast_3d select piecewise choose put_along_axis fmax fmin fmod logaddexp2
-        bitwise_count matvec vecmat isneginf isposinf isreal iscomplex unwrap array_equiv lexsort
+        bitwise_count matvec vecmat isneginf isposinf isreal iscomplex unwrap lexsort
         partition argpartition roots poly polyadd polysub polymul polyder polyint unravel_index
         ravel_multi_index ix_ tril_indices_from triu_indices_from diag_indices_from union1d
         intersect1d setdiff1d setxor1d append insert delete extract compress flatnonzero trim_zeros

@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import layout as lay
 from ..arguments import exclusive, integers
-from ..errors import ArgumentError, DTypeError
+from ..errors import DTypeError
 from ..tensor.operands import (
     ARRAYS,
     PYTHON_NUMBERS,
@@ -39,6 +39,7 @@ from . import (
     cumulative,
     datatypes,
     elementwise,
+    everyday,
     indexing,
     linalg,
     manipulation,
@@ -49,6 +50,7 @@ from . import (
 )
 from . import einsum as contraction
 from .datatypes import DeviceLike, DTypeLike
+from .joining import Cuts, cut
 from .numpy_by_name import (
     Function,
     by_name,
@@ -350,19 +352,18 @@ def _broadcast_arrays(*args: object) -> tuple[Tensor | np.ndarray, ...]:
     )
 
 
-def _split(ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    n = ary.shape[axis]
-    if isinstance(indices_or_sections, int):
-        if n % indices_or_sections:
-            raise ArgumentError(
-                f"split: {n} does not divide into {indices_or_sections} equal parts"
-            )
-        size = n // indices_or_sections
-        return list(manipulation.split(ary, [size] * indices_or_sections, axis=axis))
-    first = manipulation.moveaxis(ary, axis, 0)
-    cuts = [*indices_or_sections, n]
-    parts = [first[a:b] for a, b in zip([0, *cuts], cuts, strict=False)]
-    return [manipulation.moveaxis(p, 0, axis) for p in parts]
+def _split(ary: Tensor, indices_or_sections: Cuts, axis: int = 0) -> list[Tensor]:
+    return list(cut("split", ary, indices_or_sections, lay.axis("split", axis, ary.ndim)))
+
+
+def _numbers_as_arrays(ours: Function) -> Function:
+    """Return a function of two arrays that takes a number as an array of no dimensions."""
+
+    def compare(a1: object, a2: object, **options: object) -> object:
+        numbers = (*PYTHON_NUMBERS, np.generic)
+        return ours(*[np.asarray(a) if isinstance(a, numbers) else a for a in (a1, a2)], **options)
+
+    return compare
 
 
 def _take(a: Tensor, indices: Array, axis: int | None = None) -> Tensor:
@@ -455,9 +456,10 @@ _OURS: dict[str, Function] = {
     "clip": _clip,
     "round": lambda a, decimals=0, out=None: elementwise.round(a, decimals=decimals, out=out),
     "around": lambda a, decimals=0, out=None: elementwise.round(a, decimals=decimals, out=out),
-    "array_equal": lambda a1, a2, equal_nan=False: elementwise.array_equal(
+    "array_equal": lambda a1, a2, equal_nan=False: _numbers_as_arrays(elementwise.array_equal)(
         a1, a2, equal_nan=equal_nan
     ),
+    "array_equiv": _numbers_as_arrays(everyday.array_equiv),
     "astype": lambda x, dtype, /, *, copy=True, device=None: datatypes.astype(
         x, dtype, copy=copy, device=device
     ),
