@@ -92,6 +92,22 @@ def test_an_array_beside_a_tensor_is_brought_to_its_device(device: dt.Device) ->
     near(found, np.linalg.solve(a, b))
 
 
+@pytest.mark.parametrize("threshold", [(1, 0), [[0.6], [0.0], [2.0]], 0.6])
+@pytest.mark.parametrize("name", ["tol", "rtol"])
+def test_matrix_rank_broadcasts_thresholds_as_numpy(
+    name: str, threshold: Any, device: dt.Device
+) -> None:
+    for a in (np.diag([1.0, 0.5]), np.array([np.diag([1.0, 0.5]), np.diag([0.0, 1.0])])):
+        want = np.linalg.matrix_rank(a, **{name: threshold})
+        for given in (threshold, np.asarray(threshold)):
+            found: Any = np.linalg.matrix_rank(dt.asarray(a), **{name: given})
+            assert found.tolist() == want.tolist()
+            options: Any = {name: given, "hermitian": True}
+            assert np.linalg.matrix_rank(dt.asarray(a), **options).tolist() == want.tolist()
+    shares = np.array([0.6, 0.0])
+    near(np.linalg.pinv(dt.asarray(a), shares), np.linalg.pinv(a, shares))
+
+
 def test_what_is_lacking_names_the_way(device: dt.Device) -> None:
     x: Any = dt.ones((2, 2))
     for call in (

@@ -17,7 +17,7 @@ from ..functions.linalg import matmul
 from ..functions.statistics import count_nonzero
 from ..functions.statistics import max as max_
 from ..functions.statistics import sum as sum_
-from ..tensor.operands import Array
+from ..tensor.operands import ARRAYS, Array, beside
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import view
 from . import lapack
@@ -41,7 +41,7 @@ from .solving import inv, slogdet
 
 __all__ = ["cond", "lstsq", "matrix_rank", "pinv"]
 
-Threshold = float | Tensor | None
+Threshold = float | Array | None
 
 
 class LstsqResult(NamedTuple):
@@ -82,9 +82,11 @@ class _PseudoInverse(Function):
 
 
 def _least_share(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
-    """The share of the largest singular value that others count from."""
+    """Return the share of the largest singular value that others count from."""
     if rtol is None:
         return max(x.shape[-2:]) * float(finfo(x.dtype).eps)
+    if isinstance(rtol, ARRAYS):
+        rtol = beside(name, rtol, (x,))
     if isinstance(rtol, Tensor):
         return same_dtype(name, ew.real(x), rtol)[1]
     return real(name, rtol, "rtol")
@@ -94,7 +96,7 @@ def _least_share(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
 def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverses of matrices.
 
-    `rtol`: singular values up to this share of the largest count as 0; one number, or a tensor
+    `rtol`: singular values up to this share of the largest count as 0; one number, or an array
     with one for each matrix. Unless given, max(m, n) times the dtype's eps.
     Shapes: (..., m, n) gives (..., n, m).
     Dtypes: float32, float64 and complex.
@@ -118,7 +120,7 @@ def matrix_rank(
 ) -> Tensor:
     """How many singular values are not 0, of each matrix.
 
-    `rtol`: those up to this share of the largest count as 0; one number, or a tensor with one for
+    `rtol`: those up to this share of the largest count as 0; one number, or an array with one for
     each matrix. Unless given, max(m, n) times the dtype's eps. `hermitian`: whether the matrices
     are Hermitian, which takes half the time.
     Shapes: (..., m, n) gives (...).

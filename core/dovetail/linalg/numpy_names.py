@@ -16,7 +16,7 @@ from ..functions import elementwise as ew
 from ..functions.creation import zeros
 from ..functions.manipulation import moveaxis, reshape
 from ..functions.statistics import count_nonzero
-from ..tensor.operands import Array, brought
+from ..tensor.operands import ARRAYS, Array, beside, brought
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_out
 from . import eigenvalues, factors, least_squares, norms, products, solving
@@ -67,8 +67,11 @@ def _matrix_rank(
         return ew.minimum(count_nonzero(A), 1)
     if tol is None:
         return least_squares.matrix_rank(A, rtol=rtol, hermitian=hermitian)
+    if isinstance(tol, (*ARRAYS, np.generic)):
+        tol = beside("matrix_rank", tol, (A,))
     least = reshape(tol, (*tol.shape, 1)) if isinstance(tol, Tensor) else tol
-    return count_nonzero(ew.greater(factors.svdvals(A), least), axis=-1)
+    values = ew.abs(eigenvalues.eigvalsh(A)) if hermitian else factors.svdvals(A)
+    return count_nonzero(ew.greater(values, least), axis=-1)
 
 
 def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
