@@ -211,3 +211,10 @@ def test_wrong_orders_are_refused() -> None:
         dt.polygamma(1.5, x)
     with pytest.raises(dt.DTypeError, match="expit"):
         dt.expit("a")
+
+
+def test_slopes_of_xlogy_where_both_are_0_are_those_of_torch(device: dt.Device) -> None:
+    x, y = (dt.asarray(v).requires_grad_() for v in ([0.0, 0.0], [0.0, -1.0]))
+    by_x, by_y = dt.autograd.grad(dt.xlogy(x, y).sum(), [x, y])
+    assert by_x.tolist() == [0, 0]
+    assert np.isnan(by_y[0].item()) and by_y[1].item() == 0

@@ -288,6 +288,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     ),
     "xlogy": (
         "x1 * log(x2), and 0 where x1 is 0, unless x2 is NaN.",
+        "Gradient: where both are 0, it is 0 by x1 and NaN by x2, as in PyTorch.",
         "[0.0, 2.0], [0.0, 1.0] -> [0.0, 0.0]",
     ),
     "beta": (
