@@ -212,10 +212,12 @@ NUMBERS: list[Callable[[dt.Tensor], Any]] = [
     lambda x: dt.full_like(x, HUGE),
     lambda x: dt.where(x > 0, x, HUGE),
     lambda x: dt.clip(x, 0, HUGE) if x.dtype.kind == "f" else x + HUGE,
-    lambda x: dt.searchsorted(x, HUGE),
-    lambda x: dt.isin(x, HUGE),
     lambda x: x.index_add(0, [0], HUGE),
-    lambda x: x == HUGE,
+]
+COMPARISONS: list[tuple[Callable[[dt.Tensor], Any], Any]] = [  # of integers they have an answer
+    (lambda x: dt.searchsorted(x, HUGE), 2),
+    (lambda x: dt.isin(x, HUGE), [False, False]),
+    (lambda x: x == HUGE, [False, False]),
 ]
 
 
@@ -229,6 +231,20 @@ def test_a_number_that_does_not_fit_is_refused_at_once(
         NUMBERS[number](x)
     assert x.tolist() == [1, 2]
     assert (x + 1).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
+@pytest.mark.parametrize("number", range(len(COMPARISONS)))
+def test_comparison_with_a_huge_int_is_answered_for_integers_and_refused_for_floats(
+    device: str, dtype: str, number: int
+) -> None:
+    compare, answer = COMPARISONS[number]
+    x = dt.asarray([1, 2], dtype=dtype, device=device)
+    if x.dtype.is_integer:
+        assert compare(x).tolist() == answer
+    else:
+        with pytest.raises(dt.ValueOverflow, match="fit"):
+            compare(x)
 
 
 def test_the_largest_int_that_fits_a_float_is_taken(device: str) -> None:

@@ -25,7 +25,7 @@ A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities
     what its rules are written in: apply, reduce, required, make_node, gather_at, rows_at,
         scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
-        write_together; halves computed in float32: widened
+        write_together; halves: widened
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     types: DTypeLike, DeviceLike
 

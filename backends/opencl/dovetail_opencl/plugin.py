@@ -92,6 +92,7 @@ def capabilities(device: Any) -> Capabilities:
     """Return what kernels for a device may contain, as its float configurations say.
 
     The core makes up for what float32 lacks. float64 and float16 are used if they lack nothing.
+    CL_FP_FMA only says that fma is fast: the built-in function is exact in the full profile.
     """
     extensions, single = device.extensions.split(), device.single_fp_config
     float64_ = "cl_khr_fp64" in extensions and device.double_fp_config & _FULL == _FULL
@@ -102,7 +103,7 @@ def capabilities(device: Any) -> Capabilities:
         native_halves=frozenset((float16,)) if half else frozenset(),
         exact_division=bool(single & _EXACT),
         float64=float64_,
-        fma=bool(single & _FMA),
+        fma=device.profile == "FULL_PROFILE" or bool(single & _FMA),
         denormals=bool(single & _DENORM),
         nan=bool(single & _INF_NAN),
         concurrency=device.max_compute_units,

@@ -21,7 +21,7 @@ from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import apply
 from ..tensor.writes import write_result
 from .creation import zeros
-from .datatypes import DTypeLike, cast, meet
+from .datatypes import DTypeLike, as_dtype, cast, meet, result_type
 from .forms import into
 from .from_values import asarray
 from .index_keys import index_array
@@ -59,10 +59,11 @@ def select(
         )
     values = operands("select", *asked, *given, default)
     wheres, parts = values[: len(asked)], values[len(asked) :]
-    if any(isinstance(v, Tensor) for v in parts):
-        parts = meet("select", *parts)
+    d = result_type(*parts) if any(isinstance(v, Tensor) for v in parts) else None
     result = parts[-1]
     for condition, value in zip(reversed(wheres), reversed(parts[:-1]), strict=True):
+        if d is not None and not isinstance(value, Tensor) and not isinstance(result, Tensor):
+            result = as_dtype("select", result, d, values)  # two numbers do not know the dtype
         result = apply(ops.WHERE, (condition, value, result))
     assert isinstance(result, Tensor)
     return result

@@ -62,7 +62,7 @@ def bits(x: T.Tensor) -> Array:
     return host(dense(x))
 
 
-@named(widen=False)
+@named
 def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
     """All that is stored has the same bits."""
     for s in kit.samples(FEW):
@@ -75,7 +75,7 @@ def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
         kit.comparisons += 1
 
 
-@named(widen=False)
+@named
 def test_writes_are_not_seen(kit: LayoutKit, name: str) -> None:
     """Neither in a tensor that was made before, nor in a pending result."""
     for s in kit.samples(FEW):

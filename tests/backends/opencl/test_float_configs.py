@@ -21,6 +21,7 @@ def capabilities(single: int = ALL, double: int = ALL, half: int = ALL) -> Capab
 
 def stand_in(single: int = ALL, double: int = ALL, half: int = ALL) -> Any:
     return SimpleNamespace(
+        profile="EMBEDDED_PROFILE",
         extensions="cl_khr_fp64 cl_khr_fp16", single_fp_config=single, double_fp_config=double,
         half_fp_config=half, max_compute_units=4, available=True, compiler_available=True,
     )  # fmt: skip
@@ -50,6 +51,12 @@ def test_float64_that_lacks_a_bit_is_not_used(bit: int) -> None:
 @pytest.mark.parametrize("bit", [DENORM, INF_NAN, NEAREST])
 def test_float16_that_lacks_a_bit_is_not_used(bit: int) -> None:
     assert capabilities(half=ALL & ~bit).native_halves == frozenset()
+
+
+def test_full_profile_has_an_exact_fma_without_its_bit() -> None:
+    device = stand_in(single=ALL & ~FMA)
+    device.profile = "FULL_PROFILE"
+    assert plugin.capabilities(device).fma
 
 
 def test_device_without_rounding_to_nearest_is_left_out() -> None:
