@@ -72,7 +72,7 @@ def explain_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
     """Replace the public functions of a package by ones that passed through `explain`."""
     for name in names:
         function = namespace[name]
-        if isinstance(function, types.FunctionType):
+        if inspect.isfunction(inspect.unwrap(function)):  # a wrapper may be compiled
             namespace[name] = explain(function)
             namespace[name].__module__ = namespace["__name__"]  # where pickle finds this one
 
