@@ -260,6 +260,34 @@ def test_functions_round_once_as_methods_and_under_transforms() -> None:
         assert dt.std(x).item() == want
 
 
+CONTRACTIONS = (
+    ("ij,jk,kl->il", 3), ("ij,jk,kl,lm->im", 4), ("ij,jk->i", 2), ("ij,jk->", 2), ("ij,ij,ij->", 3),
+    ("ii,jk,kl->jl", 3),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("half_dtype", HALVES, ids=str)
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize(("subscripts", "count"), CONTRACTIONS)
+def test_einsum_of_several_ops_rounds_once(
+    subscripts: str, count: int, optimize: bool, half_dtype: dt.DType
+) -> None:
+    operands = [_rng.uniform(-3, 3, (8, 8)) for _ in range(count)]
+    short, long = (_as_half(operands, half_dtype, d) for d in (half_dtype, dt.float64))
+    found = dt.einsum(subscripts, *short, optimize=optimize)
+    exact = dt.einsum(subscripts, *long, optimize=optimize)
+    assert found.dtype is half_dtype and _units(found, exact, half_dtype) <= 1
+    same = dt.einsum(subscripts, *(x.astype(dt.float32) for x in short), optimize=optimize)
+    assert found.tolist() == same.astype(half_dtype).tolist()
+    assert np.einsum(subscripts, *short, optimize=optimize).tolist() == found.tolist()
+
+
+def test_einsum_whose_intermediate_overflows_a_half_is_finite() -> None:
+    x = dt.full((4, 4), 200.0, dtype=dt.float16)
+    assert dt.einsum("ij,jk,kl->il", x, x, x * 2.0**-14)[0, 0].item() == half(7812.5).item()
+    assert dt.einsum("ij,jk->k", x, x * 2.0**-8)[0].item() == 200.0**2 * 2.0**-4
+
+
 def test_function_with_out_rounds_into_it() -> None:
     out = dt.empty(3, dtype=dt.float16)
     assert dt.round(half(0.123, 2.345, 300.5), 2, out=out) is out

@@ -17,6 +17,7 @@ from ..tensor.writes import write_out
 from .creation import full
 from .datatypes import cast, result_type
 from .elementwise import multiply
+from .halves import widened
 from .linalg import matmul
 from .manipulation import diagonal
 from .statistics import sum as sum_
@@ -59,7 +60,8 @@ def einsum(
     returns are accepted too.
     Shapes: one label for each axis, none for a number. An axis of size 1 broadcasts against a
     larger axis with the same label.
-    Dtypes: numbers, promoted, as for `matmul`; sums keep the dtype.
+    Dtypes: numbers, promoted, as for `matmul`; sums keep the dtype. A contraction of half precision
+    that is not a single op is computed in float32 and rounded once.
     Order: each contraction of two operands is a `matmul`: a vendor routine's order, unless within
     `dt.reproducible()`. The path of three and more operands depends on their sizes.
     Raises: ArgumentError for subscripts that make no sense, ShapeError, DTypeError, DeviceError.
@@ -72,11 +74,9 @@ def einsum(
     terms, result = _parsed(subscripts, operands)
     sizes = _broadcast_sizes(subscripts, terms)
     terms = [_without_ones(_without_repetition(t), sizes) for t in terms]
-    for step in _contraction_path(terms, result, sizes, optimize):
-        chosen = [terms[i] for i in sorted(step)]
-        terms = [t for i, t in enumerate(terms) if i not in step]
-        terms.append(_contract(chosen, result + "".join(t.labels for t in terms)))
-    value = _ordered(_contract(terms, result), result).tensor
+    path = _contraction_path(terms, result, sizes, optimize)
+    evaluate = _evaluate if _is_one_op(terms, result) else _evaluate_in_float32
+    value = evaluate(terms, result, path)
     return value if out is None else write_out("einsum", out, value)
 
 
@@ -259,6 +259,26 @@ def _ordered(t: Term, labels: str) -> Term:
 
 
 # --- several terms -------------------------------------------------------------------------------
+
+
+def _is_one_op(terms: Sequence[Term], result: str) -> bool:
+    """Return True if one sum, or one product of two terms as they are, gives the result."""
+    if len(terms) != 2:
+        return len(terms) == 1
+    a, b = ({*t.labels} for t in terms)
+    return (a ^ b) <= {*result}
+
+
+def _evaluate(terms: Sequence[Term], result: str, path: Path) -> Tensor:
+    """Return the sum of products, contracted along the path."""
+    for step in path:
+        chosen = [terms[i] for i in sorted(step)]
+        terms = [t for i, t in enumerate(terms) if i not in step]
+        terms.append(_contract(chosen, result + "".join(t.labels for t in terms)))
+    return _ordered(_contract(terms, result), result).tensor
+
+
+_evaluate_in_float32 = widened(_evaluate)
 
 
 def _contract(terms: Sequence[Term], wanted: str) -> Term:
