@@ -288,6 +288,37 @@ def test_einsum_whose_intermediate_overflows_a_half_is_finite() -> None:
     assert dt.einsum("ij,jk->k", x, x * 2.0**-8)[0].item() == 200.0**2 * 2.0**-4
 
 
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize(("half_dtype", "total"), [(dt.float16, 3000.0), (dt.bfloat16, 3008.0)])
+def test_many_halves_added_to_one_place_are_rounded_once(
+    half_dtype: dt.DType, total: float, device: str
+) -> None:
+    ones = dt.ones(3000, dtype=half_dtype, device=device)
+    places = dt.zeros(3000, dtype=dt.int64, device=device)
+    start = dt.zeros(2, dtype=half_dtype, device=device)
+    assert dt.index_add(start, 0, places, ones).tolist() == [total, 0.0]
+    assert start.index_add_(0, places, 1) is start
+    assert start.tolist() == [total, 0.0]
+    table = dt.zeros((2, 2), dtype=half_dtype, device=device)
+    table[:, 1].scatter_add_(0, places, ones)
+    assert table.tolist() == [[0.0, total], [0.0, 0.0]]
+    assert dt.bincount(places, ones).tolist() == [total]
+
+
+def test_gradients_of_halves_added_to_places_are_theirs() -> None:
+    x, source = half(1.0, 2.0).requires_grad_(), half(3.0, 4.0, 5.0).requires_grad_()
+    (dt.index_add(x, 0, [1, 1, 0], source) * half(2.0, 3.0)).sum().backward()
+    assert (x.grad.tolist(), source.grad.tolist()) == ([2.0, 3.0], [3.0, 3.0, 2.0])
+
+
+def test_halves_added_out_of_range_leave_the_tensor() -> None:
+    x = half(1.0, 2.0)
+    with pytest.raises(dt.IndexOutOfRange, match="index_add"):
+        x.index_add_(0, [0, 2], 1)
+        x.tolist()
+    assert x.tolist() == [1.0, 2.0]
+
+
 def test_function_with_out_rounds_into_it() -> None:
     out = dt.empty(3, dtype=dt.float16)
     assert dt.round(half(0.123, 2.345, 300.5), 2, out=out) is out

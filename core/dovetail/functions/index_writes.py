@@ -10,6 +10,7 @@ nobody else refers to gets no memory, but is computed in the kernel that writes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, pending_view, view
 from ..tensor.writes import to_spec, value_node, write, write_value
+from .datatypes import cast
 from .forms import into
 from .index_keys import (
     Key,
@@ -285,8 +287,8 @@ def index_add(
     """A copy of `x` to whose slices at `index` along `dim` those of `source` have been added.
 
     `source`: a tensor, an array or a number, broadcast. Additions to one place happen one after the
-    other, in the order of `index`, float16 and bfloat16 rounded after each: the same bits
-    everywhere.
+    other, in the order of `index`, those of float16 and bfloat16 in float32 and rounded at the end:
+    the same bits everywhere.
     Shapes: `index` is a vector; `source` has x's shape, with its length along `dim`.
     Dtypes: `index` integers; `source` is cast to x's where that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
@@ -312,7 +314,9 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     >>> dt.zeros(3, device="reference").index_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
     [3.0, 0.0, 3.0]
     """
-    d = lay.axis("index_add", dim, strided("index_add", x).ndim)
+    if strided("index_add", x).dtype.compute is not x.dtype:
+        return _added_in_float32(index_add_, x, dim, index, source)
+    d = lay.axis("index_add", dim, x.ndim)
     array = index_array("index_add", index)
     if array.ndim != 1:
         raise ShapeError(f"index_add: index is a vector, not of shape {tuple(array.shape)}")
@@ -364,7 +368,8 @@ def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     """`x`, after every element of `src` was added at its own place, but at `index` along `dim`.
 
     Parameters are as for `dt.scatter`. Additions to one place happen one after the other, in order
-    along `dim`, float16 and bfloat16 rounded after each: the same bits on every device.
+    along `dim`, those of float16 and bfloat16 in float32 and rounded at the end: the same bits on
+    every device.
     Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
@@ -375,7 +380,15 @@ def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     >>> dt.zeros(3, device="reference").scatter_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
     [3.0, 0.0, 3.0]
     """
+    if strided("scatter_add", x).dtype.compute is not x.dtype:
+        return _added_in_float32(scatter_add_, x, dim, index, src)
     return _scatter_along("scatter_add", x, dim, index, src, "add")
+
+
+def _added_in_float32(add_: Callable[..., Tensor], x: Tensor, *args: Operand) -> Tensor:
+    """Write to `x`, of reduced precision, what `add_` gives in float32: sums are rounded once."""
+    write_value(add_.__name__.rstrip("_"), x, add_(cast(x, x.dtype.compute), *args))
+    return x
 
 
 def _scatter_along(
