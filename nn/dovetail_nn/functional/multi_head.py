@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import widened
 
 from .attention import scaled_dot_product_attention
 from .dropouts import dropout
@@ -44,7 +46,8 @@ def multi_head_attention_forward(
     Shapes: `query` (l, n, e), key (s, n, ...), value (s, n, ...), or all without n; attn_mask (l,
     s) or (n * heads, l, s), key_padding_mask (n, s); the result (l, n, e), and weights (n, l, s),
     or (n, heads, l, s) unless `average_attn_weights`.
-    Dtypes: floats, the same for all; masks of bool or floats.
+    Dtypes: floats, the same for all; masks of bool or floats. Attention of float16 and bfloat16
+    heads is computed in float32 and rounded once; products with weights are as in `linear`.
     Raises: ShapeError, DTypeError, ArgumentError.
     Source: Vaswani et al., "Attention is all you need", 2017.
 
@@ -83,8 +86,7 @@ def multi_head_attention_forward(
         masks, causal = masks.with_one_more(k.shape[2], causal, q)
     mask, p = masks.joined(num_heads), dropout_p if training else 0.0
     if need_weights:
-        out, weights = _with_weights(q, k, v, mask, p, causal)
-        weights = dt.mean(weights, axis=1) if average_attn_weights else weights
+        out, weights = _with_weights(q, k, v, mask, p, causal, average_attn_weights)
     else:
         out, weights = scaled_dot_product_attention(q, k, v, mask, p, causal), None
     joined = dt.reshape(dt.moveaxis(out, 2, 0), (q.shape[2], q.shape[0], embed_dim_to_check))
@@ -229,10 +231,11 @@ def _wider(mask: Tensor | None) -> Tensor | None:
     return dt.concat([mask, seen], axis=-1)
 
 
+@partial(widened, widen="first")
 def _with_weights(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool, average: bool
 ) -> tuple[Tensor, Tensor]:
-    """Attention, and the weights that it gives values."""
+    """Return attention, and the weights that it gives values, averaged over heads if wanted."""
     rows, columns = q.shape[2], k.shape[2]
     scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.mT
     if causal:
@@ -248,4 +251,4 @@ def _with_weights(
     total = dt.sum(weights, axis=-1, keepdims=True)
     weights = weights / (total if mask is None else dt.where(total == 0, 1.0, total))
     weights = dropout(weights, p) if p else weights
-    return weights @ v, weights
+    return weights @ v, dt.mean(weights, axis=1) if average else weights

@@ -18,7 +18,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`.
 
     Shapes: input (..., in), weight (out, in) or (in,), bias (out,) or (); the result (..., out).
-    Dtypes: those of `dt.matmul`, the same for all.
+    Dtypes: those of `dt.matmul`, the same for all. The product of float16 and bfloat16 is one
+    product of halves, for which devices have units, and is rounded before the bias is added.
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt

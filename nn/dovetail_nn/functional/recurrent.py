@@ -204,6 +204,7 @@ def _plain_step(mode: str, x: Tensor, state: State, w: Weights) -> State:
 # --- layers ---------------------------------------------------------------------------------------
 
 
+@widened
 def layer(x: Tensor, state: State, weights: Weights, how: How) -> tuple[Tensor, State]:
     """What each step gives, and the state after the last, of a layer in one direction.
 
