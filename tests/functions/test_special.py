@@ -202,6 +202,28 @@ def test_gradients_of_special_functions() -> None:
     assert g.tolist() == [0.0]
 
 
+def _slopes(function: Any, at: list[float], d: dt.DType) -> list[float]:
+    x = dt.asarray(at, dtype=d).requires_grad_()
+    function(x).sum().backward()
+    found: list[float] = x.grad.tolist()
+    return found
+
+
+@pytest.mark.parametrize("d", [dt.float32, dt.float64])
+def test_slope_of_digamma_near_and_at_poles(d: dt.DType) -> None:
+    at = [-1.0078125, -0.99609375, -2.015625, -3.015625, -77.5078125]
+    exact = [float(mp.psi(1, mp.mpf(v))) for v in at]
+    assert _slopes(dt.digamma, at, d) == pytest.approx(exact, rel=8 * float(dt.finfo(d).eps))
+    assert _slopes(dt.digamma, [0.0, -1.0, -3.0], d) == [math.inf] * 3
+
+
+@pytest.mark.parametrize("d", [dt.float32, dt.float64])
+def test_slope_of_sinc_far_out(d: dt.DType) -> None:
+    at = [4001.25, -77.375, 100000.25, -12345.0]
+    exact = [float((mp.cospi(v) - mp.sinpi(v) / (mp.pi * v)) / v) for v in at]
+    assert _slopes(dt.sinc, at, d) == pytest.approx(exact, rel=8 * float(dt.finfo(d).eps))
+
+
 def test_wrong_orders_are_refused() -> None:
     x = dt.ones(2, device="reference")
     for n in (-1, 31):

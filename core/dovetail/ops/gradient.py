@@ -68,6 +68,7 @@ class Functions(Protocol[T]):
     def pow(self, x1: T | float, x2: T | float, /) -> T: ...
     def exp(self, x: T, /) -> T: ...
     def log(self, x: T, /) -> T: ...
+    def round(self, x: T, /) -> T: ...
     def sin(self, x: T, /) -> T: ...
     def sinc(self, x: T, /) -> T: ...
     def cos(self, x: T, /) -> T: ...
@@ -200,11 +201,11 @@ def xlogy_factor(dt: Functions[T], g: T, x: T | float, y: T | float) -> T:
 
 
 def digamma(dt: Functions[T], g: T, x: T) -> T:
-    """Of digamma: the zeta function zeta(2, x), mirrored where x is negative."""
+    """Return the gradient of digamma: zeta(2, x), mirrored where x is negative; infinity at poles."""
     below = dt.less(x, 0)
     a = dt.where(below, 1.0 - x, x)
     slope = dt.where(dt.greater(a, FAR), 1.0 / a, dt.zeta(2.0, a))  # whose square may overflow
-    sine = dt.sin(dt.where(below, x, 0.5) * math.pi)
+    sine = dt.sin(dt.where(below, x - dt.round(x), 0.5) * math.pi)  # 0 at poles
     return g * dt.where(below, math.pi**2 / (sine * sine) - slope, slope)
 
 
@@ -215,9 +216,10 @@ def i1(dt: Functions[T], g: T, x: T, r: T) -> T:
 
 
 def sinc(dt: Functions[T], g: T, x: T) -> T:
-    """Of sin(pi x) / (pi x): (cos(pi x) - sinc(x)) / x, and 0 at 0."""
+    """Return the gradient of sinc: (cos(pi x) - sinc(x)) / x, and 0 at 0."""
     origin = dt.equal(x, 0)
-    return g * dt.where(origin, 0.0, (dt.cos(x * math.pi) - dt.sinc(x)) / dt.where(origin, 1.0, x))
+    cosine = dt.cos((x - 2.0 * dt.round(x * 0.5)) * math.pi)  # pi x is not exact
+    return g * dt.where(origin, 0.0, (cosine - dt.sinc(x)) / dt.where(origin, 1.0, x))
 
 
 def frexp_mantissa(dt: Functions[T], g: T, x: T, r: T) -> T:
