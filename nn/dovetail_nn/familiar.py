@@ -135,7 +135,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "Muon": _closest("Muon", "dt.optim.SGD(params, lr, momentum=0.95, nesterov=True)"),
         "Lion": _closest("Lion", "dt.optim.AdamW(params, lr)"),
         "Lamb": _closest("Lamb", "dt.optim.AdamW(params, lr)"),
-        "swa_utils": "a mean of weights: with dt.no_grad(): mean += (w - mean) / n",
+        "swa_utils": "a mean of weights, as float32: with dt.no_grad(): mean += (w - mean) / n",
         "adamw": "dt.optim.AdamW(net.parameters())",
         "rmsprop": "dt.optim.RMSprop(net.parameters())",
         "GradientTransformation": "a subclass of dt.optim.Optimizer",

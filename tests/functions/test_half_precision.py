@@ -414,3 +414,18 @@ def test_optimizer_step_of_halves_is_that_of_float32_rounded(
         kept = [x for x in optimizer.state[w].values() if isinstance(x, dt.Tensor)]
         assert all(x.dtype is dt.float32 for x in kept)
     assert after[0].tolist() == after[1].astype(half_dtype).tolist()
+
+
+@pytest.mark.parametrize("half_dtype", HALVES, ids=str)
+def test_mean_of_a_half_parameter_does_not_stall(half_dtype: dt.DType) -> None:
+    w = dt.asarray([1.0], dtype=half_dtype).requires_grad_()
+    optimizer = dt.optim.ASGD([w], lr=0.5, lambd=0.0, alpha=0.0, t0=0)
+    for step in range(600):  # from 1 to 0.5 and back
+        w.grad = dt.asarray([1.0 if step % 2 == 0 else -1.0], dtype=half_dtype)
+        optimizer.step()
+    after_the_first = (299 * 0.5 + 300 * 1.0) / 599  # as PyTorch's, whose second step starts anew
+    assert optimizer.state[w]["ax"].item() == pytest.approx(after_the_first, abs=1e-6)
+    mean, n = dt.zeros(1), 0  # as the hint for swa_utils says
+    for n in range(1, 601):
+        mean += (dt.asarray([0.5 if n % 2 else 1.0], dtype=half_dtype) - mean) / n
+    assert mean.item() == pytest.approx(0.75, abs=1e-6)

@@ -201,7 +201,7 @@ def xlogy_factor(dt: Functions[T], g: T, x: T | float, y: T | float) -> T:
 
 
 def digamma(dt: Functions[T], g: T, x: T) -> T:
-    """Return the gradient of digamma: zeta(2, x), mirrored where x is negative; infinity at poles."""
+    """Return the gradient of digamma: zeta(2, x), mirrored below 0, and infinity at poles."""
     below = dt.less(x, 0)
     a = dt.where(below, 1.0 - x, x)
     slope = dt.where(dt.greater(a, FAR), 1.0 / a, dt.zeta(2.0, a))  # whose square may overflow

@@ -23,6 +23,7 @@ class ASGD(Optimizer):
     """Steps against the gradient, and a mean of the parameters beside them.
 
     The mean of a parameter is `state[p]["ax"]`: all of it until step `t0`, the mean from there on.
+    That of float16 and bfloat16 parameters is float32, of what steps give before it is rounded.
     `lambd`: how fast parameters decay; `alpha`: how fast the rate falls, lr / (1 + lambd * lr *
     step) ** alpha. `weight_decay`, `maximize`: as Adam's.
     Raises: ArgumentError for numbers that are out of range.
@@ -89,7 +90,7 @@ class ASGD(Optimizer):
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter and its mean become."""
+        """Return what a parameter and its mean become."""
         maximize, decays = options
         eta, mu, stay, left, decay = numbers
         g = -g if maximize else g
