@@ -54,7 +54,7 @@ def einsum(
     once, in alphabetical order. Of a sparse and a strided operand without a label to sum over, the
     result is sparse.
 
-    optimize: which operands are contracted first. True takes opt_einsum's cheapest path for these
+    `optimize`: which operands are contracted first. True takes opt_einsum's cheapest path for these
     sizes, False goes from left to right. The name of an algorithm of opt_einsum ("greedy",
     "optimal", "dp", ...), that name with a memory limit, and the path that `np.einsum_path`
     returns are accepted too.
