@@ -67,7 +67,7 @@ KINDS: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.celu(X, alpha=[1]), r"celu: alpha must be a number, got \[1\]"),
     (lambda: F.batch_norm(X, 1, 2), "batch_norm: running_mean must be a Tensor or None, got 1"),
     (lambda: F.layer_norm(X, 3, bias="a"), "layer_norm: bias must be a Tensor or None, got 'a'"),
-    (lambda: nn.GLU(dim="a")(X), "glu: dim must be an int, got 'a'"),
+    (lambda: nn.GLU(dim="a")(X), "glu: dim is an int, not 'a'"),
     (lambda: nn.Softmax2d()(3), "Softmax2d: input must be a Tensor, got 3"),
     (lambda: nn.GRU(3, 4)(dt.ones((2, 5, 3)), 1.5), "GRU: hx is a tensor or a pair of them"),
     (lambda: nn.ModuleList().extend(3), "ModuleList.extend: modules must be an iterable of"),

@@ -243,7 +243,8 @@ INNER = (
     "__init__", "bit_views", "calls", "captures", "closures", "containers", "convolutions",
     "discrete", "distributions", "facts", "flows", "forms", "halves", "index_keys",
     "interpolation", "keeping", "methods", "numpy_by_name", "numpy_makers", "numpy_more",
-    "numpy_protocol", "progress", "random", "recipes", "resizing", "rounds", "sentences", "ufunc_methods",
+    "numpy_protocol", "progress", "random", "recipes", "resizing", "rounds", "sentences",
+    "ufunc_methods",
 )  # fmt: skip
 
 

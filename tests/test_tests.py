@@ -141,11 +141,13 @@ def is_timing(f: Function) -> bool:
 
 
 # These wait, with a deadline, for what nothing tells: a file of another process, a thread of a pool
-# that has gone to sleep. Nothing is decided by how long it took.
+# that has gone to sleep; or they check that a plugin which never answers is given up in time.
 WAIT = {
     "test_diskcache.kills",
     "test_diskcache.test_two_writers_and_a_kill_leave_only_whole_files",
     "test_launch.wait_for_sleepers",
+    "test_plugins.test_a_device_that_takes_long_to_open_blocks_no_other",
+    "test_plugins.test_no_kind_of_broken_plugin_harms_other_devices",
     "test_launch.test_workers_may_run_on_every_core_after_they_were_kept_off_one",
     "test_launch.test_whoever_waited_long_for_a_helper_is_alone_for_a_while",
 }

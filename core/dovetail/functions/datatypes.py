@@ -252,9 +252,9 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     dovetail.float32
     """
     kinds = [
-        type(v)
-        if isinstance(v, PYTHON_NUMBERS) and not isinstance(v, np.generic)
-        else _dtype_of("result_type", v)
+        _dtype_of("result_type", v)
+        if isinstance(v, np.generic) or not isinstance(v, PYTHON_NUMBERS)
+        else type(v)
         for v in operands
     ]
     if not any(isinstance(k, DType) for k in kinds):
@@ -262,7 +262,7 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     return common("result_type", kinds, allowed="biufc")
 
 
-def _dtype_of(op: str, v: Tensor | np.ndarray | DTypeLike) -> DType:
+def _dtype_of(op: str, v: Tensor | np.ndarray | np.generic | DTypeLike) -> DType:
     return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray | np.generic) else dtype(v, op)
 
 

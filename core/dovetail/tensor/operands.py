@@ -6,7 +6,7 @@ It is numbers, and arrays and lists, which are brought to its device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
     return found
 
 
-def is_kept(x: object) -> bool:
+def is_kept(x: object) -> TypeGuard[Tensor | Scalar]:
     """Return True for an operand that stays as it is: a tensor or a Python number."""
     return isinstance(x, (Tensor, *PYTHON_NUMBERS)) and not isinstance(x, np.generic)
 
