@@ -24,6 +24,17 @@ from dovetail import familiar, foreign_attributes
 from dovetail_nn import familiar as networks
 from dovetail_sparse import familiar as sparse
 
+
+@pytest.fixture(autouse=True)
+def restored_defaults() -> Iterator[None]:
+    """Hints such as `dt.set_default_dtype(dt.float64)` change settings of the process."""
+    dtype, device, random = dt.get_default_dtype(), dt.default_device(), dt.random.get_state()
+    yield
+    dt.set_default_dtype(dtype)
+    dt.set_default_device(device)
+    dt.random.set_state(random)
+
+
 windows = "dt.as_strided(x, ((len(x) - size) // step + 1, size), (step, 1))"
 pairs = "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(len(x), 1)]"
 # Foreign name (of `dt`, or of a tensor `x.`) | foreign code | our code, as the hint has it.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import dovetail as dt
 import pytest
-from dovetail.forks import registered
+from dovetail.forks import registered_locks
 from dovetail.locks import Lock
 from places import ROOT
 
@@ -262,9 +262,11 @@ def test_modules_make_no_locks_but_the_library_s() -> None:
 def test_locks_of_loaded_modules_are_registered() -> None:
     for device in dt.devices():
         dt.ones(2, device=device).sum().item()
-    known = {id(lock) for lock in registered()}
+    known = {id(lock) for lock in registered_locks()}
     kinds = (type(threading.Lock()), type(threading.RLock()), Lock, threading.Condition)
-    inside = {id(lock._lock) for lock in registered() if hasattr(lock, "_lock")}  # not compiled
+    inside = {
+        id(lock._lock) for lock in registered_locks() if hasattr(lock, "_lock")
+    }  # not compiled
     modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in DISTRIBUTIONS]
     found = [
         f"{module.__name__}.{name}"

@@ -25,7 +25,7 @@ A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities
     what its rules are written in: apply, reduce, required, make_node, gather_at, rows_at,
         scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
-        write_together; halves: widened
+        write_together; halves: widen_halves
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     types: DTypeLike, DeviceLike
 
@@ -122,7 +122,7 @@ from .forks import register_lock
 from .functions.convolutions import convolved
 from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
-from .functions.halves import widened
+from .functions.halves import widen_halves
 from .functions.rounds import is_of_examples as is_mapping
 from .functions.sorting import order_of
 from .late import late
@@ -411,6 +411,6 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "verify",
         "walk",
         "whole_setting",
-        "widened",
+        "widen_halves",
         "write_together",
     ]  # fmt: skip

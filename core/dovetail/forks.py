@@ -1,14 +1,13 @@
-"""Locks across fork(): a child finds every lock free, and what it guards whole.
+"""Locks across fork(): a child finds every lock of the library free.
 
 A child of fork() has only the thread that forked. A lock that another thread held would stay locked
-for ever in the child. So the forking thread takes all locks of the library before the fork, and
-releases them after it in parent and child. It takes all of them or none: it waits for one lock,
-tries the others, and starts again with the one that was held. So no order among the locks can make
-two threads wait for each other.
+for ever in the child. So the forking thread acquires all locks before the fork, and releases them
+after it in parent and child. It never blocks on a lock while it holds another: it blocks on one,
+tries the others, and restarts with the one that was held. So lock order cannot cause a deadlock.
 
-A lock under which the code of users or plugins runs is not waited for, because that code may run
-long, or wait for the thread that forks. The child makes such a lock new; what it guards is written
-so that an interrupt at any place leaves it usable.
+A lock under which code of users or plugins runs is not waited for, because that code may run long,
+or wait for the forking thread. The child reinitializes such a lock; the data that it guards stays
+usable after an interrupt at any instruction.
 
 `locks.Lock` registers each lock that it makes. `register_lock` adds locks of other packages.
 """
@@ -21,7 +20,7 @@ from typing import Any
 from weakref import ref
 
 _waited: set[ref[Any]] = set()
-_renewed: set[ref[Any]] = set()
+_not_waited: set[ref[Any]] = set()
 
 
 class _Taken(threading.local):
@@ -35,23 +34,23 @@ _taken = _Taken()
 
 
 def register_lock(lock: Any, waited: bool = True) -> None:
-    """Have fork() take `lock`, a reentrant one, before it, and release it afterwards.
+    """Register a reentrant lock that fork() acquires before the fork and releases after it.
 
-    `waited`: False for a lock under which code of users or plugins runs. In a child, `renew` is
-    called on every lock that has such a method: it makes the lock new unless this thread holds it.
+    `waited`: False for a lock under which code of users or plugins runs. In a child, fork() calls
+    `renew` on every lock that has this method, to free it unless the forking thread holds it.
 
     >>> import threading
     >>> from dovetail.forks import register_lock
     >>> lock = threading.RLock()
     >>> register_lock(lock)
     """
-    locks = _waited if waited else _renewed
+    locks = _waited if waited else _not_waited
     locks.add(ref(lock, locks.discard))
 
 
-def registered() -> list[Any]:
-    """Return every lock that a fork takes or renews."""
-    return _alive(_waited) + _alive(_renewed)
+def registered_locks() -> list[Any]:
+    """Return all registered locks that are alive."""
+    return _alive(_waited) + _alive(_not_waited)
 
 
 def _alive(locks: set[ref[Any]]) -> list[Any]:
@@ -86,7 +85,7 @@ def _release() -> None:
 
 def _release_in_child() -> None:
     _release()
-    for lock in registered():
+    for lock in registered_locks():
         if hasattr(lock, "renew"):
             lock.renew()
 

@@ -59,7 +59,7 @@ def explain(
             return function(*args, **named)
         except Exception as error:
             name = title(args) if title else function.__name__
-            reason = blame(error, name, function, args, named)
+            reason = explained_error(error, name, function, args, named)
             if reason is None:
                 raise
             cause = error
@@ -104,16 +104,16 @@ def _method_title(name: str, args: tuple[Any, ...]) -> str:
     return f"{title(owner)}.{name}" if name not in _SPECIAL else title(owner)
 
 
-def blame(
+def explained_error(
     error: Exception, name: str, function: Callable[..., Any], args: tuple[Any, ...],
     named: Mapping[str, Any], prefix: bool = True,
 ) -> dt.DovetailError | None:  # fmt: skip
-    """Return the error to raise in place of another one, or None if that one is right.
+    """Return a clearer error to raise instead of `error`, or None to raise `error` again.
 
-    An error that passed through code of the user stays as it is. So does one of dovetail that
-    says more than that a value cannot be converted.
+    None if the error passed through code of the user, or if it is an error of dovetail other than
+    a failed conversion.
 
-    prefix: put the name in front of an error of dovetail that lacks it.
+    prefix: put the name in front of the message of an error of dovetail that lacks it, in place.
     """
     ours, parts = isinstance(error, dt.DovetailError), name.split(".")[-2:]
     if (ours and any(p in str(error) for p in parts)) or _passed_user_code(error.__traceback__):

@@ -2,7 +2,7 @@
 
 `Explained` is a base of layers, optimisers, schedules and distributions. Where a constructor cannot
 be called in the way that it was, the error says what to write. It is asked only then. Arguments of
-a wrong kind are found by `blame`.
+a wrong kind are found by `explained_error`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from .blame import blame, explain_methods, misfit, title
+from .blame import explain_methods, explained_error, misfit, title
 
 Constructor: TypeAlias = Callable[..., None]
 Parameters: TypeAlias = Mapping[str, inspect.Parameter]
@@ -154,7 +154,7 @@ def explained(cls: type) -> None:
             if said is not None:
                 reason = dt.ArgumentTypeError(_explain(called, said, construct))
             else:
-                reason = blame(error, title(called), construct, (self, *args), options)
+                reason = explained_error(error, title(called), construct, (self, *args), options)
                 cause = error
             if reason is None:
                 raise

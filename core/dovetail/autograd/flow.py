@@ -137,7 +137,9 @@ class _Flow:
         for i in range(len(parts)):
             edge, part = n.edges[i], parts[i]
             if edge is not None and part is not None:
-                self.send(edge.node, part, edge.result, n.reach(i, reach) if is_op else None)
+                self.send(
+                    edge.node, part, edge.result, n.gradient_mask(i, reach) if is_op else None
+                )
                 deep = deep or (type(part) is Tensor and part._expr.depth > DEEP)
         self.passed.append(n)
         return deep

@@ -367,10 +367,10 @@ class Node:
         """For each edge its part of the gradient, or None."""
         raise NotImplementedError
 
-    def reach(self, i: int, reach: Tensor | None) -> Tensor | None:
-        """Return where the part for operand `i` may be other than 0; None if that is not known.
+    def gradient_mask(self, i: int, reach: Tensor | None) -> Tensor | None:
+        """Return the mask of elements where the gradient of operand `i` may be other than 0.
 
-        `reach`: the same of the gradient that comes in.
+        None if that is not known. `reach`: the mask of the gradient that comes in, or None.
         """
         return None
 
@@ -479,10 +479,10 @@ class OpNode(Node):
         named = [x for n, x in zip(rule.needs, needs, strict=True) if n == "r" or n in OPERANDS]
         if all(type(x) is not Tensor and x != 0 and isfinite(x) for x in named):
             return None
-        return reach if self.op.kind == "map" else self.reach(i, reach)
+        return reach if self.op.kind == "map" else self.gradient_mask(i, reach)
 
-    def reach(self, i: int, reach: Tensor | None) -> Tensor | None:
-        """See `Node`."""
+    def gradient_mask(self, i: int, reach: Tensor | None) -> Tensor | None:
+        """Return the mask of elements where the gradient of operand `i` may be other than 0."""
         want = self.operands[i]
         if self.op is WHERE:
             taken = kept_value(self, "the condition", self.kept[0])

@@ -17,7 +17,7 @@ from ..tensor.writes import write_out
 from .creation import full
 from .datatypes import cast, result_type
 from .elementwise import multiply
-from .halves import widened
+from .halves import widen_halves
 from .linalg import matmul
 from .manipulation import diagonal
 from .statistics import sum as sum_
@@ -278,7 +278,7 @@ def _evaluate(terms: Sequence[Term], result: str, path: Path) -> Tensor:
     return _ordered(_contract(terms, result), result).tensor
 
 
-_evaluate_in_float32 = widened(_evaluate)
+_evaluate_in_float32 = widen_halves(_evaluate)
 
 
 def _contract(terms: Sequence[Term], wanted: str) -> Term:

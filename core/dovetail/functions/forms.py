@@ -25,7 +25,7 @@ from ..tensor.writes import (
     write_node_out,
     write_result,
 )
-from .halves import call_in_float32, holds_half, widened
+from .halves import call_in_float32, holds_half, widen_halves
 from .recipes import Remade
 
 P = ParamSpec("P")
@@ -72,7 +72,7 @@ def remade(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
     """`into`, of a function whose graph depends on shapes, dtypes and options: it is noted."""
     if composed is None:
         return partial(remade, widen=widen)
-    return into(composed, widen=widen, noted=Remade(widened(composed, widen)))
+    return into(composed, widen=widen, noted=Remade(widen_halves(composed, widen)))
 
 
 @overload
@@ -83,7 +83,7 @@ def made_again(composed: Function | None = None, /, *, widen: Widen = True) -> A
     """`remade`, of a function that makes tensors of nothing."""
     if composed is None:
         return partial(made_again, widen=widen)
-    return into(composed, widen=widen, noted=Remade(widened(composed, widen), makes=True))
+    return into(composed, widen=widen, noted=Remade(widen_halves(composed, widen), makes=True))
 
 
 @overload

@@ -1,4 +1,4 @@
-"""How composed functions compute with float16 and bfloat16: in float32, rounded once.
+"""Composed functions of float16 and bfloat16 operands, computed in float32 and rounded once.
 
 A function made of several ops would round each intermediate: a sum of squares overflows at 65,520,
 a count beyond 2048 is not exact. The decorators of public functions (`arguments.named`,
@@ -51,10 +51,10 @@ def holds_half(args: tuple[Any, ...], options: Options) -> bool:
     return False
 
 
-def widened(composed: Callable[P, R], widen: Widen = True) -> Callable[P, R]:
+def widen_halves(composed: Callable[P, R], widen: Widen = True) -> Callable[P, R]:
     """Return the function with half operands cast to float32 and its results rounded once.
 
-    `widen`: as of `named`; "first" rounds results to the dtype of the first tensor.
+    `widen`: see `arguments.Widen`; "first" rounds results to the dtype of the first tensor.
     """
     if not widen:
         return composed
@@ -125,7 +125,7 @@ class _Operands:
         return self.dtypes[0] if widen == "first" else reduce(promote, self.dtypes)
 
     def rounded(self, found: Any, target: DType | None) -> Any:
-        """Return results of float32 in the dtype `target` if that is a half."""
+        """Cast results of float32 to a half `target`; return an operand in its own dtype."""
         if isinstance(found, tuple):
             parts = [self.rounded(x, target) for x in found]
             return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)

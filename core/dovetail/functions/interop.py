@@ -44,7 +44,7 @@ from ..layout import Shape, StridedView
 from ..loops.formats import INFOS
 from ..memory import foreign
 from ..memory.addresses import require_memory
-from ..memory.overlap import note_foreign, note_visible
+from ..memory.overlap import connect_foreign, register_visible
 from ..memory.storage import storage_at
 from ..ops.table import COPY
 from ..plugins.registry import devices
@@ -161,7 +161,7 @@ def share(
     deleter = (lambda _: backend.synchronize()) if backend.asynchronous else None
     ptr = foreign(owner, handle, nbytes, device, 0, deleter)
     storage = storage_at(ptr, nbytes, device, read_only)
-    note_foreign(storage, owner if source is None else source)
+    connect_foreign(storage, owner if source is None else source)
     return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
 
@@ -539,7 +539,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     look(storage)
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
-    note_visible(storage)
+    register_visible(storage)
     managed = _FORMS[name]()
     n = max(x.ndim, 1)
     shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)

@@ -158,7 +158,7 @@ class Generator:
         ((2, 3), True)
         """
         d, sizes = _float("uniform", dtype), extents("uniform", shape)
-        low, high = (_finite("uniform", n, x, d) for n, x in (("low", low), ("high", high)))
+        low, high = (_require_finite("uniform", n, x, d) for n, x in (("low", low), ("high", high)))
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
         else:
@@ -292,8 +292,8 @@ def _float(name: str, dtype: DTypeLike) -> DType:
     return d
 
 
-def _finite(name: str, argument: str, x: float, d: DType) -> float:
-    """Return a number that is finite in a dtype. Raises: ArgumentError for another one."""
+def _require_finite(name: str, argument: str, x: float, d: DType) -> float:
+    """Return `x`; raise ArgumentError if it is not finite after rounding to dtype `d`."""
     x = real(name, x, argument)
     if not abs(x) < math.inf or abs(_rounded(x, d)) > FORMATS[d].max:
         raise ArgumentError(

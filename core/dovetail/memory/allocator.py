@@ -183,13 +183,13 @@ def obtained(op: str, nbytes: int, device: Device, allocator: Allocator | None) 
     by: object = allocator
     if not isinstance(by, Allocator):
         raise refused(op, "allocator", "an Allocator", by)
-    return checked(op, by, device, nbytes, current_handle(device))
+    return allocate_validated(op, by, device, nbytes, current_handle(device))
 
 
-def checked(
+def allocate_validated(
     op: str, allocator: Allocator, device: Device, nbytes: int, stream: StreamHandle
 ) -> DataPtr:
-    """Return what an allocator of a user's gives, if it is memory of this device.
+    """Allocate from a user's allocator; raise unless the pointer is memory of this device.
 
     Raises: ArgumentError for anything else; PluginError for an error that is not dovetail's.
     """

@@ -65,7 +65,7 @@ class _Ranges:
         self._limit = PRUNE_MIN
 
     def add(self, new: _Range) -> None:
-        """Add a range, and drop those of dead storages when their number has doubled."""
+        """Add a range; drop those of dead storages if the list has doubled since the last drop."""
         insort(self._ranges, new, key=itemgetter(0))
         self._longest = max(self._longest, new.high - new.low)
         if len(self._ranges) > self._limit:
@@ -73,8 +73,8 @@ class _Ranges:
             self._longest = max((r.high - r.low for r in self._ranges), default=0)
             self._limit = max(PRUNE_MIN, 2 * len(self._ranges))
 
-    def meet(self, low: int, high: int) -> list[Storage]:
-        """Return the living storages of which some byte is in low..high."""
+    def find_overlapping(self, low: int, high: int) -> list[Storage]:
+        """Return the storages that are alive and have a byte in low..high, high excluded."""
         first = bisect_left(self._ranges, low - self._longest, key=itemgetter(0))
         last = bisect_left(self._ranges, high, key=itemgetter(0))
         near = [r.storage() for r in self._ranges[first:last] if r.high > low]
@@ -87,7 +87,7 @@ _visible_limit = PRUNE_MIN
 _lock = Lock()  # reentered where a signal's handler shares memory
 
 
-def note_visible(storage: Storage) -> None:
+def register_visible(storage: Storage) -> None:
     """Record that code outside of dovetail may know where a storage lies.
 
     The storage joins the ordered ranges when foreign memory comes in, so a call is one append.
@@ -103,7 +103,7 @@ def note_visible(storage: Storage) -> None:
             _visible_limit = max(PRUNE_MIN, 2 * len(_visible))
 
 
-def note_foreign(storage: Storage, owner: object = None) -> None:
+def connect_foreign(storage: Storage, owner: object = None) -> None:
     """Connect a storage over foreign memory with the storages that it overlaps.
 
     owner: the object that keeps the memory alive; a mapped file is recognised by it.
@@ -131,11 +131,12 @@ def _address(storage: Storage) -> int | None:
 
 
 def _connect(storage: Storage, space: object, low: int | None) -> None:
+    """Add the storage's range to an address space, and merge the groups that it overlaps."""
     if low is None or not storage.nbytes:
         return
     ranges = _spaces.setdefault(space, _Ranges())
     high = low + storage.nbytes
-    near = [s for s in ranges.meet(low, high) if s is not storage]
+    near = [s for s in ranges.find_overlapping(low, high) if s is not storage]
     if near:
         groups = [[s] if s.overlap is None else s.overlap.members() for s in (storage, *near)]
         members = list({id(s): s for group in groups for s in (*group, storage)}.values())

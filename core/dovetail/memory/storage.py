@@ -13,7 +13,7 @@ from ..errors import InternalError, of_this_process
 from ..freelists import keep
 from ..settings import flags
 from .allocator import obtained
-from .overlap import Overlap, note_foreign
+from .overlap import Overlap, connect_foreign
 from .pointer import DataPtr
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Storage:
         self.exports = 0
         self.checks, self.read_only, self.seen = (), False, False
         if allocator is not None:
-            note_foreign(self)
+            connect_foreign(self)
 
     def is_exported(self) -> bool:
         """Return True if code outside of dovetail may write to it now."""

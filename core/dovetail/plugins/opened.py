@@ -11,7 +11,7 @@ from ..backend.interface import Backend, LibraryCall, Program
 from ..backend.limits import has_limits
 from ..device import Device
 from ..dtypes import DType
-from ..memory.allocator import Allocator, checked
+from ..memory.allocator import Allocator, allocate_validated
 from ..memory.front import Front
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage
@@ -60,7 +60,7 @@ class Opened:
     def allocator(self, allocator: Allocator) -> None:
         own = getattr(type(allocator), "allocate", None) is vars(Front)["allocate"]
         self.front = allocator if own and isinstance(allocator, Front) else None
-        users = partial(checked, "allocate", allocator, self.device)
+        users = partial(allocate_validated, "allocate", allocator, self.device)
         self._allocator, self.allocate = allocator, allocator.allocate if own else users
 
     def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:

@@ -267,7 +267,7 @@ class Registry:
         try:
             companion = self._companion(dev, info.companion, (*waiting, dev))
             with record.lock:  # of this type alone: another thread may open another one
-                opened = dev.opened or self._accompanied(record, info, companion)
+                opened = dev.opened or self._open_with_companion(record, info, companion)
                 dev.opened = opened
         except KeyboardInterrupt:
             raise
@@ -277,7 +277,10 @@ class Registry:
         record.state, record.reason, record.hint, record.traceback = State.OPEN, "", "", ""
         return opened
 
-    def _accompanied(self, record: Record, info: DeviceInfo, companion: Opened | None) -> Opened:
+    def _open_with_companion(
+        self, record: Record, info: DeviceInfo, companion: Opened | None
+    ) -> Opened:
+        """Call the plugin's `dovetail_open`; return the device, with a companion if it has one."""
         dev = device(f"{info.type}:{info.index}")
         if info in record.opening:  # by this thread, which has the lock
             raise PluginError(f"dovetail_open uses the device that it opens, {dev}")

@@ -26,7 +26,7 @@ from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
 from ..memory import storage as memory_of_storages
 from ..memory.allocator import Allocator, obtained
-from ..memory.overlap import note_foreign, note_visible
+from ..memory.overlap import connect_foreign, register_visible
 from ..memory.pointer import DataPtr
 from ..memory.storage import Export, Storage, storage_at, storage_over
 from ..ops import table as ops
@@ -81,7 +81,7 @@ def fresh_by(op: str, s: Spec, allocator: Allocator) -> Expr:
     nbytes = s.size * s.dtype.itemsize
     ptr = obtained(op, nbytes, s.device, allocator)
     storage = storage_at(ptr, nbytes, s.device)
-    note_foreign(storage)
+    connect_foreign(storage)
     return leaf(storage, s, s.strides, 0)
 
 
@@ -139,7 +139,7 @@ def storage(x: Tensor) -> Storage:
     found = storage_of(evaluated(strided("storage", x)))
     if found.dtype is None:
         found.dtype = x.dtype
-    note_visible(found)
+    register_visible(found)
     return found
 
 
@@ -177,7 +177,7 @@ def data_ptr(x: Tensor) -> int:
     release(storage)
     device = opened(x.device)
     wait(device, current_handle(x.device))
-    note_visible(storage)
+    register_visible(storage)
     ptr = storage.ptr
     at = ptr.offset + e.offset * x.itemsize
     address = device.backend.host_address(ptr.handle, at)
@@ -432,7 +432,7 @@ def _shared_array(e: Expr, address: int, dtype: np.dtype, owner: Export | Storag
         return np.empty(e.spec.shape, dtype)
     storage = storage_of(e)
     if not storage.seen:
-        note_visible(storage)
+        register_visible(storage)
     nbytes = (high - low) * dtype.itemsize
     memory = HostMemory(address + low * dtype.itemsize, nbytes, owner, isinstance(owner, Export))
     if dense:

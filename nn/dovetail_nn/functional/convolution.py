@@ -11,7 +11,7 @@ from dovetail.extend import (
     convolved,
     required,
     transposed_convolution,
-    widened,
+    widen_halves,
 )
 
 from .sizes import Sizes, batched, sizes, unbatched
@@ -245,7 +245,7 @@ def _transposed(
     return unbatched(_with_bias(y, w, b, tuple(found), geometry), had)
 
 
-@widened
+@widen_halves
 def _with_bias(
     y: Tensor, w: Tensor, b: Tensor, within: tuple[int, ...], geometry: ConvolutionGeometry
 ) -> Tensor:

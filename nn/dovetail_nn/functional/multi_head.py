@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import widened
+from dovetail.extend import widen_halves
 
 from .attention import scaled_dot_product_attention
 from .dropouts import dropout
@@ -231,7 +231,7 @@ def _wider(mask: Tensor | None) -> Tensor | None:
     return dt.concat([mask, seen], axis=-1)
 
 
-@partial(widened, widen="first")
+@partial(widen_halves, widen="first")
 def _with_weights(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool, average: bool
 ) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import widened
+from dovetail.extend import widen_halves
 
 __all__: list[str] = []
 
@@ -37,7 +37,7 @@ def widen_functions(module: ModuleType) -> dict[str, Any]:
     Their results have the dtype of their first tensor. Return the functions by name.
     """
     for name in {*module.__all__} - AS_GIVEN:
-        setattr(module, name, widened(getattr(module, name), "first"))
+        setattr(module, name, widen_halves(getattr(module, name), "first"))
     return {name: getattr(module, name) for name in module.__all__}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import dovetail as dt
-from dovetail.extend import widened
+from dovetail.extend import widen_halves
 
 from .precision import one_dtype, other_dtype, tensors
 
@@ -78,7 +78,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return _contracted(input1, input2, weight, bias)
 
 
-@widened
+@widen_halves
 def _contracted(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out, a, b = weight.shape
     left = input1.reshape((-1, a)) @ weight.permute_dims((1, 0, 2)).reshape((a, out * b))

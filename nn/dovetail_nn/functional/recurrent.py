@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import is_mapping, widened
+from dovetail.extend import is_mapping, widen_halves
 
 from .recurrent_steps import gru_back, gru_step, lstm_back, lstm_step
 from .small_products import products
@@ -139,7 +139,7 @@ def cell(name: str, mode: str, x: Tensor, state: State, w: Weights) -> State:
     return _step(mode, x, state, w)
 
 
-@widened
+@widen_halves
 def _step(mode: str, x: Tensor, state: State, w: Weights) -> State:
     return _plain_step(mode, _projected(x, w, mode), state, w)
 
@@ -204,7 +204,7 @@ def _plain_step(mode: str, x: Tensor, state: State, w: Weights) -> State:
 # --- layers ---------------------------------------------------------------------------------------
 
 
-@widened
+@widen_halves
 def layer(x: Tensor, state: State, weights: Weights, how: How) -> tuple[Tensor, State]:
     """What each step gives, and the state after the last, of a layer in one direction.
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from ..blame import blame
+from ..blame import explained_error
 from ..respelled import Explained
 
 __all__: list[str] = []
@@ -73,7 +73,7 @@ class Hooked(Explained):
             forward = type(self).forward
             if not forward.__module__.startswith(_PACKAGE):
                 raise
-            reason = blame(
+            reason = explained_error(
                 error, type(self).__name__, forward, (self, *inputs), named, prefix=False
             )
             if reason is None:
