@@ -218,7 +218,6 @@ CALLED_BACK = {
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end
     "memory.mapped": {"finalize"},  # files, when nobody uses them
-    "memory.storage": {"__del__"},  # exports; compiled it is C, which no interrupt reaches
     "settings": {"ref"},  # by `discard` of a set, which is no Python
 }
 CALLING_BACK = {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "finalize"}

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 from ..backend.streams import named_handle
 from ..device import Device
 from ..errors import of_this_process
+from ..settings import ask_while
 from .pointer_arguments import check
 
 Handle: TypeAlias = Any  # an address, or an object of a driver's: the backend's own affair
@@ -129,3 +130,29 @@ DataPtr.give_back = DataPtr.__del__  # type: ignore[misc]  # the slot, which myp
 
 def _nothing() -> None:
     pass
+
+
+class Exported(Protocol):
+    """A storage, as far as an export knows it."""
+
+    exports: list[None] | None
+
+
+class Export:
+    """The owner of a view by which other code may write to a storage.
+
+    While it lives, work that reads the storage is computed at once.
+    """
+
+    # As for a pointer, the finalizer is in a slot: an interrupt in Python code would be lost.
+    __slots__ = ("__del__", "__weakref__", "storage")
+
+    __del__: Callable[[], object]
+
+    def __init__(self, storage: Exported) -> None:
+        if storage.exports is None:
+            storage.exports = []
+        self.storage = storage
+        storage.exports.append(None)
+        self.__del__ = storage.exports.pop
+        ask_while(self)

@@ -5,13 +5,17 @@ between it and what gives the memory back.
 cimport cython
 
 from dovetail.freelists cimport keep
+from dovetail.settings cimport Flags
 
 import sys
 
 from ..errors import ArgumentError, of_this_process
+from ..settings import flags as _flags
 from .pointer_arguments import check
 
 cdef object _is_ending = sys.is_finalizing  # no name of the module: these are gone at the end
+
+cdef Flags flags = _flags
 
 Handle = StreamHandle = Context = Deleter = object
 
@@ -131,3 +135,24 @@ cdef class _Call:
 
     def __call__(self):
         self.deleter(self.context)
+
+
+cdef class Export:
+    """The owner of a view by which other code may write to a storage.
+
+    While it lives, work that reads the storage is computed at once.
+    """
+
+    cdef readonly object storage
+
+    def __init__(self, storage):
+        if storage.exports is None:
+            storage.exports = []
+        self.storage = storage
+        storage.exports.append(None)
+        flags.exports += 1
+        flags.depth = 0
+
+    def __del__(self):
+        self.storage.exports.pop()
+        flags.exports -= 1

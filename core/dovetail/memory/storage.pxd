@@ -1,7 +1,6 @@
 cimport cython
 
 from dovetail.memory.pointer cimport DataPtr
-from dovetail.settings cimport Flags
 
 
 cdef class Storage:
@@ -9,7 +8,7 @@ cdef class Storage:
     cdef public object checks
     cdef public object device
     cdef public object dtype
-    cdef public Py_ssize_t exports
+    cdef public list exports
     cdef public object nbytes
     cdef public object overlap
     cdef public object pending
@@ -20,13 +19,6 @@ cdef class Storage:
     cdef public object watch
     cpdef bint is_exported(self) except -1
 
-
-cdef Flags flags
-
-
-cdef class Export:
-    cdef public Storage storage
-    cdef public Flags flags
 
 
 @cython.locals(made=Storage)

@@ -11,10 +11,9 @@ from ..arguments import LARGEST, integer
 from ..device import Device, usable
 from ..errors import InternalError, of_this_process
 from ..freelists import keep
-from ..settings import flags
 from .allocator import obtained
 from .overlap import Overlap, connect_foreign
-from .pointer import DataPtr
+from .pointer import DataPtr, Export
 
 if TYPE_CHECKING:
     from ..backend.faults import Check
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from ..tensor.tensor import Tensor
     from .allocator import Allocator
 
-__all__ = ["Storage"]
+__all__ = ["Export", "Storage"]
 
 
 class Storage:
@@ -68,7 +67,7 @@ class Storage:
     checks: tuple[Check, ...]
     watch: Watch | None
     overlap: Overlap | None
-    exports: int  # how many `Export`s of it are alive
+    exports: list[None] | None  # an entry for each `Export` that is alive
     readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them
 
     if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
@@ -87,15 +86,14 @@ class Storage:
         self.ptr = obtained("Storage", size, dev, allocator)
         self.nbytes, self.device = size, dev
         self.dtype = self.pending = self.watch = None
-        self.readers = self.overlap = None
-        self.exports = 0
+        self.readers = self.overlap = self.exports = None
         self.checks, self.read_only, self.seen = (), False, False
         if allocator is not None:
             connect_foreign(self)
 
     def is_exported(self) -> bool:
         """Return True if code outside of dovetail may write to it now."""
-        return self.exports > 0
+        return bool(self.exports)
 
     def view(self, dtype: DType | str | None = None) -> Tensor:
         """All of it as a vector over the same memory; bytes that are left over stay out.
@@ -159,8 +157,7 @@ def storage_over(ptr: DataPtr, device: Device) -> Storage:
     made = Storage.__new__(Storage)
     made.ptr, made.nbytes, made.device = ptr, ptr.nbytes, device
     made.dtype = made.pending = made.watch = None
-    made.readers = made.overlap = None
-    made.exports = 0
+    made.readers = made.overlap = made.exports = None
     made.checks, made.read_only, made.seen = (), False, False
     return made
 
@@ -173,26 +170,6 @@ def storage_at(
     made.ptr = ptr  # type: ignore[assignment]  # None only while pending, when nobody asks
     made.nbytes, made.device = nbytes, device
     made.dtype = made.pending = made.watch = None
-    made.readers = made.overlap = None
-    made.exports = 0
+    made.readers = made.overlap = made.exports = None
     made.checks, made.read_only, made.seen = (), read_only, False
     return made
-
-
-class Export:
-    """The owner of a view by which other code may write to a storage.
-
-    While it lives, work that reads the storage is computed at once.
-    """
-
-    __slots__ = ("flags", "storage")
-
-    def __init__(self, storage: Storage) -> None:
-        self.storage, self.flags = storage, flags  # no global is needed while Python ends
-        storage.exports += 1
-        flags.exports += 1
-        flags.depth = 0
-
-    def __del__(self) -> None:
-        self.storage.exports -= 1
-        self.flags.exports -= 1
