@@ -13,7 +13,7 @@ from ..errors import InternalError, of_this_process
 from ..freelists import keep
 from .allocator import obtained
 from .overlap import Overlap, connect_foreign
-from .pointer import DataPtr, Export
+from .pointer import DataPtr
 
 if TYPE_CHECKING:
     from ..backend.faults import Check
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..tensor.tensor import Tensor
     from .allocator import Allocator
 
-__all__ = ["Export", "Storage"]
+__all__ = ["Storage"]
 
 
 class Storage:

@@ -27,8 +27,8 @@ from ..layout import StridedView
 from ..memory import storage as memory_of_storages
 from ..memory.allocator import Allocator, obtained
 from ..memory.overlap import connect_foreign, register_visible
-from ..memory.pointer import DataPtr
-from ..memory.storage import Export, Storage, storage_at, storage_over
+from ..memory.pointer import DataPtr, Export
+from ..memory.storage import Storage, storage_at, storage_over
 from ..ops import table as ops
 from ..plugins.opened import Opened
 from ..settings import flags
