@@ -21,7 +21,7 @@ from .pointer import DataPtr
 PRUNE_MIN = 256  # ranges; fewer are never searched for dead storages
 
 
-class Storage(Protocol):
+class StorageFields(Protocol):
     """The fields of `storage.Storage` that this module uses."""
 
     device: Device
@@ -36,16 +36,12 @@ class Overlap:
 
     __slots__ = ("_members",)
 
-    def __init__(self, members: list[Storage]) -> None:
+    def __init__(self, members: list[StorageFields]) -> None:
         self._members = [ref(s) for s in members]
 
     def members(self) -> list[Any]:
         """Return the storages that are alive."""
         return [s for r in self._members if (s := r()) is not None]
-
-    def others(self, storage: Storage) -> list[Storage]:
-        """Return the members except `storage`."""
-        return [s for s in self.members() if s is not storage]
 
 
 class _Range(NamedTuple):
@@ -53,7 +49,7 @@ class _Range(NamedTuple):
 
     low: int
     high: int
-    storage: ref[Storage]
+    storage: ref[StorageFields]
 
 
 class _Ranges:
@@ -73,7 +69,7 @@ class _Ranges:
             self._longest = max((r.high - r.low for r in self._ranges), default=0)
             self._limit = max(PRUNE_MIN, 2 * len(self._ranges))
 
-    def find_overlapping(self, low: int, high: int) -> list[Storage]:
+    def find_overlapping(self, low: int, high: int) -> list[StorageFields]:
         """Return the storages that are alive and have a byte in low..high, high excluded."""
         first = bisect_left(self._ranges, low - self._longest, key=itemgetter(0))
         last = bisect_left(self._ranges, high, key=itemgetter(0))
@@ -82,12 +78,14 @@ class _Ranges:
 
 
 _spaces: dict[object, _Ranges] = {}  # by address space: "memory", or device and inode of a file
-_visible: list[ref[Storage]] = []  # storages of our own that other code sees, not yet in a space
+_visible: list[
+    ref[StorageFields]
+] = []  # storages of our own that other code sees, not yet in a space
 _visible_limit = PRUNE_MIN
 _lock = Lock()  # reentered where a signal's handler shares memory
 
 
-def register_visible(storage: Storage) -> None:
+def register_visible(storage: StorageFields) -> None:
     """Record that code outside of dovetail may know where a storage lies.
 
     The storage joins the ordered ranges when foreign memory comes in, so a call is one append.
@@ -103,7 +101,7 @@ def register_visible(storage: Storage) -> None:
             _visible_limit = max(PRUNE_MIN, 2 * len(_visible))
 
 
-def connect_foreign(storage: Storage, owner: object = None) -> None:
+def connect_foreign(storage: StorageFields, owner: object = None) -> None:
     """Connect a storage over foreign memory with the storages that it overlaps.
 
     owner: the object that keeps the memory alive; a mapped file is recognised by it.
@@ -121,7 +119,7 @@ def connect_foreign(storage: Storage, owner: object = None) -> None:
                 _connect(storage, space, place)
 
 
-def _address(storage: Storage) -> int | None:
+def _address(storage: StorageFields) -> int | None:
     """Return the address of the first byte, or None where the device has none to tell."""
     ptr = storage.ptr
     address = opened(storage.device).backend.host_address(ptr.handle, ptr.offset)
@@ -130,7 +128,7 @@ def _address(storage: Storage) -> int | None:
     return address
 
 
-def _connect(storage: Storage, space: object, low: int | None) -> None:
+def _connect(storage: StorageFields, space: object, low: int | None) -> None:
     """Add the storage's range to an address space, and merge the groups that it overlaps."""
     if low is None or not storage.nbytes:
         return
