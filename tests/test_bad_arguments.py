@@ -102,6 +102,7 @@ def test_a_mask_in_place_of_an_axis_is_an_error() -> None:
 
 X = dt.ones((3, 3), device="reference")
 NOT_INTEGERS: list[tuple[Call, str]] = [
+    (lambda: dt.transpose(X, X), "transpose: expects ints"),  # type: ignore[arg-type]
     (lambda: dt.repeat(X, 2.7), "repeat: repeats is an int"),  # type: ignore[arg-type]
     (lambda: dt.tril(X, k=1.7), "tril: k is an int"),  # type: ignore[arg-type]
     (lambda: dt.round(X, decimals=1.5), "round: decimals is an int"),  # type: ignore[arg-type]

@@ -193,7 +193,7 @@ def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes | None, **theirs: object) -> 
     """
     if theirs:
         return retold(transpose, locals())
-    if not axes or axes == (None,):
+    if not axes or (len(axes) == 1 and axes[0] is None):
         order = tuple(reversed(range(required("transpose", x).ndim)))
         return view(x, ("permute", order), "transpose")
     if len(axes) == 2:
