@@ -97,9 +97,10 @@ def use(made: object) -> None:
                 p.grad = dt.ones_like(p)
         made.step(*([lambda: dt.asarray(1.0)] if isinstance(made, dt.optim.LBFGS) else []))
     elif isinstance(made, dt.optim.lr_scheduler.LRScheduler):
+        metric = [0.5] if isinstance(made, dt.optim.lr_scheduler.ReduceLROnPlateau) else []
         for _ in range(3):
             made.optimizer.step()
-            made.step()
+            made.step(*metric)
     elif isinstance(made, dt.distributions.Distribution):
         x = made.sample((2,))
         dt.evaluate(x, made.log_prob(x))

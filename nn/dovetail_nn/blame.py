@@ -118,6 +118,8 @@ def explained_error(
     ours, parts = isinstance(error, dt.DovetailError), name.split(".")[-2:]
     if (ours and any(p in str(error) for p in parts)) or _passed_user_code(error.__traceback__):
         return None
+    if isinstance(error, MemoryError) and not ours:
+        return dt.OutOfMemoryError(f"{name}: the host has no memory: {error}")
     vague = not ours or str(error).partition(":")[0] in _CONVERSIONS
     reason = misfit(name, function, args, named) if vague else None
     if reason is None and ours and prefix and parts[-1].rstrip("_") not in str(error):

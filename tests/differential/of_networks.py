@@ -277,7 +277,12 @@ ROWS = [
     ),
     Row("F.multi_head_attention_forward(x[:, None], x[:, None], x[:, None], 4, 2, dt.concat([y, y, y]), None, None, None, False, 0.0, y, None)",
         "F.multi_head_attention_forward(x[:, None], x[:, None], x[:, None], 4, 2, torch.concat([y, y, y]), None, None, None, False, 0.0, y, None)",
-        of="hf", shapes={"x": (3, 4), "y": (4, 4)}, ulps=64, scale="(torch.sum(torch.abs(y)) + 1) ** 2 * torch.max(torch.abs(x))",
+        of="f", shapes={"x": (3, 4), "y": (4, 4)}, ulps=64, scale="(torch.sum(torch.abs(y)) + 1) ** 2 * torch.max(torch.abs(x))",
+        but=OVERFLOW),
+    Row("F.multi_head_attention_forward(x[:, None], x[:, None], x[:, None], 4, 2, dt.concat([y, y, y]), None, None, None, False, 0.0, y, None)",
+        "F.multi_head_attention_forward(x[:, None], x[:, None], x[:, None], 4, 2, torch.concat([y, y, y]), None, None, None, False, 0.0, y, None)",
+        # The projections round to the half (docs/numerics.md): 2 units of bfloat16 at `scale`.
+        of="h", shapes={"x": (3, 4), "y": (4, 4)}, ulps=2**17, scale="(torch.sum(torch.abs(y)) + 1) ** 2 * torch.max(torch.abs(x))",
         but=OVERFLOW | {"float16 extremes": "the projections overflow"}),
     *group(
         """

@@ -28,6 +28,8 @@ from differential.inputs import DTYPES, arrays, materials, tensors
 from differential.judge import differences, outcome, problems, results, same_bits
 from differential.table import EXEMPT, Row, functions, methods
 
+pytestmark = pytest.mark.values
+
 TABLES = [of_elementwise, of_reductions, of_shapes, of_linalg, of_networks, of_methods]
 ROWS = list(chain.from_iterable(table.ROWS for table in TABLES))
 CASES = [

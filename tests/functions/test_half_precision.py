@@ -12,6 +12,8 @@ import pytest
 from dovetail.functions.elementwise import FUNCTIONS
 from dovetail_nn.functional.precision import AS_GIVEN
 
+pytestmark = pytest.mark.values
+
 F = dt.nn.functional
 HALVES = (dt.float16, dt.bfloat16)
 DIGITS = {dt.float16: 11, dt.bfloat16: 8}

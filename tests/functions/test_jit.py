@@ -8,7 +8,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from captured import Pair, bits, device, same, vector
-from dovetail.functions.closures import tensors_of
+from dovetail.functions.closures import _met, tensors_of
 
 __all__ = ["device"]
 
@@ -441,6 +441,13 @@ def test_captures_of_functions_are_not_looked_into(device: dt.Device) -> None:
     for n in (3, 1):
         f(dt.ones(n, device=device))
     assert [x for _, x in tensors_of([lambda: f(w)])] == [w]
+
+
+def test_capture_looks_into_no_function_of_dovetail() -> None:
+    """The walk over what a function leads to ends at the library's own functions."""
+    resize = dt.nn.functional.interpolate
+    seen = [value for _, value in _met([lambda x: resize(x, (8, 6))])]
+    assert resize in seen and len(seen) == 2
 
 
 def test_arguments_that_are_parts_of_what_an_object_has(device: str) -> None:

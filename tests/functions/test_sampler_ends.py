@@ -17,6 +17,8 @@ from dovetail.ops import table as ops
 from dovetail_nn.onnx.operators import random as onnx_random
 from extreme_words import WORDS, ExtremeGenerator, numbers_of
 
+pytestmark = pytest.mark.values
+
 N = 400
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 INF = math.inf
@@ -40,8 +42,8 @@ FLOATS: dict[str, list[tuple[tuple[Any, ...], str, float, float, str]]] = {
         ((-INF, INF), "(", -9.0, 9.0, ")"),
         ((-INF, 0.5), "(", -9.0, 0.5, "]"),
         ((1.0, INF), "[", 1.0, 9.0, ")"),
-        ((5.0, 6.0), "[", 5.0, 6.0, ")"),
-        ((-9.0, -8.0), "(", -9.0, -8.0, "]"),
+        ((5.0, 6.0), "[", 5.0, 6.0, "]"),
+        ((-9.0, -8.0), "[", -9.0, -8.0, "]"),
         ((30.0, INF), "[", 30.0, 32.0, ")"),
         ((-INF, -100.0), "(", -101.0, -100.0, "]"),
     ],

@@ -15,6 +15,8 @@ import pytest
 import scipy.stats as st
 from extreme_words import ExtremeGenerator
 
+pytestmark = pytest.mark.values
+
 D = dt.distributions
 INF, NAN = math.inf, math.nan
 mp.mp.dps = 50

@@ -9,6 +9,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.values
+
 F = dt.nn.functional
 HALVES = (dt.float16, dt.bfloat16)
 LAYERS = {"LSTM": {}, "LSTM of projections": {"proj_size": 3}, "GRU": {}, "RNN": {}}

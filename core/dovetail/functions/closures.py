@@ -13,13 +13,13 @@ from typing import NamedTuple, TypeAlias
 
 from ..device import Device
 from ..memory import Allocator, Storage
+from ..memory.callers import is_ours
 from ..tensor.tensor import Tensor
 
 OBJECTS = 20_000  # that are looked at
 _OPAQUE = (
     str, bytes, int, float, complex, type(None), type, CodeType, Tensor, Device, Storage, Allocator,
 )  # fmt: skip
-_PACKAGE = __name__.partition(".")[0]
 
 Step: TypeAlias = tuple[Callable[..., object], object]  # what reads a part of what, and which
 
@@ -104,7 +104,7 @@ def _met(roots: list[object]) -> list[tuple[Path, object]]:
 def _parts(value: object, names: set[str]) -> Iterator[tuple[Step, object]]:
     """What an object leads to; `names`: those that code met so far has."""
     if isinstance(value, FunctionType):
-        if value.__module__ is not None and value.__module__.partition(".")[0] == _PACKAGE:
+        if is_ours(value.__module__):
             return
         yield from _parts_of_function(value, names)
     elif isinstance(value, MethodType):
@@ -120,7 +120,7 @@ def _parts(value: object, names: set[str]) -> Iterator[tuple[Step, object]]:
         for key, part in list(value.items()):
             yield (getitem, key), part
     elif isinstance(value, ModuleType):
-        if value.__name__.partition(".")[0] != _PACKAGE:
+        if not is_ours(value.__name__):
             for name in sorted(names & {*vars(value)}):
                 yield (getattr, name), vars(value)[name]
     elif not isinstance(value, _OPAQUE):

@@ -231,7 +231,8 @@ def truncated_normal(
 ) -> Tensor:  # fmt: skip
     """Floats from the normal distribution between two bounds.
 
-    `low`, `high`: the bounds. `mean`, `std`: of the whole distribution. All are numbers or tensors.
+    `low`, `high`: the bounds, both included. `mean`, `std`: of the whole distribution. All are
+    numbers or tensors.
     `generator`: whose stream is used; unless given, the default one.
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.

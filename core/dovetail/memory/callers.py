@@ -18,13 +18,13 @@ def pass_over(place: str) -> None:
     It is a plugin's, known by the "module:object" that it is loaded from.
     """
     _OURS.add(re.split("[.:]", place.strip())[0])
-    _is_ours.cache_clear()
+    is_ours.cache_clear()
 
 
 def caller() -> str:
     """The innermost source line outside of dovetail and its plugins."""
     frame = sys._getframe()  # this function's own, where there is one
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
+    while frame.f_back is not None and is_ours(frame.f_globals.get("__name__")):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -35,5 +35,6 @@ def line() -> Line:
 
 
 @cache
-def _is_ours(module: str | None) -> bool:
+def is_ours(module: str | None) -> bool:
+    """Return True for the name of a module of dovetail or of a plugin in use."""
     return str(module).partition(".")[0] in _OURS

@@ -61,7 +61,7 @@ cpdef object line():
         return "?"
     Py_INCREF(<PyObject*>frame)
     try:
-        while _is_ours(frame):
+        while is_frame_ours(frame):
             back = PyFrame_GetBack(frame)
             if back == NULL:
                 break
@@ -74,11 +74,16 @@ cpdef object line():
         Py_DECREF(<PyObject*>frame)
 
 
-cdef bint _is_ours(PyFrameObject* frame) except -1:
+cdef bint is_frame_ours(PyFrameObject* frame) except -1:
     cdef PyObject* names = PyFrame_GetGlobals(frame)
     module = (<dict>names).get("__name__")
     Py_DECREF(names)
-    found = _known.get(module)
-    if found is None:
-        found = _known[module] = str(module).partition(".")[0] in _OURS
-    return found
+    return is_ours(module)
+
+
+cpdef bint is_ours(module) except -1:
+    """See `callers.py`."""
+    ours = _known.get(module)
+    if ours is None:
+        ours = _known[module] = str(module).partition(".")[0] in _OURS
+    return ours

@@ -214,7 +214,7 @@ class ConstantLR(_Scaled):
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:  # fmt: skip
-        self.factor = _within(self._name, "factor", factor, 0.0, 1.0)
+        self.factor = _above_zero(self._name, "factor", factor)
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -231,9 +231,7 @@ class LinearLR(_Scaled):
         self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
         total_iters: int = 5, last_epoch: int = -1,
     ) -> None:  # fmt: skip
-        self.start_factor = _within(self._name, "start_factor", start_factor, 0.0, 1.0)
-        if start_factor == 0:
-            raise dt.ArgumentError(f"{self._name}: start_factor is 0; it is greater than 0")
+        self.start_factor = _above_zero(self._name, "start_factor", start_factor)
         self.end_factor = _within(self._name, "end_factor", end_factor, 0.0, 1.0)
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
@@ -568,4 +566,13 @@ def _positive(name: str, option: str, value: int) -> int:
 def _within(name: str, option: str, value: float, low: float, high: float) -> float:
     if not low <= value <= high:
         raise dt.ArgumentError(f"{name}: {option} is {value}; it is in [{low:g}, {high:g}]")
+    return value
+
+
+def _above_zero(name: str, option: str, value: float) -> float:
+    """Return `value`, by which rates are divided later. Raises: ArgumentError outside (0, 1]."""
+    if not 0.0 < value <= 1.0:
+        raise dt.ArgumentError(
+            f"{name}: {option} must be greater than 0 and at most 1, got {value}"
+        )
     return value
