@@ -224,7 +224,7 @@ def multinomial(
     >>> dt.random.multinomial(6, [0.0, 1.0], 2, device="reference").tolist()
     [[0, 6], [0, 6]]
     """
-    total = float(integer("multinomial", n, "n", 0))
+    total = float(integer("multinomial", n, "n", 0, int64.max))
     (kinds,), own, _, on = parameters("multinomial", ("p",), (p,), None, None, device)
     if not isinstance(kinds, Tensor) or not own or not own[-1]:
         raise ShapeError(

@@ -246,9 +246,10 @@ class Multinomial(_OfKinds):
         self, total_count: int = 1, probs: Tensor | None = None, logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        if not isinstance(total_count, int) or isinstance(total_count, bool) or total_count < 0:
+        is_int = isinstance(total_count, int) and not isinstance(total_count, bool)
+        if not is_int or not 0 <= total_count < 2**63:
             raise dt.ArgumentError(
-                f"Multinomial: total_count is one int from 0 on, not {total_count!r}"
+                f"Multinomial: total_count must be an int in 0..2**63 - 1, got {total_count!r}"
             )
         self.total_count = total_count
         shape = self._take_kinds(probs, logits)
