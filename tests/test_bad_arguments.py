@@ -102,7 +102,6 @@ def test_a_mask_in_place_of_an_axis_is_an_error() -> None:
 
 X = dt.ones((3, 3), device="reference")
 NOT_INTEGERS: list[tuple[Call, str]] = [
-    (lambda: dt.transpose(X, X), "transpose: expects ints"),  # type: ignore[arg-type]
     (lambda: dt.repeat(X, 2.7), "repeat: repeats is an int"),  # type: ignore[arg-type]
     (lambda: dt.tril(X, k=1.7), "tril: k is an int"),  # type: ignore[arg-type]
     (lambda: dt.round(X, decimals=1.5), "round: decimals is an int"),  # type: ignore[arg-type]
@@ -122,6 +121,27 @@ NOT_INTEGERS: list[tuple[Call, str]] = [
 def test_values_of_a_wrong_kind_are_type_errors(number: int) -> None:
     call, says = NOT_INTEGERS[number]
     raises(call, TypeError, says)
+
+
+def test_transpose_of_a_tensor_in_place_of_axes_is_an_error() -> None:
+    raises(lambda: dt.transpose(X, X), ValueError, "^transpose: expects ints")  # type: ignore[arg-type]
+    raises(lambda: X.transpose(X.to_sparse_csr()), ValueError, "^transpose: expects ints")
+
+
+WRONG_KINDS: list[tuple[Call, str]] = [
+    (lambda: dt.linalg.vector_norm(X, ord=10**400), "vector_norm: ord"),
+    (lambda: dt.kernel(len), "needs a function written in Python"),
+    (lambda: X.cumprod(NotImplemented), "axis is an int"),  # type: ignore[arg-type]
+    (lambda: X.cumsum(np.array([1, 2])), "axis is an int"),  # type: ignore[arg-type]
+    (lambda: dt.set_default_dtype(np.str_("a")), "no dovetail dtype"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WRONG_KINDS)))
+def test_values_that_python_or_numpy_refuse_are_errors_of_dovetail(number: int) -> None:
+    call, says = WRONG_KINDS[number]
+    with pytest.raises(dt.DovetailError, match=says):
+        call()
 
 
 def test_a_refused_state_changes_nothing() -> None:

@@ -204,7 +204,8 @@ def _known(spec: str | type | np.dtype) -> DType | None:
         return _FROM_PYTHON[spec]
     try:
         return _FROM_NUMPY.get(np.dtype(spec).newbyteorder("="))
-    except (TypeError, ValueError, SyntaxError):  # what NumPy says to words that name no dtype
+    # what NumPy says to words that name no dtype, or one by an old name
+    except (TypeError, ValueError, SyntaxError, DeprecationWarning):
         return None
 
 

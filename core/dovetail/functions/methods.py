@@ -270,7 +270,7 @@ def cumsum(
     [1, 3, 6, 10]
     """
     whole = manipulation.ravel(x) if axis is None else x
-    return cumulative.cumulative_sum(whole, axis=axis or 0, dtype=dtype)
+    return cumulative.cumulative_sum(whole, axis=0 if axis is None else axis, dtype=dtype)
 
 
 @forms.into
@@ -291,7 +291,7 @@ def cumprod(
     [[1, 2], [3, 12]]
     """
     whole = manipulation.ravel(x) if axis is None else x
-    return cumulative.cumulative_prod(whole, axis=axis or 0, dtype=dtype)
+    return cumulative.cumulative_prod(whole, axis=0 if axis is None else axis, dtype=dtype)
 
 
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:

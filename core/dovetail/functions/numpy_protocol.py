@@ -240,7 +240,7 @@ def _running(ours: Maker) -> Function:
         a: Tensor, axis: int | None = None, dtype: DTypeLike = None, out: Tensor | None = None
     ) -> Tensor:
         x = manipulation.ravel(a) if axis is None else a
-        return ours(x, axis=axis or 0, dtype=dtype, out=out)
+        return ours(x, axis=0 if axis is None else axis, dtype=dtype, out=out)
 
     return f
 
@@ -368,7 +368,7 @@ def _numbers_as_arrays(ours: Function) -> Function:
 
 def _take(a: Tensor, indices: Array, axis: int | None = None) -> Tensor:
     x = manipulation.ravel(a) if axis is None else a
-    return indexing.take(x, indices, axis=axis or 0)
+    return indexing.take(x, indices, axis=0 if axis is None else axis)
 
 
 def _diff(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from .. import layout as lay
-from ..arguments import choice, flag, integers, number
+from ..arguments import choice, flag, integers, number, real
 from ..errors import ArgumentError, DTypeError
 from ..functions import elementwise as ew
 from ..functions.datatypes import cast
@@ -53,6 +53,7 @@ def vector_norm(
         raise DTypeError(f"vector_norm: takes floats and complex, not {x.dtype.name}; see astype()")
     keepdims = flag("vector_norm", keepdims, "keepdims")
     p = number("vector_norm", ord, "ord")
+    real("vector_norm", p, "ord")  # the root takes 1 / ord
     axes = tuple(range(x.ndim)) if axis is None else integers("vector_norm", axis, "axis")
     axes = tuple([lay.axis("vector_norm", a, x.ndim) for a in axes])
     return _norm(x, axes, keepdims, p)
