@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 from extreme_words import ExtremeGenerator
+from test_vector_distribution_borders import NAMES
 
 pytestmark = pytest.mark.values
 
@@ -308,12 +309,6 @@ ROWS: dict[str, Row] = {
 }
 WITHOUT_ENTROPY = {"Poisson", "NegativeBinomial", "FisherSnedecor"}  # as in PyTorch
 DISCRETE = {"Bernoulli", "Binomial", "NegativeBinomial", "Geometric", "Poisson"}
-# Tried by tests of their own below, or made of others.
-APART = {
-    "Categorical", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Multinomial",
-    "Dirichlet", "MultivariateNormal", "Independent", "MixtureSameFamily",
-    "TransformedDistribution",
-}  # fmt: skip
 ABSTRACT = {"Distribution", "ExponentialFamily"}
 CASES = [(n, i) for n, row in ROWS.items() for i in range(len(row.params))]
 IDS = [f"{n}-{i}" for n, i in CASES]
@@ -325,7 +320,7 @@ def test_borders_have_a_row_for_every_distribution() -> None:
         n for n in dir(D)
         if inspect.isclass(c := getattr(D, n)) and issubclass(c, D.Distribution)
     }  # fmt: skip
-    assert classes == {*ROWS} | APART | ABSTRACT
+    assert classes == {*ROWS} | NAMES | ABSTRACT
 
 
 @pytest.fixture(autouse=True, params=["reference"])

@@ -9,7 +9,7 @@ import dovetail as dt
 
 from . import constraints, noise
 from .distribution import Distribution, Generator, Sizes, Tensor, computed, inside, sizes_of
-from .parameters import Value, brought, one_of, probs_to_logits, xlogy
+from .parameters import Value, brought, one_of, probs_to_logits
 
 __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -31,7 +31,7 @@ class _OfKinds(Distribution):
         if which == "probs":
             self.__dict__["probs"] = x / dt.sum(x, axis=-1, keepdims=True)
         else:
-            self.__dict__["logits"] = x - dt.logsumexp(x, axis=-1, keepdims=True)
+            self.__dict__["logits"] = dt.log_softmax(x, axis=-1)
         return x.shape
 
     @computed
@@ -45,11 +45,17 @@ class _OfKinds(Distribution):
         return probs_to_logits(self.probs)
 
     def _weighted_logs(self, weights: Tensor) -> Tensor:
-        """Return weights times the logarithms of the probabilities, 0 where the weight is."""
+        """Return weights times the logarithms of the probabilities, 0 where the weight is.
+
+        No gradient flows where the result is infinite.
+        """
         if "probs" in self.__dict__:
-            return xlogy(weights, self.probs)
-        none = (weights == 0.0) & (self.logits == -math.inf)
-        return weights * dt.where(none, 0.0, self.logits)
+            never = self.probs == 0.0
+            logs = dt.log(dt.where(never, 1.0, self.probs))
+        else:
+            never = self.logits == -math.inf
+            logs = dt.where(never, 0.0, self.logits)
+        return dt.where(never & (weights != 0.0), -math.inf, weights * logs)
 
     def _drawn(self, sample_shape: Sizes, generator: Generator | None) -> Tensor:
         """Numbers of kinds, by going through sums of probabilities up to a uniform number."""
@@ -125,7 +131,9 @@ class Categorical(_OfKinds):
         at = dt.where(valid, x, 0)[..., None]
         kinds = dt.broadcast_to(self.__dict__[name], (*shape, self._num_events))
         found = dt.take_along_axis(kinds, at, axis=-1)[..., 0]
-        return dt.where(valid, dt.log(found) if name == "probs" else found, -math.inf)
+        if name == "probs":
+            return inside(valid & (found != 0.0), found, 1.0, dt.log)
+        return dt.where(valid, found, -math.inf)
 
     def entropy(self) -> Tensor:
         return 0.0 - dt.sum(self._weighted_logs(self.probs), axis=-1)  # no -0.0 where it is sure
@@ -283,7 +291,7 @@ class Multinomial(_OfKinds):
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)
         each = inside(x >= 0.0, x, 0.0, lambda x: self._weighted_logs(x) - dt.lgamma(x + 1.0))
-        return dt.sum(each, axis=-1) + dt.lgamma(dt.sum(x, axis=-1) + 1.0)
+        return dt.sum(each, axis=-1) + dt.lgamma(dt.sum(dt.maximum(x, 0.0), axis=-1) + 1.0)
 
     def entropy(self) -> Tensor:
         """That of n draws, less what the order is worth: by counts of each kind, from 0 to n."""

@@ -10,7 +10,7 @@ from . import constraints
 from .categories import Categorical
 from .distribution import Distribution, Generator, Shape, Sizes, Tensor, having, sizes_of
 from .independent import Independent
-from .parameters import Value
+from .parameters import Value, weighted_logsumexp
 
 __all__ = ["Independent", "MixtureSameFamily"]
 
@@ -121,8 +121,11 @@ class MixtureSameFamily(Distribution):
     def log_prob(self, value: Value) -> Tensor:
         x = self._padded(self._taken(value))
         each = self._component_distribution.log_prob(x)
-        logits = dt.log_softmax(self._mixture_distribution.logits, axis=-1)
-        return dt.logsumexp(each + logits, axis=-1)
+        chosen = self._mixture_distribution
+        if "probs" in chosen.__dict__:
+            return weighted_logsumexp(each, chosen.probs)
+        logs = each + chosen.logits
+        return weighted_logsumexp(logs, dt.ones_like(logs))
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         with dt.no_grad():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import dovetail as dt
 
 from . import constraints
-from .parameters import softplus
+from .parameters import log_cosh, softplus
 from .transform import Shape, Tensor, Transform, trailing
 
 __all__ = [
@@ -187,7 +185,7 @@ class CorrCholeskyTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """That of the numbers below the diagonal."""
         left = _shifted(1.0 - dt.cumulative_sum(y * y, axis=-1))
-        tanh = dt.sum(x + softplus(x * -2.0) - math.log(2.0), axis=-1) * -2.0
+        tanh = dt.sum(log_cosh(x), axis=-1) * -2.0
         return dt.sum(dt.log(self._vector(left)), axis=-1) * 0.5 + tanh
 
     def forward_shape(self, shape: Shape) -> Shape:

@@ -99,6 +99,27 @@ def xsoftplus(weight: Value, x: Tensor) -> Tensor:
     return weight * softplus(dt.where(none, 0.0, x))
 
 
+def weighted_logsumexp(x: Tensor, weights: Tensor) -> Tensor:
+    """Return log(sum(weights * exp(x))) along the last axis, without gradient where it is infinite.
+
+    A weight of 0 has the gradient that its term would have.
+    """
+    with dt.no_grad():
+        top = dt.max(dt.where(weights > 0.0, x, -math.inf), axis=-1, keepdims=True)
+        infinite = dt.isinf(top)
+    base = dt.where(infinite, 0.0, top)
+    most = math.log(float(dt.finfo(x.dtype).max)) - 1.0  # 0 times an infinite term would be NaN
+    exponent = dt.minimum(dt.where(infinite, 0.0, x) - base, most)
+    total = dt.sum(weights * dt.exp(exponent), axis=-1, keepdims=True)
+    return dt.where(infinite, top, base + dt.log(total))[..., 0]
+
+
+def log_cosh(x: Tensor) -> Tensor:
+    """Return log(cosh(x))."""
+    far = dt.abs(x)
+    return far + softplus(far * -2.0) - math.log(2.0)
+
+
 def log1p_square(x: Tensor) -> Tensor:
     """Return log(1 + x * x), also where x * x overflows."""
     far = dt.abs(x) > 1e15

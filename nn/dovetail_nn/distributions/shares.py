@@ -66,8 +66,8 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        a, total = self.concentration, self._total()
-        return a * (total - a) / (total * total * (total + 1.0))
+        total, mean = self._total(), self.mean
+        return mean * ((total - self.concentration) / total) / (total + 1.0)
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -127,7 +127,7 @@ class Beta(ExponentialFamily):
     def variance(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         total = a + b
-        return a * b / (total * total * (total + 1.0))
+        return (a / total) * (b / total) / (total + 1.0)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)

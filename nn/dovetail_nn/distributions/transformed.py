@@ -109,8 +109,19 @@ class TransformedDistribution(Distribution):
         y = self._taken(value)
         if self._event_shape or self.support.event_dim:
             return self._log_prob(y)
-        below, above, y = self._split(y)
-        return dt.where(below | above, -math.inf, self._log_prob(y))
+        if self.transforms and self.transforms[-1]._cached[1] is y:  # a sample: its x is cached
+            return self._log_prob(y)
+        below, above, inner = self._split(y)
+        if getattr(self.support, "upper_bound", None) is not None:
+            with dt.no_grad():
+                is_limit = dt.isinf(self._base_value(inner))  # tanh of no number is 1
+            below, above, inner = self._split(dt.where(is_limit, math.inf, y))
+        return dt.where(below | above, -math.inf, self._log_prob(inner))
+
+    def _base_value(self, y: Tensor) -> Tensor:
+        for t in reversed(self.transforms):
+            y = t.inv(y)
+        return y
 
     def _log_prob(self, y: Tensor) -> Tensor:
         dims = len(self._event_shape)
@@ -134,10 +145,8 @@ class TransformedDistribution(Distribution):
         return dt.where(sign > 0, value, 1.0 - value)
 
     def cdf(self, value: Value) -> Tensor:
-        below, above, x = self._split(self._taken(value))
-        for t in reversed(self.transforms):
-            x = t.inv(x)
-        found = self._rising(self.base_dist.cdf(x))
+        below, above, y = self._split(self._taken(value))
+        found = self._rising(self.base_dist.cdf(self._base_value(y)))
         return dt.where(below, 0.0, dt.where(above, 1.0, found))
 
     def icdf(self, value: Value) -> Tensor:

@@ -17,7 +17,7 @@ from .matrix_transforms import (
     SoftmaxTransform,
     StickBreakingTransform,
 )
-from .parameters import Value, softplus, sum_last, xlogy
+from .parameters import Value, log_cosh, softplus, sum_last, xlogy
 from .pieces import CatTransform, ReshapeTransform, StackTransform
 from .transform import (
     ComposeTransform,
@@ -159,8 +159,7 @@ class TanhTransform(Transform):
         return dt.atanh(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # log(1 - tanh(x)**2) without the difference
-        return (math.log(2.0) - x - softplus(x * -2.0)) * 2.0
+        return log_cosh(x) * -2.0  # log(1 - tanh(x)**2) without the difference
 
 
 class PowerTransform(Transform):
