@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from dovetail import linalg
-from dovetail.linalg import elimination
+from dovetail.ops import elimination
 from matrices_for_tests import (
     DTYPES,
     WIDE,

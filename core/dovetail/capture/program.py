@@ -8,22 +8,29 @@ from call to call.
 
 from __future__ import annotations
 
+import ctypes
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..backend import faults
 from ..backend.faults import PROMPT
 from ..backend.interface import LibraryCall, QueuedLaunch, Replay, Scalar
+from ..backend.streams import wait
 from ..dtypes import DType
 from ..engine import events
 from ..engine.programs import BoundStep, Part
+from ..errors import InternalError, LinAlgError
 from ..fusion.plan import Step
 from ..layout import Shape
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
+from ..ops.host_routines import HostCall
 from ..ops.table import Op
 from ..plugins.opened import Opened
 from .numbers import Env, Number
@@ -258,6 +265,93 @@ class Work(Act):
             events.note(f"launch {self.name}", begun, bytes=self.nbytes, device=device)
 
 
+class HostStep(Act):
+    """A routine of the host, LAPACK's for example, between reads and writes of memory.
+
+    Operands and results have no gaps. `line`: the source line that asked for it, which an error of
+    a replay names.
+    """
+
+    calls = 1
+
+    def __init__(
+        self, call: HostCall, operands: tuple[Strided, ...], results: tuple[Strided, ...],
+        line: str | None = None,
+    ) -> None:  # fmt: skip
+        self.call, self.operands, self.results, self.line = call, operands, results, line
+        self.name = f"linalg.{call.name}"
+        self.nbytes = sum(math.prod(x.shape) * x.dtype.itemsize for x in (*operands, *results))
+
+    def places(self) -> Iterator[Place]:
+        return (x.place for x in (*self.operands, *self.results))
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return tuple(x.place for x in self.results)
+
+    def moved(self, move: Callable[[Place], Place]) -> HostStep:
+        operands, results = (
+            tuple(x._replace(place=move(x.place)) for x in part)
+            for part in (self.operands, self.results)
+        )
+        return HostStep(self.call, operands, results, self.line)
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        """Raises: LinAlgError."""
+        begun = time.perf_counter_ns()
+        wait(opened, stream)
+        try:
+            made = self.call(_read(opened, at, x, stream) for x in self.operands)
+        except LinAlgError as error:
+            if self.line is not None:
+                error.args = (f"{error} (asked for at {self.line})",)
+            raise
+        if made:
+            for x, values in zip(self.results, made, strict=True):
+                _write(opened, at, x, values, stream)
+        moved = 0 if opened.backend.host else self.nbytes
+        events.note(f"call {self.name} on the host", begun, bytes=moved)
+
+
+def _address(opened: Opened, at: At, p: Place) -> int | None:
+    """Where the host reaches a place, if it does."""
+    return opened.host_address(at[2 * p.slot], at[2 * p.slot + 1] + p.offset)
+
+
+def _array(memory: bytearray | ctypes.Array[ctypes.c_char], x: Strided) -> np.ndarray:
+    """An operand's or a result's values in memory of the host."""
+    flat = memoryview(memory).cast("B")
+    found: np.ndarray = np.frombuffer(flat, x.dtype.__numpy_dtype__).reshape(x.shape)
+    return found
+
+
+def _read(opened: Opened, at: At, x: Strided, stream: StreamHandle) -> np.ndarray:
+    """An operand of a host step: its memory itself, read-only, or a copy."""
+    address, nbytes = _address(opened, at, x.place), math.prod(x.shape) * x.dtype.itemsize
+    if address is None or not nbytes:
+        values = bytearray(nbytes)
+        handle, offset = at[2 * x.place.slot], at[2 * x.place.slot + 1] + x.place.offset
+        if nbytes:
+            opened.backend.copy_out(memoryview(values), handle, offset, stream)
+        return _array(values, x)
+    found = _array((ctypes.c_char * nbytes).from_address(address), x)
+    found.flags.writeable = False
+    return found
+
+
+def _write(opened: Opened, at: At, x: Strided, values: np.ndarray, stream: StreamHandle) -> None:
+    """A result of a host step, into its memory. Raises: InternalError."""
+    if (values.shape, values.dtype) != (x.shape, x.dtype.__numpy_dtype__):
+        raise InternalError(f"a host routine gave {values.dtype}{values.shape} for {x}")
+    address = _address(opened, at, x.place)
+    if address is not None and values.size:
+        _array((ctypes.c_char * values.nbytes).from_address(address), x)[...] = values
+    elif values.size:
+        flat = np.asarray(values, order="C").reshape(-1).view(np.uint8).data
+        handle, offset = at[2 * x.place.slot], at[2 * x.place.slot + 1] + x.place.offset
+        opened.backend.copy_in(handle, offset, flat, stream)
+
+
 class Fill(Act):
     """Values that the host puts somewhere."""
 
@@ -323,10 +417,10 @@ class Program:
         """Kernels and routines, those of loops once."""
         return sum(act.launches for act in self.acts)
 
-    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call | Work]]:
+    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call | Work | HostStep]]:
         """Every kernel and routine, those of loops and branches once, and what it is inside of."""
         for act in self.acts:
-            if isinstance(act, Launch | Call | Work):
+            if isinstance(act, Launch | Call | Work | HostStep):
                 yield inside, act
             for part in act.programs:
                 yield from part.steps(f"{inside}{act.what}: ")

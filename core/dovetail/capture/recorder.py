@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from weakref import ref
 
+from ..backend import faults
 from ..backend.interface import Scalar
 from ..backend.streams import current_handle
 from ..device import Device, default_device
@@ -16,9 +17,11 @@ from ..engine.evaluate import Evaluation
 from ..engine.programs import BoundCall, BoundPlan, BoundStep
 from ..errors import CaptureError
 from ..fusion.plan import Operand
-from ..graph.expr import Args, Expr, Spec, leaf, pending, settle, storage_of
+from ..graph.expr import Args, Expr, Spec, leaf, pending, settle, spec, storage_of
+from ..memory.callers import caller
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
+from ..ops.host_routines import HostCall
 from .numbers import Environment, Number
 from .program import (
     Act,
@@ -26,6 +29,7 @@ from .program import (
     Call,
     Effect,
     Fill,
+    HostStep,
     Launch,
     Place,
     Program,
@@ -168,6 +172,8 @@ class Recorder(Slots):
     Where it is `dry`, nothing is launched: memory has no contents, and what is made meanwhile is
     good for nothing but its shapes.
     """
+
+    is_capture = True
 
     def __init__(
         self, device: Device | None, dry: bool, resolve: Resolver | None = None,
@@ -327,6 +333,26 @@ class Recorder(Slots):
         found = tuple(self.environment.number(given, k) for k in range(len(given)))
         self.perform(Work(name, source, work, places, frozenset(written), found, nbytes))
 
+    def host(
+        self, call: HostCall, operands: Sequence[Expr], into: Expr | None
+    ) -> list[Expr]:  # fmt: skip
+        """See `recording.Recorder`."""
+        device = operands[0].spec.device
+        self._require_device(device)
+        declared = call.results([(e.spec.shape, e.spec.dtype) for e in operands])
+        made = [into] if into is not None else [
+            self.allocated(spec(shape, dtype, device, call.name)) for shape, dtype in declared
+        ]  # fmt: skip
+        parts = [[_whole(self.needed(e), e.spec) for e in part] for part in (operands, made)]
+        step = HostStep(call, tuple(parts[0]), tuple(parts[1]))
+        if not self.dry:
+            engine.counters.calls += 1
+            for e in operands:
+                faults.look(storage_of(e))
+        self.perform(step)
+        step.line = caller()  # only replays name it: here the traceback shows the line
+        return made
+
     # --- what is no memory
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
         """See `recording.Recorder`."""
@@ -422,6 +448,11 @@ class Recorder(Slots):
                 del self.held[act.place.slot]
             found.append(act)
         return found
+
+
+def _whole(p: Place, s: Spec) -> Strided:
+    """A tensor in memory without gaps, as an operand."""
+    return Strided(p, s.shape, s.strides, s.dtype)
 
 
 @contextmanager

@@ -22,16 +22,18 @@ from ..engine import programs, recording
 from ..engine.programs import BoundStep
 from ..errors import CaptureError
 from ..fusion.plan import Step
-from ..layout import Shape, StridedView, span
+from ..layout import Shape, StridedView, contiguous, span
 from ..loops.bounds import reach
 from ..loops.builder import Kernel
 from ..loops.parser import parse_kernel
 from ..loops.verify import verify
 from ..memory.storage import Storage, storage_at
+from ..ops import host_routines
+from ..ops.host_routines import HostCall
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
 from .forms import Branch, Carried, Part, Repeat, Scanned, While
 from .numbers import Environment, Number
-from .program import Act, Call, Effect, Fill, Launch, Place, Program, Strided
+from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, Strided
 from .traced import TracedFloat
 
 Json: TypeAlias = Any  # what files hold: numbers, texts, lists, and dicts of them
@@ -93,6 +95,10 @@ class Writer:
             return self._launch(a)
         if isinstance(a, Call):
             return ["call", a.op.name, [_strided(x) for x in (*a.inputs, a.output)], a.nbytes]
+        if isinstance(a, HostStep):
+            c, parts = a.call, [[_strided(x) for x in part] for part in (a.operands, a.results)]
+            instead = None if c.instead is None else c.instead.name
+            return ["host", c.name, c.routine.name, list(c.options), c.checks, instead, *parts]
         if isinstance(a, Fill):
             return ["fill", list(a.place), self.blob(a.values)]
         if isinstance(a, Effect):
@@ -253,7 +259,8 @@ class Reader:
         kind, *rest = a
         makers: dict[str, Callable[..., Act]] = {
             "launch": self._launch, "call": self._call, "fill": self._fill, "draw": self._draw,
-            "repeat": self._repeat, "while": self._while, "branch": self._branch,
+            "host": self._host, "repeat": self._repeat, "while": self._while,
+            "branch": self._branch,
         }  # fmt: skip
         return makers[kind](slots, *rest)
 
@@ -301,14 +308,16 @@ class Reader:
         found = tuple(self.number(n) for n in numbers)
         return Launch(bound, tuple(places), found, (None,) * len(checks))
 
+    def _operand(self, slots: Sequence[Range], x: Json) -> Strided:
+        place, shape, strides, kind = x
+        d, sizes = dtype(str(kind)), natural(shape)
+        steps = whole(strides, len(sizes))
+        low, high = span(StridedView(sizes, steps, 0))
+        p = self._place(slots, place, low * d.itemsize, high * d.itemsize)
+        return Strided(p, sizes, steps, d)
+
     def _call(self, slots: Sequence[Range], name: Json, operands: Json, nbytes: Json) -> Call:
-        made = []
-        for place, shape, strides, kind in operands:
-            d, sizes = dtype(str(kind)), natural(shape)
-            steps = whole(strides, len(sizes))
-            low, high = span(StridedView(sizes, steps, 0))
-            p = self._place(slots, place, low * d.itemsize, high * d.itemsize)
-            made.append(Strided(p, sizes, steps, d))
+        made = [self._operand(slots, x) for x in operands]
         op, inputs, output = TABLE[str(name)], made[:-1], made[-1]
         if (op.name, inputs[0].dtype) not in self.opened.library_calls:
             raise ValueError(f"{self.device} has no routine for {op.name}")
@@ -318,6 +327,23 @@ class Reader:
         if not same or output.dtype is not result or not _fits(op, shapes, output.shape):
             raise ValueError(f"a routine for {op.name} does not fit its operands, {shapes}")
         return Call(op, tuple(inputs), output, within(nbytes, 1 << 62))
+
+    def _host(
+        self, slots: Sequence[Range], name: Json, routine: Json, options: Json, checks: Json,
+        instead: Json, *parts: Json,
+    ) -> HostStep:  # fmt: skip
+        other = None if instead is None else host_routines.TABLE[str(instead)]
+        given = tuple(_plain(x) for x in options)
+        call = HostCall(
+            str(name), host_routines.TABLE[str(routine)], given, checks is True, other
+        )  # fmt: skip
+        operands, results = (tuple(self._operand(slots, x) for x in part) for part in parts)
+        wanted = call.results([(x.shape, x.dtype) for x in operands])
+        if wanted != [(x.shape, x.dtype) for x in results] or any(
+            x.strides != contiguous(x.shape).strides for x in (*operands, *results)
+        ):
+            raise ValueError(f"the host routine {routine} does not fit its operands")
+        return HostStep(call, operands, results)
 
     def _fill(self, slots: Sequence[Range], place: Json, blob: Json) -> Fill:
         values = self.blob(blob)
@@ -406,6 +432,11 @@ def _kernel(text: str) -> Kernel:
     kernel = parse_kernel(text)
     verify(kernel)
     return kernel
+
+
+def _plain(x: Json) -> float | int | bool | str:
+    """An option of a host routine. Raises: ValueError."""
+    return x if type(x) is str else _number(x)
 
 
 def _number(x: Json) -> float | int | bool:

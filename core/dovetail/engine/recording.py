@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from ..backend.interface import Scalar, StreamHandle
+    from ..ops.host_routines import HostCall
     from ..tensor.tensor import Tensor
     from .evaluate import Evaluation
     from .programs import BoundStep
@@ -38,6 +39,10 @@ T = TypeVar("T")
 
 class Recorder(Protocol):
     """What is told."""
+
+    @property
+    def is_capture(self) -> bool:
+        """Return True if a program is made: values may differ when it is replayed."""
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """Does an evaluation, or pretends to, and notes its launches. What it says: as that."""
@@ -70,6 +75,15 @@ class Recorder(Protocol):
         numbers: Sequence[Scalar],
     ) -> None:  # fmt: skip
         """Calls something with handles and offsets of leaves and numbers, and notes that."""
+
+    def host(
+        self, call: HostCall, operands: Sequence[Expr], into: Expr | None
+    ) -> Sequence[Expr] | None:
+        """Runs a routine of the host over leaves without gaps, and notes it. Returns its results.
+
+        `into`: a leaf that gets the result, where the routine gives one; else new memory does.
+        None is returned where the caller runs the routine: nothing is to be noted.
+        """
 
     def read(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
         """So many numbers that the host gives; every replay asks for them anew in this place."""
@@ -134,6 +148,12 @@ _counting = Lock()
 def current() -> Recorder | None:
     """The recorder of this thread."""
     return _mine.recorder if flags.captures else None
+
+
+def is_captured() -> bool:
+    """Return True while a function is captured, also within `vmap` in it."""
+    recorder = current()
+    return recorder is not None and recorder.is_capture
 
 
 def become(recorder: Recorder | None) -> Recorder | None:

@@ -25,6 +25,7 @@ from ..functions.statistics import any as any_true
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
 from ..memory.callers import caller
 from ..memory.storage import Storage
+from ..ops.host_routines import HostCall
 from ..ops.table import COPY
 from ..settings import Switch, current, record, restore
 from ..tensor.tensor import Tensor, make, waiting_storage
@@ -51,6 +52,11 @@ class Examples:
         self._earlier = {id(e): ref(e) for e in pending()}
         self._mine: dict[int, ref[Storage]] = {}  # memory that was made in here
         self._kept: dict[Expr, Tensor] = {}  # what is written where it is
+
+    @property
+    def is_capture(self) -> bool:
+        """See `recording.Recorder`."""
+        return self.outer is not None and self.outer.is_capture
 
     # --- examples
 
@@ -243,6 +249,17 @@ class Examples:
     ) -> None:  # fmt: skip
         """See `recording.Recorder`. Raises: TransformError."""
         self._refuse_kernel(name)
+
+    def host(
+        self, call: HostCall, operands: Sequence[Expr], into: Expr | None
+    ) -> Sequence[Expr] | None:
+        """See `recording.Recorder`. The operands are the same for each example."""
+        if self.outer is None:
+            return None
+        made: Sequence[Expr] | None = self._outside(partial(self.outer.host, call, operands, into))
+        for e in made or ():
+            self._note_mine(storage_of(e))
+        return made
 
     def _refuse_kernel(self, name: str) -> None:
         raise TransformError(

@@ -28,6 +28,7 @@ from ..layout import Shape, StridedView, contiguous, move_shape
 from ..layout import move as moved_layout
 from ..memory.callers import caller
 from ..memory.storage import Storage
+from ..ops.host_routines import HostCall
 from ..ops.table import COPY, Op
 from ..settings import current, eager, record, restore
 from ..tensor.tensor import Tensor, make, waiting_storage
@@ -107,6 +108,8 @@ TRACED = Op("traced", "kernel", _gone, arity=0)  # what stands for a value: look
 
 class Noting:
     """The nodes of a graph that is being traced, by the nodes that they are of."""
+
+    is_capture = False
 
     def __init__(self, name: str, folds: bool) -> None:
         self.name, self.folds = name, folds
@@ -381,6 +384,11 @@ class Tracing(Noting):
             self._write(self._added(GraphNode(
                 name, "call", (*args, *numbers), s.shape, s.dtype, i, varies=True, line=caller()
             )), leaves[i])  # fmt: skip
+
+    def host(self, call: HostCall, operands: Sequence[Expr], into: object) -> None:
+        """See `recording.Recorder`. Raises: CaptureError, where an operand has no value yet."""
+        if any(self._has_no_memory(e) for e in operands):
+            self._refuse(f"dt.linalg.{call.name} asks LAPACK on the host")
 
     def batches(self, *exprs: Expr) -> bool:
         """See `recording.Recorder`: then both branches of `dt.cond` are done, and one chosen."""

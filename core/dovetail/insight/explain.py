@@ -9,8 +9,8 @@ from typing import Protocol, TypeGuard, overload
 
 from ..arguments import flag
 from ..capture.program import Call as CapturedCall
+from ..capture.program import HostStep, Program
 from ..capture.program import Launch as CapturedLaunch
-from ..capture.program import Program
 from ..capture.program import Work as CapturedWork
 from ..engine import evaluate as run
 from ..engine import programs
@@ -97,8 +97,9 @@ def _replay(arguments: str, program: Program, source: bool, verbose: bool) -> Re
 
 
 def _act(
-    where: Opened, how: str, act: CapturedLaunch | CapturedCall | CapturedWork, source: bool
-) -> Launch:
+    where: Opened, how: str, act: CapturedLaunch | CapturedCall | CapturedWork | HostStep,
+    source: bool,
+) -> Launch:  # fmt: skip
     written = {(p.slot, p.offset) for p in act.written}
     read = tuple((p.slot, p.offset) for p in act.places())
     memory = tuple(m for m in read if m not in written), tuple(sorted(written))
@@ -108,6 +109,9 @@ def _act(
         return Launch(
             how + act.name, device, why, "", text, "raw kernel", (), act.nbytes, 0, *memory
         )
+    if isinstance(act, HostStep):
+        name, device = how + act.name, str(where.device)
+        return Launch(name, device, "", "", "", "host routine", (), act.nbytes, 0, *memory)
     if isinstance(act, CapturedLaunch):
         made = _launch(where, act.planned, source)
         access = zip(act.buffers, act.planned.kernel.buffers, strict=True)

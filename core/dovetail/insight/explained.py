@@ -31,11 +31,11 @@ class Launch(NamedTuple):
     name: str
     device: str
     why: str
-    text: str  # in the loop language; empty for a vendor's routine
+    text: str  # in the loop language; empty for a routine
     source: str  # what the backend made of it, if asked for
-    origin: (
-        str  # where its program is: "in memory", "on disk", "to be compiled"; or "vendor routine"
-    )
+    # where its program is: "in memory", "on disk", "to be compiled"; or "vendor routine", "host
+    # routine"
+    origin: str
     grid: tuple[int, ...]
     nbytes: int  # read and written, each element once
     fresh: int  # allocated

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..autograd.function import Function
 from ..functions import elementwise as ew
 from ..functions.forms import into
 from ..functions.linalg import conjugate, diagonal
+from ..ops.host_routines import EIG, EIGH, EIGVALS, EIGVALSH
 from ..tensor.tensor import Tensor
 from . import lapack
-from .lapack import UNSETTLED, finite
 from .matrices import adjoint, as_column, as_row, hermitian_part, identity, square
 from .solving import solve
 
@@ -42,7 +40,7 @@ class _Eigh(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
-        w, v = lapack.call(name, UNSETTLED, finite(lambda x: tuple(np.linalg.eigh(x))), a)
+        w, v = lapack.call(name, EIGH, a)
         ctx.save_for_backward(w, v)
         return w, v
 
@@ -101,7 +99,7 @@ def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     x = square("eigvalsh", x)
     if x.requires_grad:
         return _Eigh.apply("eigvalsh", x)[0]
-    return lapack.call("eigvalsh", UNSETTLED, finite(np.linalg.eigvalsh), x)[0]
+    return lapack.call("eigvalsh", EIGVALSH, x)[0]
 
 
 # --- of any square matrices -----------------------------------------------------------------------
@@ -112,7 +110,7 @@ class _Eig(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
-        w, v = lapack.call(name, UNSETTLED, finite(_eig), a)
+        w, v = lapack.call(name, EIG, a)
         ctx.save_for_backward(w, v)
         ctx.real = a.dtype.kind == "f"
         return w, v
@@ -126,16 +124,6 @@ class _Eig(Function):
         inner = inner * conjugate(inverse_differences(w, w)) + as_row(of_w) * one
         found = solve(turned, inner @ turned)
         return None, ew.real(found) if ctx.real else found
-
-
-def _eig(a: np.ndarray) -> tuple[np.ndarray, ...]:
-    w, v = np.linalg.eig(a)
-    return _complex(w), _complex(v)
-
-
-def _complex(a: np.ndarray) -> np.ndarray:
-    """Complex numbers: of real matrices whose eigenvalues all are real NumPy gives real ones."""
-    return a.astype(np.result_type(a.dtype, np.complex64), copy=False)
 
 
 @into(widen=False)
@@ -174,4 +162,4 @@ def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     x = square("eigvals", x)
     if x.requires_grad:
         return _Eig.apply("eigvals", x)[0]
-    return lapack.call("eigvals", UNSETTLED, finite(lambda a: _complex(np.linalg.eigvals(a))), x)[0]
+    return lapack.call("eigvals", EIGVALS, x)[0]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from ..arguments import choice, flag, refused, sequence
 from ..autograd.function import Function
 from ..errors import GradientError
@@ -15,11 +13,11 @@ from ..functions.copies import concat
 from ..functions.creation import tril, triu
 from ..functions.forms import into
 from ..functions.linalg import matmul
+from ..ops.host_routines import CHOLESKY, LU, QR, SVD, SVDVALS, HostCall
 from ..tensor.operands import Array
 from ..tensor.tensor import Tensor
-from . import elimination, lapack, small
+from . import lapack, small
 from .eigenvalues import inverse_differences
-from .lapack import INDEFINITE, SINGULAR, UNSETTLED, finite
 from .matrices import (
     adjoint,
     as_column,
@@ -70,9 +68,9 @@ class _Cholesky(Function):
     def forward(ctx: Any, a: Tensor) -> Tensor:
         if small.fits(a):
             made = small.cholesky(a)
-            made = small.checked("cholesky", INDEFINITE, _lower, made, a)
+            made = lapack.checked(HostCall("cholesky", CHOLESKY, checks=True), made, a)
         else:
-            (made,) = lapack.call("cholesky", INDEFINITE, _lower, a)
+            (made,) = lapack.call("cholesky", CHOLESKY, a)
         ctx.save_for_backward(made)
         return made
 
@@ -83,18 +81,6 @@ class _Cholesky(Function):
         for _ in range(2):
             inner = solved("cholesky", low, adjoint(inner), upper=False, turned=True)
         return hermitian_part(inner)
-
-
-def _lower(a: np.ndarray) -> np.ndarray:
-    """LAPACK's of finite matrices: what else there is in a row ends on the diagonal of the result.
-
-    To look at all of a matrix of 1000 x 1000 would take a twentieth of the time.
-    """
-    made = np.linalg.cholesky(a)
-    for x in (a, made):  # of the diagonal the real part alone is looked at
-        if not np.isfinite(np.diagonal(x, axis1=-2, axis2=-1)).all():
-            raise np.linalg.LinAlgError
-    return made
 
 
 def _halved(x: Tensor) -> Tensor:
@@ -133,7 +119,7 @@ class _QR(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, mode: Mode) -> tuple[Tensor, ...]:
-        q, r = lapack.call("qr", UNSETTLED, lambda x: tuple(np.linalg.qr(x, mode)), a)
+        q, r = lapack.call("qr", QR, a, options=(mode,))
         ctx.save_for_backward(q, r, a)
         return q, r
 
@@ -185,7 +171,7 @@ class _SVD(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor, full: bool) -> tuple[Tensor, ...]:
-        made = lapack.call(name, UNSETTLED, finite(lambda x: tuple(np.linalg.svd(x, full))), a)
+        made = lapack.call(name, SVD, a, options=(full,))
         ctx.save_for_backward(*made)
         return made
 
@@ -258,7 +244,7 @@ def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     x = matrices("svdvals", x)
     if x.requires_grad:
         return _SVD.apply("svdvals", x, False)[1]
-    return lapack.call("svdvals", UNSETTLED, finite(np.linalg.svdvals), x)[0]
+    return lapack.call("svdvals", SVDVALS, x)[0]
 
 
 # --- LU -------------------------------------------------------------------------------------------
@@ -269,7 +255,7 @@ class _LU(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
-        p, low, up = lapack.call("lu", SINGULAR, elimination.lu, a)
+        p, low, up = lapack.call("lu", LU, a)
         ctx.save_for_backward(p, low, up)
         ctx.mark_non_differentiable(p)
         return p, low, up

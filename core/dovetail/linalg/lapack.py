@@ -1,79 +1,53 @@
-"""Routines of LAPACK on the host, which NumPy calls, for tensors of every device.
+"""Routines of the host (`ops.host_routines`) for tensors of every device.
 
 Where host and device share memory nothing is copied, either way; elsewhere the matrices are. Each
-call is counted (`engine.events`) and noted in a profile with the bytes that it moved. Errors of
-NumPy's name no matrix: here they do.
+call is counted (`engine.events`) and noted in a profile with the bytes that it moved. In a captured
+function it is a step of the program.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..device import opened
 from ..dtypes import dtype as dtype_of
 from ..engine import events, recording
-from ..errors import LinAlgError, OutOfMemoryError
+from ..errors import OutOfMemoryError
+from ..functions import elementwise as ew
 from ..functions.interop import address, share
-from ..tensor.host import from_host, numpy
-from ..tensor.tensor import Tensor
+from ..functions.statistics import all as all_
+from ..ops.host_routines import HostCall, HostRoutine
+from ..ops.table import COPY
+from ..tensor.host import evaluate, evaluated, from_host, numpy
+from ..tensor.tensor import Tensor, make
+from ..tensor.verbs import apply
 
-Routine: TypeAlias = Callable[..., "np.ndarray | tuple[np.ndarray, ...]"]
 SHARED_FROM = 1 << 16  # bytes: smaller results are copied into memory of the device's allocator
 
 
-class Failure:
-    """What is said when a routine fails: what is wrong with the matrix, and a way out."""
+def call(
+    name: str, routine: HostRoutine, *given: Tensor, options: tuple[Any, ...] = ()
+) -> tuple[Tensor, ...]:
+    """Return what a routine makes of matrices, whose batches are the same; errors name `name`.
 
-    def __init__(self, wrong: str, way_out: str) -> None:
-        self.wrong, self.way_out = wrong, way_out
-
-    def error(self, name: str, at: tuple[int, ...], matrix: np.ndarray) -> LinAlgError:
-        """The error for one matrix, found at an index of the batch."""
-        wrong, way_out = self.wrong, self.way_out
-        if not np.isfinite(matrix).all():
-            wrong, way_out = "has NaN or infinite elements", "see dt.isfinite"
-        return LinAlgError(f"{name}: the matrix{_place(at)} {wrong}; {way_out}")
-
-
-def _place(at: tuple[int, ...]) -> str:
-    return f" at {list(at)} of the batch" if at else ""
-
-
-SINGULAR = Failure("is singular", "see dt.linalg.pinv and dt.linalg.lstsq")
-INDEFINITE = Failure("is not positive definite", "see dt.linalg.eigh")
-UNSETTLED = Failure("makes LAPACK's iteration not converge", "scale it, or use float64")
-
-
-def finite(routine: Routine) -> Routine:
-    """A routine that refuses NaN and infinity, of which LAPACK's makes anything, or never ends."""
-
-    def refusing(*arrays: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
-        if not np.isfinite(arrays[0]).all():
-            raise np.linalg.LinAlgError
-        return routine(*arrays)
-
-    return refusing
-
-
-def call(name: str, failure: Failure, routine: Routine, *given: Tensor) -> tuple[Tensor, ...]:
-    """What a routine makes of the values of matrices, whose batches are the same, as tensors.
-
-    Raises: LinAlgError, OutOfMemoryError; CaptureError while a function is captured.
+    Raises: LinAlgError, OutOfMemoryError.
     """
-    many = recording.lifted(partial(call, name, failure, routine), given)
+    many = recording.lifted(partial(call, name, routine, options=options), given)
     if many is not None:
         return tuple(many)
-    recording.refuse(f"dt.linalg.{name} asks LAPACK on the host", *given)
+    host = HostCall(name, routine, options)
+    noted = _noted(host, given)
+    if noted is not None:
+        return noted
     begun = time.perf_counter_ns()
     arrays = [numpy(x) for x in given]
     try:
-        made = attempt(name, failure, routine, arrays)
+        made = host(arrays)
     except MemoryError:
         raise OutOfMemoryError(
             f"{name}: the host has no memory for what LAPACK makes of shape {given[0].shape}"
@@ -86,49 +60,47 @@ def call(name: str, failure: Failure, routine: Routine, *given: Tensor) -> tuple
     return found
 
 
-def attempt(
-    name: str, failure: Failure, routine: Routine, arrays: Sequence[np.ndarray]
-) -> tuple[np.ndarray, ...]:
-    """What a routine makes of host values. Raises: LinAlgError, with the place in the batch.
+def checked(host: HostCall, made: Tensor, *given: Tensor, into: Tensor | None = None) -> Tensor:
+    """Return what a kernel has made, computed now; if it is not finite, LAPACK tries the matrices.
 
-    The batch is one axis for the routine: NumPy's take fewer axes than arrays have.
+    `into`: what is returned instead; where LAPACK refuses a matrix it has the values that
+    `host.instead` gives. Raises: LinAlgError.
     """
-    batch = arrays[0].shape[:-2]
-    rows = [a.reshape(math.prod(batch), *a.shape[-2:]) for a in arrays]
-    try:
-        made = _quiet(routine, rows)
-    except np.linalg.LinAlgError:
-        first = _first_refused(routine, rows)
-        at = tuple(map(int, np.unravel_index(first, batch))) if batch else ()
-        raise failure.error(name, at, rows[0][first]) from None
-    every = made if isinstance(made, tuple) else (made,)
-    return tuple([a.reshape((*batch, *a.shape[1:])) for a in every])
+    result = made if into is None else into
+    known = () if into is None else (into,)
+    many = recording.lifted(partial(_checked_many, host, into is not None), (*known, made, *given))
+    if many is not None:
+        return many[0]
+    fine = all_(ew.isfinite(made))
+    evaluate(made, fine, *known)
+    operands = (fine, made, *given)
+    if _noted(host, operands, into) is None:
+        replaced = host(map(numpy, operands))
+        result = _tensor(replaced[0], result) if replaced else result
+    return result
 
 
-def _quiet(routine: Routine, arrays: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
-    with np.errstate(all="ignore"):
-        return routine(*arrays)
+def _checked_many(host: HostCall, replaces: bool, *given: Tensor) -> list[Tensor]:
+    """`checked`, of what examples have made, and were given."""
+    return [checked(host, *given[replaces:], into=given[0] if replaces else None)]
 
 
-def refuses(routine: Routine, arrays: Sequence[np.ndarray]) -> bool:
-    """Whether a routine refuses one of some matrices."""
-    try:
-        _quiet(routine, arrays)
-    except np.linalg.LinAlgError:
-        return True
-    return False
+def _noted(
+    host: HostCall, operands: Sequence[Tensor], into: Tensor | None = None
+) -> tuple[Tensor, ...] | None:
+    """Return the results of a step of the function that is captured; None if none is."""
+    recorder = recording.current()
+    if recorder is None:
+        return None
+    leaves = [evaluated(_dense(x)) for x in operands]
+    made = recorder.host(host, leaves, None if into is None else evaluated(into))
+    return None if made is None else tuple(map(make, made))
 
 
-def _first_refused(routine: Routine, arrays: Sequence[np.ndarray]) -> int:
-    """The number of the first matrix that a routine refuses, of a batch in which it refuses one."""
-    low, high = 0, len(arrays[0])
-    while high - low > 1:
-        middle = (low + high) // 2
-        if refuses(routine, [a[low:middle] for a in arrays]):
-            high = middle
-        else:
-            low = middle
-    return low
+def _dense(x: Tensor) -> Tensor:
+    """The tensor in memory without gaps."""
+    evaluated(x)
+    return x if x.is_contiguous() else apply(COPY, (x,))
 
 
 def _tensor(a: np.ndarray, like: Tensor) -> Tensor:

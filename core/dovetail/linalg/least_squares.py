@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..arguments import flag, named, real
 from ..autograd.function import Function
 from ..errors import ShapeError
@@ -17,13 +15,13 @@ from ..functions.linalg import matmul
 from ..functions.statistics import count_nonzero
 from ..functions.statistics import max as max_
 from ..functions.statistics import sum as sum_
+from ..ops.host_routines import PINV
 from ..tensor.operands import ARRAYS, Array, beside
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import view
 from . import lapack
 from .eigenvalues import eigvalsh
 from .factors import svdvals
-from .lapack import UNSETTLED, finite
 from .matrices import (
     adjoint,
     as_column,
@@ -58,16 +56,10 @@ class _PseudoInverse(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, share: float | Tensor) -> Tensor:
-        def routine(x: np.ndarray, *least: np.ndarray) -> np.ndarray:
-            u, s, vh = np.linalg.svd(x, full_matrices=False)
-            largest = s.max(-1, keepdims=True, initial=0)
-            kept = s > (least[0][..., 0] if least else share) * largest
-            inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
-            found: np.ndarray = np.matmul(vh.mT.conj() * inverse[..., None, :], u.mT.conj())
-            return found
-
-        given = (share,) if isinstance(share, Tensor) else ()
-        (made,) = lapack.call("pinv", UNSETTLED, finite(routine), a, *given)
+        if isinstance(share, Tensor):
+            (made,) = lapack.call("pinv", PINV, a, share)
+        else:
+            (made,) = lapack.call("pinv", PINV, a, options=(share,))
         ctx.save_for_backward(a, made)
         return made
 

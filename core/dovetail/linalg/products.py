@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-
-import numpy as np
+from typing import Any
 
 from ..arguments import integer, sequence
+from ..autograd.function import Function
+from ..dtypes import int64
 from ..engine import recording
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functions import elementwise as ew
+from ..functions.control_flow import fori_loop
 from ..functions.copies import concat
 from ..functions.creation import tril, zeros
 from ..functions.datatypes import DTypeLike, cast, result_type
@@ -22,11 +24,10 @@ from ..functions.products import cross, kron
 from ..functions.statistics import max as max_
 from ..functions.statistics import sum as sum_
 from ..ops import table as ops
-from ..tensor.host import numpy
+from ..ops.host_routines import FINITE, HostCall
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import apply, view
 from . import lapack
-from .lapack import UNSETTLED, finite
 from .matrices import (
     adjoint,
     as_column,
@@ -238,16 +239,56 @@ def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
         return apply(ops.COPY, (x,))
     halvings = _halvings(x.detach())
     found = _pade(x * as_scalars(ew.exp2(-halvings)))
+    if recording.is_captured():
+        return _Squared.apply(found, halvings)
     for i in range(recording.look(lambda h: int(max_(h).item()), halvings)):
-        found = ew.where(as_scalars(halvings) > i, matmul(found, found), found)
+        found = _squared_once(i, found, halvings)
     return found
+
+
+def _squared_once(i: int | Tensor, x: Tensor, times: Tensor) -> Tensor:
+    return ew.where(as_scalars(times) > i, matmul(x, x), x)
+
+
+class _Squared(Function):
+    """Matrices squared as often as each asks, which a captured function does not know.
+
+    The way back squares them again up to each step, so that nothing is stored.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, times: Tensor) -> Tensor:
+        ctx.save_for_backward(x, times)
+        many = recording.lifted(_squared, (x, times))
+        return (_squared(x, times) if many is None else many)[0]
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        given = (*ctx.saved_tensors, g)
+        many = recording.lifted(_squared_back, given)
+        return (_squared_back(*given) if many is None else many)[0], None
+
+
+def _squared(x: Tensor, times: Tensor, upto: Tensor | None = None) -> list[Tensor]:
+    most = max_(times) if upto is None else upto
+    return [fori_loop(0, cast(most, int64), lambda i, c: _squared_once(i, c, times), x)]
+
+
+def _squared_back(x: Tensor, times: Tensor, g: Tensor) -> list[Tensor]:
+    most = cast(max_(times), int64)
+
+    def step(i: Tensor, g: Tensor) -> Tensor:
+        k = most - 1 - i
+        turned = adjoint(_squared(x, times, k)[0])
+        return ew.where(as_scalars(times) > k, matmul(g, turned) + matmul(turned, g), g)
+
+    return [fori_loop(0, most, step, g)]
 
 
 def _halvings(x: Tensor) -> Tensor:
     """How often each matrix is to be halved before its exponential is a quotient."""
+    x = lapack.checked(HostCall("expm", FINITE, checks=True), x, x)
     share = max_(sum_(ew.abs(x) / x.shape[-1], axis=-2), axis=-1)  # whose sums do not overflow
-    if not recording.look(lambda s: ew.isfinite(max_(s)).item(), share):
-        lapack.attempt("expm", UNSETTLED, finite(np.positive), [recording.look(numpy, x)])
     return ew.maximum(ew.ceil(ew.log2(share) + math.log2(x.shape[-1] / _EXACT_UP_TO)), 0.0)
 
 

@@ -12,26 +12,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import TypeAlias
 
-import numpy as np
-
 from ..dtypes import int64
-from ..engine import recording
-from ..functions import elementwise as ew
-from ..functions.statistics import all as all_
 from ..layout import Shape
 from ..loops.language import Value, const, eq, fma, sqrt, where
 from ..ops.arithmetic import absolute
 from ..ops.dtype_rules import same
 from ..ops.site import KernelSite
 from ..ops.table import Op
-from ..tensor.host import evaluate, numpy
 from ..tensor.other_layouts import make_node
 from ..tensor.tensor import Tensor
 from . import looped
-from .lapack import Failure, Routine, refuses
 
 UNROLLED = 6  # rows: LLVM takes 0.9 s for the inverse of 6 x 6, and 2.5 s for that of 8 x 8
 LARGEST = 32  # rows, those above 6 by the kernels of `looped`
@@ -223,35 +215,3 @@ def cholesky(a: Tensor) -> Tensor:
     if _is_looped(a):
         return looped.made(looped.CHOLESKY, (a,), a.shape)
     return make_node(CHOLESKY, (a,), a.shape, a.dtype, a.shape[-1])
-
-
-def checked(name: str, failure: Failure, routine: Routine, made: Tensor, *given: Tensor) -> Tensor:
-    """What a kernel has made, computed now; where it is not finite LAPACK says whether it fails.
-
-    Raises: LinAlgError; CaptureError while a function is captured.
-    """
-    many = recording.lifted(partial(_checked_many, name, failure, routine), (made, *given))
-    if many is not None:
-        return many[0]
-    recording.refuse(f"dt.linalg.{name} looks whether all went well", made)
-    fine = all_(ew.isfinite(made))
-    evaluate(made, fine)
-    if not fine:
-        bad = ~np.isfinite(numpy(made)).all(axis=(-2, -1))
-        _ask(name, failure, routine, np.argwhere(bad), [numpy(x) for x in given])
-    return made
-
-
-def _checked_many(name: str, failure: Failure, routine: Routine, *given: Tensor) -> list[Tensor]:
-    """`checked`, of what examples have made, and were given."""
-    return [checked(name, failure, routine, *given)]
-
-
-def _ask(
-    name: str, failure: Failure, routine: Routine, places: np.ndarray, arrays: list[np.ndarray]
-) -> None:
-    """Has LAPACK try the matrices at some places of the batch. Raises: LinAlgError."""
-    for at in map(tuple, places.tolist()):
-        matrices = [a[at] for a in arrays]
-        if refuses(routine, matrices):
-            raise failure.error(name, at, matrices[0])

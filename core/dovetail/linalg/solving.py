@@ -3,7 +3,8 @@
 LAPACK solves them on the host, whatever the device; where that shares its memory with the host
 nothing is copied. Batches of 256 real matrices and more, of up to 32 rows, are solved by generated
 kernels on the device, whose last bits differ from LAPACK's. What may fail is computed at once, so
-that the error comes from the line that asks, and names the matrix: `dt.jit` refuses it.
+that the error comes from the line that asks, and names the matrix; in a captured function, when
+that is replayed.
 """
 
 from __future__ import annotations
@@ -11,18 +12,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..autograd.function import Function
-from ..errors import LinAlgError
 from ..functions import elementwise as ew
 from ..functions.forms import into
 from ..functions.linalg import conjugate, matmul
 from ..functions.statistics import sum as sum_
+from ..ops.host_routines import (
+    COFACTORS,
+    DETERMINANT,
+    INVERSE,
+    INVERSE_OR_NAN,
+    LOG_DETERMINANT,
+    SOLVE,
+    HostCall,
+)
 from ..tensor.operands import Array
 from ..tensor.tensor import Tensor
 from . import lapack, small
-from .lapack import SINGULAR
 from .matrices import (
     adjoint,
     as_scalars,
@@ -48,9 +54,9 @@ class _Solve(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
         if small.fits(a, b.shape[-1]):
-            made = small.checked("solve", SINGULAR, np.linalg.solve, small.solve(a, b), a, b)
+            made = lapack.checked(HostCall("solve", SOLVE, checks=True), small.solve(a, b), a, b)
         else:
-            (made,) = lapack.call("solve", SINGULAR, np.linalg.solve, a, b)
+            (made,) = lapack.call("solve", SOLVE, a, b)
         ctx.save_for_backward(a, made)
         return made
 
@@ -65,9 +71,9 @@ class _Inverse(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         if small.fits(a):
-            made = small.checked("inv", SINGULAR, np.linalg.inv, small.inverse(a), a)
+            made = lapack.checked(HostCall("inv", INVERSE, checks=True), small.inverse(a), a)
         else:
-            (made,) = lapack.call("inv", SINGULAR, np.linalg.inv, a)
+            (made,) = lapack.call("inv", INVERSE, a)
         ctx.save_for_backward(made)
         return made
 
@@ -83,7 +89,7 @@ class _Determinant(Function):
         ctx.save_for_backward(a)
         if small.fits(a):
             return small.determinant(a)
-        return lapack.call("det", SINGULAR, np.linalg.det, a)[0]
+        return lapack.call("det", DETERMINANT, a)[0]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
@@ -96,10 +102,11 @@ class _Cofactors(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
-        try:
-            made = as_scalars(_Determinant.apply(a)) * _Inverse.apply(a).mT
-        except LinAlgError:
-            (made,) = lapack.call("det", lapack.UNSETTLED, lapack.finite(_cofactors), a)
+        fits = small.fits(a)
+        inverse = small.inverse(a) if fits else lapack.call("det", INVERSE_OR_NAN, a)[0]
+        made = as_scalars(_Determinant.apply(a)) * inverse.mT
+        host = HostCall("det", INVERSE, checks=True, instead=COFACTORS)
+        made = lapack.checked(host, inverse, a, into=made)
         ctx.save_for_backward(a, made)
         return made
 
@@ -110,20 +117,10 @@ class _Cofactors(Function):
         return as_scalars(sum_(g * c, axis=(-2, -1))) * x - matmul(matmul(c, g.mT), x)
 
 
-def _cofactors(a: np.ndarray) -> np.ndarray:
-    """By singular values: the product of all but one, for each, between the singular vectors."""
-    u, s, vh = np.linalg.svd(a.conj())
-    n = s.shape[-1]
-    others = np.where(np.eye(n, dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
-    turned = (np.linalg.det(u) * np.linalg.det(vh)).conj()
-    found: np.ndarray = turned[..., None, None] * ((u * others[..., None, :]) @ vh)
-    return found
-
-
 class _LogDeterminant(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
-        sign, logabsdet = lapack.call("slogdet", SINGULAR, np.linalg.slogdet, a)
+        sign, logabsdet = lapack.call("slogdet", LOG_DETERMINANT, a)
         if a.dtype.kind == "f":
             ctx.mark_non_differentiable(sign)
         ctx.save_for_backward(a, sign)

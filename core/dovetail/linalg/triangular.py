@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ..arguments import flag
@@ -14,10 +13,10 @@ from ..functions import elementwise as ew
 from ..functions.creation import tril, triu
 from ..functions.forms import into
 from ..functions.statistics import all as all_
+from ..ops.host_routines import TRIANGULAR, HostCall
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor
-from . import elimination, lapack, small
-from .lapack import SINGULAR
+from . import lapack, small
 from .matrices import adjoint, right_sides, square, without_column
 
 __all__ = ["cholesky_solve", "solve_triangular"]
@@ -30,12 +29,12 @@ class _Triangular(Function):
     def forward(
         ctx: Any, name: str, a: Tensor, b: Tensor, upper: bool, unit: bool, turned: bool
     ) -> Tensor:
-        routine = partial(elimination.solve_triangular, upper=upper, unit=unit, turned=turned)
+        how = upper, unit, turned
         if small.fits(a, b.shape[-1]):
-            made = small.solve_triangular(a, b, upper, unit, turned)
-            made = small.checked(name, SINGULAR, routine, made, a, b)
+            made = small.solve_triangular(a, b, *how)
+            made = lapack.checked(HostCall(name, TRIANGULAR, how, checks=True), made, a, b)
         else:
-            (made,) = lapack.call(name, SINGULAR, routine, a, b)
+            (made,) = lapack.call(name, TRIANGULAR, a, b, options=how)
         ctx.save_for_backward(a, made)
         ctx.how = name, upper, unit, turned
         return made

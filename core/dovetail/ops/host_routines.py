@@ -1,0 +1,292 @@
+"""Routines of the host for batches of matrices: LAPACK's, which NumPy and SciPy call.
+
+A row of the table says what a routine computes, how it fails, and which shapes and dtypes its
+results have. So a captured function can be noted without running it, and a file can name a routine.
+Errors of NumPy's name no matrix: here they do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..dtypes import DType, complex64, promote
+from ..errors import LinAlgError
+from ..layout import Shape
+from . import elimination
+
+Run: TypeAlias = Callable[..., "np.ndarray | tuple[np.ndarray, ...]"]
+Results: TypeAlias = "tuple[tuple[Shape, DType], ...]"
+
+
+class Failure:
+    """What is said when a routine fails: what is wrong with the matrix, and a way out."""
+
+    def __init__(self, wrong: str, way_out: str) -> None:
+        self.wrong, self.way_out = wrong, way_out
+
+    def error(self, name: str, at: tuple[int, ...], matrix: np.ndarray) -> LinAlgError:
+        """The error for one matrix, found at an index of the batch."""
+        wrong, way_out = self.wrong, self.way_out
+        if not np.isfinite(matrix).all():
+            wrong, way_out = "has NaN or infinite elements", "see dt.isfinite"
+        return LinAlgError(f"{name}: the matrix{_place(at)} {wrong}; {way_out}")
+
+
+def _place(at: tuple[int, ...]) -> str:
+    return f" at {list(at)} of the batch" if at else ""
+
+
+SINGULAR = Failure("is singular", "see dt.linalg.pinv and dt.linalg.lstsq")
+INDEFINITE = Failure("is not positive definite", "see dt.linalg.eigh")
+UNSETTLED = Failure("makes LAPACK's iteration not converge", "scale it, or use float64")
+
+
+class HostRoutine(NamedTuple):
+    """A row of the table.
+
+    `run` takes arrays (batch, rows, columns), then the options. `results` returns the shape behind
+    the batch and the dtype of each result; it takes the dtype, the rows and the columns of the
+    first operand, the columns of the last one, and the options.
+    """
+
+    name: str
+    failure: Failure
+    run: Run
+    results: Callable[..., Results]
+
+
+class HostCall(NamedTuple):
+    """A routine with its options, on behalf of the public function `name`.
+
+    `checks`: it checks what has been computed elsewhere, and gives nothing where the routine would
+    not fail. Its operands are then whether all of that is finite, that, and those of the routine.
+    `instead`: of a check, the routine whose results are given where that would fail.
+    """
+
+    name: str
+    routine: HostRoutine
+    options: tuple[Any, ...] = ()
+    checks: bool = False
+    instead: HostRoutine | None = None
+
+    def results(self, operands: Sequence[tuple[Shape, DType]]) -> list[tuple[Shape, DType]]:
+        """Return the shape and the dtype of each result, from those of the operands."""
+        if self.checks:
+            return [] if self.instead is None else HostCall("", self.instead).results(operands[2:])
+        (shape, dtype), columns = operands[0], operands[-1][0][-1]
+        made = self.routine.results(dtype, *shape[-2:], columns, *self.options)
+        return [(shape[:-2] + own, d) for own, d in made]
+
+    def __call__(self, operands: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Return the results. Operands are read one by one: a check mostly needs the first alone.
+
+        Raises: LinAlgError, with the place in the batch.
+        """
+        read = iter(operands)
+        if not self.checks:
+            return self._attempt([*read])
+        if next(read):
+            return ()
+        made, *given = read
+        return self._check(made, given)
+
+    def _run(self, arrays: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
+        with np.errstate(all="ignore"):
+            return self.routine.run(*arrays, *self.options)
+
+    def _attempt(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Run the routine; for it the batch is one axis: NumPy's take fewer axes than arrays."""
+        batch = arrays[0].shape[:-2]
+        rows = [a.reshape(math.prod(batch), *a.shape[-2:]) for a in arrays]
+        try:
+            made = self._run(rows)
+        except np.linalg.LinAlgError:
+            first = self._first_refused(rows)
+            at = tuple(map(int, np.unravel_index(first, batch))) if batch else ()
+            raise self.routine.failure.error(self.name, at, rows[0][first]) from None
+        every = made if isinstance(made, tuple) else (made,)
+        return tuple([a.reshape((*batch, *a.shape[1:])) for a in every])
+
+    def _refuses(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Return True if the routine refuses one of some matrices."""
+        try:
+            self._run(arrays)
+        except np.linalg.LinAlgError:
+            return True
+        return False
+
+    def _first_refused(self, arrays: Sequence[np.ndarray]) -> int:
+        """Return the number of the first matrix that is refused, of a batch that has one."""
+        low, high = 0, len(arrays[0])
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._refuses([a[low:middle] for a in arrays]):
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def _check(self, made: np.ndarray, given: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Have LAPACK try the matrices whose results are not finite. Raises: LinAlgError."""
+        bad = ~np.isfinite(made).all(axis=(-2, -1))
+        for at in map(tuple, np.argwhere(bad).tolist()):
+            if self._refuses([a[at][None] for a in given]):
+                if self.instead is not None:
+                    return HostCall(self.name, self.instead)(given)
+                raise self.routine.failure.error(self.name, at, given[0][at])
+        return ()
+
+
+# --- what NumPy and SciPy are asked ---------------------------------------------------------------
+
+
+def _numpys(name: str) -> Run:
+    """NumPy's routine of that name."""
+
+    def run(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
+        made: np.ndarray | tuple[np.ndarray, ...] = getattr(np.linalg, name)(*arrays)
+        return tuple(made) if isinstance(made, tuple) else made
+
+    return run
+
+
+def _finite(run: Run) -> Run:
+    """A routine that refuses NaN and infinity, of which LAPACK's makes anything, or never ends."""
+
+    @wraps(run)
+    def refusing(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
+        if not np.isfinite(arrays[0]).all():
+            raise np.linalg.LinAlgError
+        return run(*arrays)
+
+    return refusing
+
+
+def _lower(a: np.ndarray) -> np.ndarray:
+    """LAPACK's of finite matrices: what else there is in a row ends on the diagonal of the result.
+
+    To look at all of a matrix of 1000 x 1000 would take a twentieth of the time.
+    """
+    made = np.linalg.cholesky(a)
+    for x in (a, made):  # of the diagonal the real part alone is looked at
+        if not np.isfinite(np.diagonal(x, axis1=-2, axis2=-1)).all():
+            raise np.linalg.LinAlgError
+    return made
+
+
+def _inverse_or_nan(a: np.ndarray) -> np.ndarray:
+    """Inverses; NaN for all of a batch in which LAPACK refuses one."""
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        return np.full_like(a, np.nan)
+
+
+def _cofactors(a: np.ndarray) -> np.ndarray:
+    """By singular values: the product of all but one, for each, between the singular vectors."""
+    u, s, vh = np.linalg.svd(a.conj())
+    n = s.shape[-1]
+    others = np.where(np.eye(n, dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
+    turned = (np.linalg.det(u) * np.linalg.det(vh)).conj()
+    found: np.ndarray = turned[..., None, None] * ((u * others[..., None, :]) @ vh)
+    return found
+
+
+def _pseudo_inverse(a: np.ndarray, *share: Any) -> np.ndarray:
+    """`share`: of the largest singular value that others count from; a number, or (batch, 1, 1)."""
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    (least,) = share
+    largest = s.max(-1, keepdims=True, initial=0)
+    kept = s > (least[..., 0] if isinstance(least, np.ndarray) else least) * largest
+    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
+    found: np.ndarray = np.matmul(vh.mT.conj() * inverse[..., None, :], u.mT.conj())
+    return found
+
+
+def _complex(a: np.ndarray) -> np.ndarray:
+    """Complex numbers: of real matrices whose eigenvalues all are real NumPy gives real ones."""
+    return a.astype(np.result_type(a.dtype, np.complex64), copy=False)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def _first(d: DType, m: int, n: int, k: int, *options: Any) -> Results:
+    return (((m, n), d),)
+
+
+def _last(d: DType, m: int, n: int, k: int, *options: Any) -> Results:
+    return (((m, k), d),)
+
+
+def _qr(d: DType, m: int, n: int, k: int, mode: str) -> Results:
+    inner = m if mode == "complete" else min(m, n)
+    return ((m, inner), d), ((inner, n), d)
+
+
+def _svd(d: DType, m: int, n: int, k: int, full: bool) -> Results:
+    inner = min(m, n)
+    rows, columns = (m, n) if full else (inner, inner)
+    return ((m, rows), d), ((inner,), d.part), ((columns, n), d)
+
+
+def _lu(d: DType, m: int, n: int, k: int) -> Results:
+    inner = min(m, n)
+    return ((m, m), d), ((m, inner), d), ((inner, n), d)
+
+
+TABLE: dict[str, HostRoutine] = {}
+
+
+def _row(name: str, failure: Failure, run: Run, results: Callable[..., Results]) -> HostRoutine:
+    row = TABLE[name] = HostRoutine(name, failure, run, results)
+    return row
+
+
+def _complex_of(d: DType) -> DType:
+    return promote(d, complex64)
+
+
+# fmt: off
+CHOLESKY = _row("cholesky", INDEFINITE, _lower, _first)
+QR = _row("qr", UNSETTLED, _numpys("qr"), _qr)
+SVD = _row("svd", UNSETTLED, _finite(_numpys("svd")), _svd)
+SVDVALS = _row(
+    "svdvals", UNSETTLED, _finite(_numpys("svdvals")), lambda d, m, n, k: (((min(m, n),), d.part),)
+)
+LU = _row("lu", SINGULAR, elimination.lu, _lu)
+EIGH = _row(
+    "eigh", UNSETTLED, _finite(_numpys("eigh")),
+    lambda d, m, n, k: (((n,), d.part), ((n, n), d)),
+)
+EIGVALSH = _row(
+    "eigvalsh", UNSETTLED, _finite(_numpys("eigvalsh")), lambda d, m, n, k: (((n,), d.part),)
+)
+EIG = _row(
+    "eig", UNSETTLED, _finite(lambda a: tuple(map(_complex, np.linalg.eig(a)))),
+    lambda d, m, n, k: (((n,), _complex_of(d)), ((n, n), _complex_of(d))),
+)
+EIGVALS = _row(
+    "eigvals", UNSETTLED, _finite(lambda a: _complex(np.linalg.eigvals(a))),
+    lambda d, m, n, k: (((n,), _complex_of(d)),),
+)
+PINV = _row(
+    "pinv", UNSETTLED, _finite(_pseudo_inverse), lambda d, m, n, k, *share: (((n, m), d),)
+)
+SOLVE = _row("solve", SINGULAR, _numpys("solve"), _last)
+TRIANGULAR = _row("solve_triangular", SINGULAR, elimination.solve_triangular, _last)
+INVERSE = _row("inv", SINGULAR, _numpys("inv"), _first)
+INVERSE_OR_NAN = _row("inverse_or_nan", SINGULAR, _inverse_or_nan, _first)
+DETERMINANT = _row("det", SINGULAR, _numpys("det"), lambda d, m, n, k: (((), d),))
+LOG_DETERMINANT = _row(
+    "slogdet", SINGULAR, _numpys("slogdet"),
+    lambda d, m, n, k: (((), d), ((), d.part)),
+)
+COFACTORS = _row("cofactors", UNSETTLED, _finite(_cofactors), _first)
+FINITE = _row("finite", UNSETTLED, _finite(np.positive), _first)
+# fmt: on
