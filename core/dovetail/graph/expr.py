@@ -526,9 +526,13 @@ def rematerialised(e: Expr) -> Expr:
 
 
 def settle(e: Expr, storage: Storage) -> None:
-    """The node's value has been computed into `storage`, contiguously: it is a leaf from now on."""
-    storage.watch = e.watch
+    """Make a computed node a contiguous leaf of `storage`.
+
+    Watch and readers go where `_holder` and `_note_reader` look for them.
+    """
+    holder: Expr | Storage = storage if storage.pending is None else storage.pending
+    holder.watch = e.watch
     e.storage, e.strides, e.offset, e.moves = storage, e.spec.strides, 0, ()
     e.op, e.args, e.attrs, e.depth = None, (), None, 0
     if e.readers is not None:
-        storage.readers, e.readers = e.readers, None
+        holder.readers, e.readers = e.readers, None
