@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from weakref import ref
 
 from ..backend import faults
@@ -174,6 +174,7 @@ class Recorder(Slots):
     """
 
     is_capture = True
+    mask = None
 
     def __init__(
         self, device: Device | None, dry: bool, resolve: Resolver | None = None,
@@ -400,6 +401,10 @@ class Recorder(Slots):
     def any_of(self, x: object) -> bool:
         """See `recording.Recorder`."""
         raise recording.refused_capture("a bool of a tensor")
+
+    def selecting(self, mask: object) -> nullcontext[None]:
+        """See `recording.Recorder`. No example chooses a branch of its own."""
+        return nullcontext()
 
     # --- the end
     def program(self, results: Sequence[Place], name: str = "") -> Program:

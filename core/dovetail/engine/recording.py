@@ -9,6 +9,7 @@ nothing is.
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..errors import CaptureError
@@ -19,7 +20,8 @@ from ..memory.storage import Storage
 from ..settings import flags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, TypeAlias
 
     from ..backend.interface import Scalar, StreamHandle
@@ -43,6 +45,7 @@ class Recorder(Protocol):
     @property
     def is_capture(self) -> bool:
         """Return True if a program is made: values may differ when it is replayed."""
+    mask: Tensor | None  # which examples may write; None: all of them
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """Does an evaluation, or pretends to, and notes its launches. What it says: as that."""
@@ -110,6 +113,9 @@ class Recorder(Protocol):
 
     def any_of(self, x: Tensor) -> bool:
         """Whether a bool is true of any of the many that it stands for."""
+
+    def selecting(self, mask: Tensor) -> AbstractContextManager[None]:
+        """Return a context in which only those examples of `mask` write that do now."""
 
 
 class Tapes(Protocol):
@@ -206,6 +212,20 @@ def look(function: Callable[[Tensor], T], x: Tensor) -> T:
 
     look_outside(x)
     return values[0]
+
+
+@contextmanager
+def selecting(mask: Tensor | None) -> Iterator[None]:
+    """Yield while only the examples of `mask` write in place; None: all that do now."""
+    recorder = current()
+    with nullcontext() if recorder is None or mask is None else recorder.selecting(mask):
+        yield
+
+
+def mask() -> Tensor | None:
+    """Return which examples may write now, or None if all of them may."""
+    recorder = current()
+    return None if recorder is None else recorder.mask
 
 
 def batches(*exprs: Expr) -> bool:

@@ -22,11 +22,23 @@ from ..engine.evaluate import Evaluation
 from ..engine.programs import BoundStep
 from ..errors import TransformError
 from ..functions.statistics import any as any_true
-from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
+from ..graph.expr import (
+    Args,
+    Expr,
+    Spec,
+    leaf,
+    mark_overwritten,
+    node,
+    overlaps,
+    pending,
+    settle,
+    spec,
+    storage_of,
+)
 from ..memory.callers import caller
 from ..memory.storage import Storage
 from ..ops.host_routines import HostCall
-from ..ops.table import COPY
+from ..ops.table import COPY, LOGICAL_AND
 from ..settings import Switch, current, record, restore
 from ..tensor.tensor import Tensor, make, waiting_storage
 from ..tensor.verbs import apply
@@ -49,9 +61,12 @@ class Examples:
         # Places on the tape of one example that have hooks, and the tensors of all there.
         self.hooks: list[tuple[Any, Tensor]] = []
         self._saving = current().saving  # the hooks of what is saved for all examples
-        self._earlier = {id(e): ref(e) for e in pending()}
+        self.mask: Tensor | None = None  # which examples may write
+        self._outer_pending = _pending_now()
+        self._earlier = self._outer_pending  # pending before the function, or this branch of it
         self._mine: dict[int, ref[Storage]] = {}  # memory that was made in here
         self._kept: dict[Expr, Tensor] = {}  # what is written where it is
+        self._arguments: dict[Expr, Tensor] = {}
 
     @property
     def is_capture(self) -> bool:
@@ -60,16 +75,34 @@ class Examples:
 
     # --- examples
 
-    def example(self, many: Tensor, is_given: bool = False) -> Tensor:
-        """A tensor that stands for one example of `many`, whose first axis is theirs.
+    def arguments(
+        self, given: Sequence[Any], many: Sequence[Any], axes: Sequence[int | None]
+    ) -> list[Any]:
+        """Return the arguments of one example, given those of all.
 
-        `is_given`: writes to it go there.
+        A tensor that is given twice with the same axis is one tensor for each example, too.
+        """
+        known: dict[tuple[int, int], Tensor] = {}
+        found = []
+        for x, whole, axis in zip(given, many, axes, strict=True):
+            if axis is not None:
+                key = id(x), axis
+                if key not in known:
+                    known[key] = self.example(whole, is_argument=True)
+                x = known[key]
+            found.append(x)
+        return found
+
+    def example(self, many: Tensor, is_argument: bool = False) -> Tensor:
+        """Return a tensor that stands for one example of `many`, whose first axis is theirs.
+
+        `is_argument`: what is written to it is written to `many`.
         """
         e = many._expr
         source = node(EXAMPLE, (), spec(e.spec.shape[1:], e.spec.dtype, e.spec.device))
         self.lifting.known[source] = e
-        if is_given:
-            self._kept[source] = many
+        if is_argument:
+            self._kept[source] = self._arguments[source] = many
         found = leaf(waiting_storage(source), source.spec, source.spec.strides, 0)
         if e.tape is not None and current().grad:
             found.tape = Leaf(found.spec)
@@ -101,6 +134,8 @@ class Examples:
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """See `recording.Recorder`."""
         roots = [r for r in evaluation.roots if r.op is not None]
+        if evaluation.target is None and not asked:
+            roots = [r for r in roots if not self._reads_old_memory(r)]
         found = [self._outside(partial(self.lifting.lift, r)) for r in roots]
         if evaluation.target is not None:
             self._write(roots[0], found[0], evaluation.target)
@@ -109,18 +144,31 @@ class Examples:
         if shared:
             self._outside(partial(engine.evaluate, shared, asked))
             for r in shared:
-                if r.op is None and not self.is_earlier(r):
+                if r.op is None and not _is_among(self._outer_pending, r):
                     self._note_mine(storage_of(r))
         for r, f in zip(roots, found, strict=True):
             if f is not r and r.op is not EXAMPLE:
                 self._settled(r, f)
         return True
 
+    def _reads_old_memory(self, r: Expr) -> bool:
+        """Return True if a node reads memory that differs between examples since.
+
+        It may be a node of all examples, which was lifted before and must stay as it is. Those of
+        one example are lifted by `_write`.
+        """
+        if not self.lifting.memory:
+            return False
+        leaves = [a for a in r.args if type(a) is Expr and a.op is None]
+        return any(id(storage_of(e)) in self.lifting.memory for e in leaves)
+
     def _settled(self, r: Expr, found: Expr) -> None:
-        """Has a node be a leaf, as if it had been computed."""
-        source = node(EXAMPLE, (), r.spec)
-        self.lifting.known[source] = found
-        del self.lifting.known[r]
+        """Make a node a leaf, as if it had been computed."""
+        source, to = node(EXAMPLE, (), r.spec), self.lifting
+        to.known[source] = found
+        del to.known[r]
+        if r in to.views:
+            to.views[source] = to.views.pop(r)
         settle(r, waiting_storage(source))
 
     # --- writes
@@ -134,11 +182,25 @@ class Examples:
                 return
             source = self._become_many(storage, target.spec)
         noted = storage.readers if storage.pending is None else source.readers
-        for r in noted or ():
+        aliases = self._aliases_of(source)
+        for r in (*(noted or ()), *(r for a in aliases for r in a.readers or ())):
             reader = r()
             if reader is not None and reader.op is not None:
                 self._outside(partial(self.lifting.lift, reader))  # as it is before the write
         self._outside(partial(self._written_into, source, target, value, found))
+        for a in aliases:
+            self.lifting.forget(a, self._arguments[a]._expr)
+            mark_overwritten(a, self.name)
+
+    def _aliases_of(self, source: Expr) -> list[Expr]:
+        """Return the sources of other arguments over the memory of an argument."""
+        written = self._arguments.get(source)
+        if written is None or written._expr.op is not None:
+            return []
+        return [
+            s for s, x in self._arguments.items()
+            if s is not source and x._expr.op is None and overlaps(x._expr, written._expr)
+        ]  # fmt: skip
 
     def _written_into(self, source: Expr, target: Expr, value: Expr, found: Expr) -> None:
         to = self.lifting
@@ -154,12 +216,14 @@ class Examples:
 
     def _become_many(self, storage: Storage, s: Spec) -> Expr:
         """The source of memory that was the same for each example, and is not from now on."""
-        made = self._mine.get(id(storage))
-        if made is None or made() is not storage:
+        if not self._is_mine(storage):
+            what = "what differs from example to example is written"
+            if self.mask is not None:
+                what = "a branch or loop that each example chooses for itself writes"
             raise TransformError(
-                f"{self.name}: at {caller()}, what differs from example to example is written into "
-                f"a tensor from outside of the function, {s!r}, which has room for one; return it "
-                "instead, or pass the tensor as an argument with an axis of examples"
+                f"{self.name}: at {caller()}, {what} into a tensor from outside of the function, "
+                f"{s!r}, which has room for one; return it instead, or pass the tensor as an "
+                "argument with an axis of examples"
             )
         n = storage.nbytes // s.itemsize
         flat = leaf(storage, spec((n,), s.dtype, s.device), (1,), 0)
@@ -167,6 +231,17 @@ class Examples:
         self.lifting.known[source] = self._outside(partial(self.lifting.whole, flat, flat))
         self.lifting.memory[id(storage)] = storage, source
         return source
+
+    def _is_mine(self, storage: Storage) -> bool:
+        """Return True if memory was made in here: by name, or for a node that an outer one needed."""
+        noted = self._mine.get(id(storage))
+        if noted is not None and noted() is storage:
+            return True
+        return any(
+            e is found and e.op is None and storage_of(e) is storage
+            and not _is_among(self._outer_pending, e)
+            for e, found in self.lifting.known.items()
+        )  # fmt: skip
 
     def born(self, storage: Storage) -> None:
         """See `recording.Recorder`."""
@@ -184,12 +259,25 @@ class Examples:
 
     def is_earlier(self, e: Expr) -> bool:
         """See `recording.Recorder`."""
-        known = self._earlier.get(id(e))
-        return known is not None and known() is e
+        return _is_among(self._earlier, e)
 
     def settle_earlier(self, e: Expr) -> None:
         """See `recording.Recorder`."""
-        self._outside(partial(engine.evaluate, [e], False))
+        if _is_among(self._outer_pending, e):
+            self._outside(partial(engine.evaluate, [e], False))
+        else:
+            engine.evaluate([e])
+
+    @contextmanager
+    def selecting(self, mask: Tensor) -> Iterator[None]:
+        """See `recording.Recorder`."""
+        before = self.mask, self._earlier
+        self.mask = mask if self.mask is None else apply(LOGICAL_AND, (self.mask, mask))
+        self._earlier = _pending_now()
+        try:
+            yield
+        finally:
+            self.mask, self._earlier = before
 
     # --- random numbers
 
@@ -270,10 +358,9 @@ class Examples:
 
     def batches(self, *exprs: Expr) -> bool:
         """See `recording.Recorder`."""
-        found = self._outside(lambda: any(self.lifting.is_many(e) for e in exprs))
-        if not found and self.outer is not None:
-            return self.outer.batches(*exprs)
-        return bool(found)
+        if self._is_many(*exprs):
+            return True
+        return self.outer is not None and self.outer.batches(*exprs)
 
     def hooked(self, e: Expr) -> None:
         """See `recording.Recorder`. Of what is the same for each example the hook is there."""
@@ -284,8 +371,16 @@ class Examples:
 
     def any_of(self, x: Tensor) -> bool:
         """See `recording.Recorder`."""
-        many = self.all(x)
-        return bool(self._outside(lambda: any_true(many)))
+        if self.mask is not None:
+            x = apply(LOGICAL_AND, (self.mask, x))
+        if self._is_many(x._expr):
+            x = self._outside(partial(any_true, self.all(x)))
+        outer = self.outer
+        is_outer = outer is not None and outer.batches(x._expr)
+        return bool(self._outside(partial(outer.any_of if is_outer else bool, x)))
+
+    def _is_many(self, *exprs: Expr) -> bool:
+        return bool(self._outside(lambda: any(self.lifting.is_many(e) for e in exprs)))
 
     def lifted(
         self, function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
@@ -296,6 +391,15 @@ class Examples:
         many = [self.all(t) for t in given]
         made = self._outside(lambda: function(*many))
         return [self.example(t) for t in made]
+
+
+def _pending_now() -> dict[int, ref[Expr]]:
+    return {id(e): ref(e) for e in pending()}
+
+
+def _is_among(known: dict[int, ref[Expr]], e: Expr) -> bool:
+    found = known.get(id(e))
+    return found is not None and found() is e
 
 
 @contextmanager

@@ -7,7 +7,7 @@ computed. Views, writes in place and loops of known length are nodes like others
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature
@@ -223,6 +223,8 @@ class Noting:
 class Tracing(Noting):
     """The recorder of a function whose graph is wanted."""
 
+    mask = None
+
     def composed(
         self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
     ) -> Any:
@@ -400,6 +402,10 @@ class Tracing(Noting):
     def any_of(self, x: Tensor) -> bool:
         """See `recording.Recorder`. Raises: CaptureError."""
         self._refuse("a loop asks whether it goes on")
+
+    def selecting(self, mask: object) -> nullcontext[None]:
+        """See `recording.Recorder`. No example chooses a branch of its own."""
+        return nullcontext()
 
     def lifted(self, function: object, given: object) -> None:
         """See `recording.Recorder`."""

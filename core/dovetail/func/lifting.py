@@ -67,8 +67,8 @@ class Lifting:
     def lift(self, e: Expr) -> Expr:
         """The node of all examples; `e` itself where it is the same for each."""
         found = self.known.get(e)
-        if found is not None:
-            return found
+        if found is not None and (found is not e or e.op is not None):
+            return found  # a shared node that has become memory since may have been written
         if self.hooked and e.tape in self.hooked:  # kept for the way back: there gradients meet
             return self.hooked[e.tape]
         if e.op is None:

@@ -181,10 +181,7 @@ def _run(
     examples = Examples("vmap", n, randomness)
     many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
     with on_examples(examples), _UNTOLD if current().saving is not None else nullcontext():
-        leaves = [
-            x if d is None else examples.example(x, is_given=True)
-            for x, d in zip(many, axes, strict=True)
-        ]
+        leaves = examples.arguments(flat.leaves, many, axes)
         args, options = rebuilt(flat, leaves)
         made = function(*args, **options)
         out = flattened(made)

@@ -8,7 +8,7 @@ its rounds are recorded one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
@@ -27,21 +27,23 @@ from ..engine import recording
 from ..errors import ArgumentTypeError, CaptureError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, Spec, spec, storage_of
 from ..ops import table as ops
-from ..settings import current
+from ..settings import Switch, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
 from .containers import Flat, flattened, rebuilt, tensor_leaves
 from .copies import stack
 from .rounds import (
-    both,
+    branches_of_examples,
     carried_on,
+    copied,
     first,
     index,
     is_of_examples,
     many_rounds,
     many_while,
     rounds,
+    separated,
     truth_of,
 )
 
@@ -91,6 +93,11 @@ def fori_loop(
     known = [b for b in bounds if isinstance(b, int)]
     if is_of_examples():
         return many_rounds(name, body, carried, lower, upper)
+    if current().eager and recording.current() is None:  # the host reads the bounds
+        result = rounds(name, body, carried, range(int(lower), int(upper)))
+        if any(t._expr.tape is not None for t in flattened(result).leaves):
+            _require_ints(name, bounds)
+        return result
     if _is_plain(carried) and len(known) == 2:
         return rounds(name, body, carried, range(known[0], known[1]))
     with _recorder(carried, *bounds) as (recorder, device):
@@ -99,8 +106,7 @@ def fori_loop(
         if not loop.taped:
             made: C = loop.repeated(part, [_length(recorder, b) for b in bounds], False)[0]
             return made
-    if len(known) < 2:
-        raise GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
+    _require_ints(name, bounds)
     return rounds(name, body, carried, range(known[0], known[1]))
 
 
@@ -165,7 +171,9 @@ def cond(
         raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
     recorder = recording.current()
     if isinstance(pred, Tensor) and recording.batches(pred._expr):
-        return both(name, pred, true_fn(*operands), false_fn(*operands))
+        return branches_of_examples(
+            name, pred, partial(true_fn, *operands), partial(false_fn, *operands)
+        )
     if not isinstance(pred, Tensor) or recorder is None or is_of_examples():
         return true_fn(*operands) if pred else false_fn(*operands)
     assert isinstance(recorder, Recorder)
@@ -235,6 +243,11 @@ def _bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
     return value
 
 
+def _require_ints(name: str, bounds: Sequence[int | Tensor]) -> None:
+    if any(isinstance(b, Tensor) for b in bounds):
+        raise GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
+
+
 def _recorded(flat: Flat) -> list[Tensor]:
     """The tensors, where gradients are recorded."""
     return list(flat.leaves) if current().grad else []
@@ -250,18 +263,20 @@ def _is_plain(flat: Flat) -> bool:
 def _steps(
     name: str, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat, n: int, reverse: bool
 ) -> tuple[C, Y]:
-    """The same for `scan`."""
-    made: list[Flat] = []
-    value: C = rebuilt(carried, carried.leaves)
+    """Run a scan of which each iteration is an ordinary piece of the program."""
+    leaves, xs = copied(carried.leaves), copied(parts.leaves)
+    ys: list[Flat] = []
     for k in range(n - 1, -1, -1) if reverse else range(n):
-        value, y = _pair(name, f(value, rebuilt(parts, [x[k] for x in parts.leaves])))
-        value = rebuilt(carried, carried_on(name, carried, value))
-        made.append(tensor_leaves(name, y, first(carried)))
-    if not made:
+        value, y = _pair(name, f(rebuilt(carried, leaves), rebuilt(parts, [x[k] for x in xs])))
+        after, flat = carried_on(name, carried, value), tensor_leaves(name, y, first(carried))
+        value = y = None
+        leaves = separated(after, leaves)
+        ys.append(Flat(separated(flat.leaves), flat.tree))
+    if not ys:
         raise ShapeError(f"{name}: over no parts at all, so that what f gives is not known")
-    made = made[::-1] if reverse else made
-    columns = [stack([m.leaves[k] for m in made]) for k in range(len(made[0].leaves))]
-    return value, rebuilt(made[0], columns)
+    ys = ys[::-1] if reverse else ys
+    columns = [stack([m.leaves[k] for m in ys]) for k in range(len(ys[0].leaves))]
+    return rebuilt(carried, leaves), rebuilt(ys[0], columns)
 
 
 def _pair(name: str, made: tuple[C, Y]) -> tuple[C, Y]:
@@ -357,6 +372,9 @@ class Inner:
         return Part(program, outer, arena)
 
 
+_DEFERRED = Switch(eager=False)  # an index that is computed at once is the same in each iteration
+
+
 class _Loop:
     """A loop that is being captured, as an act of the recorder that is current."""
 
@@ -379,7 +397,7 @@ class _Loop:
     ) -> Part | None:
         """The body, of an index, the parts and what is carried; None where gradients flow."""
         inner = Inner(self.recorder, self.device)
-        with recorded_by(inner.recorder):
+        with recorded_by(inner.recorder), _DEFERRED if current().eager else nullcontext():
             inputs = [inner.recorder.placeholder(e.spec) for e in self.first]
             xs = [inner.recorder.placeholder(_row(e.spec)) for e in self.given]
             carried: C = rebuilt(self.carried, [make(e) for e in inputs])
@@ -406,14 +424,14 @@ class _Loop:
         return made
 
     def buffers(self, *parts: Part) -> tuple[list[Expr], tuple[Carried, ...]]:
-        """What is carried after the loop, and how.
+        """Return what is carried after the loop, and how.
 
-        What parts write is copied before: `init` stays as it is.
+        `init` is copied if the parts write to it, by this or another name.
         """
         recorder, exprs, found = self.recorder, [], []
         for k, (e, same) in enumerate(zip(self.first, self.same, strict=True)):
             copy = _copying(self.device, e.spec)
-            if same or any(k in p.program.written for p in parts):
+            if same or self._is_written(k, e, parts):
                 e = self.first[k] = _copied(e)
             if same:
                 exprs.append(e)
@@ -425,6 +443,15 @@ class _Loop:
                 found.append(Carried(places[0], places[1], places[2], copy))
         return exprs, tuple(found)
 
+    def _is_written(self, position: int, e: Expr, parts: Sequence[Part]) -> bool:
+        """Return True if parts write to what they are given here, as an input or from outside."""
+        if any(position in p.program.written for p in parts):
+            return True
+        first = len(self.first) + len(self.given)
+        outside = {place.slot for p in parts for place in p.written(first)}
+        is_foreign = storage_of(e).overlap is not None
+        return bool(outside) and (is_foreign or self.recorder.place(e).slot in outside)
+
     def repeated(
         self, part: Part | None, bounds: Sequence[int | Place], reverse: bool
     ) -> tuple[Any, Any]:
@@ -433,7 +460,7 @@ class _Loop:
         recorder = self.recorder
         exprs, carried = self.buffers(part)
         for k in range(len(self.given)):
-            if len(carried) + k in part.program.written:
+            if self._is_written(len(carried) + k, self.given[k], (part,)):
                 self.given[k] = _copied(self.given[k])
         n = self.given[0].spec.shape[0] if self.given else bounds[1]
         ys = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..capture.recorder import Recorder
@@ -10,7 +10,8 @@ from ..device import Device, default_device
 from ..dtypes import bool_, int64
 from ..engine import recording
 from ..errors import DTypeError, ShapeError
-from ..graph.expr import Expr, node, spec
+from ..graph.expr import Expr, node, spec, storage_of
+from ..graph.ownership import Holder, is_alone
 from ..ops import table as ops
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
@@ -21,12 +22,41 @@ R = TypeVar("R")
 
 
 def rounds(name: str, body: Callable[[Tensor, C], C], carried: Flat, indices: range) -> C:
-    """A loop of which each round is an ordinary piece of the program."""
-    value: C = rebuilt(carried, carried.leaves)
-    device = carried.leaves[0].device if carried.leaves else default_device()
+    """Run a loop of which each iteration is an ordinary piece of the program."""
+    leaves = copied(carried.leaves)
+    device = leaves[0].device if leaves else default_device()
     for i in indices:
-        value = rebuilt(carried, carried_on(name, carried, body(index(i, device), value)))
+        made = carried_on(name, carried, body(index(i, device), rebuilt(carried, leaves)))
+        leaves = separated(made, leaves)
+    value: C = rebuilt(carried, leaves)
     return value
+
+
+def copied(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return copies, so that a loop may write in them, and writes elsewhere do not change them."""
+    return [apply(ops.COPY, (t,)) for t in tensors]
+
+
+def separated(leaves: list[Tensor], before: Sequence[Tensor] = ()) -> list[Tensor]:
+    """Return what an iteration gave, as copies where another name shares the memory.
+
+    `leaves` is emptied. `before`: what the iteration got; a tensor that it gives back in the same
+    position stays.
+    """
+    found: list[Tensor] = []
+    for k in range(len(leaves)):
+        holder = [leaves.pop(0)]
+        is_same = k < len(before) and holder[0] is before[k]
+        found.append(holder[0] if is_same or _is_unshared(holder) else copied(holder)[0])
+    return found
+
+
+def _is_unshared(holder: Holder[Tensor]) -> bool:
+    """Return True if nothing else can write what this tensor stands for."""
+    if not is_alone(holder):
+        return False
+    e = holder[0]._expr
+    return e.op is not None or is_alone([storage_of(e)], 1)
 
 
 def first(flat: Flat) -> Tensor | None:
@@ -72,35 +102,52 @@ def is_of_examples() -> bool:
     return not isinstance(recording.current(), Recorder | None)
 
 
-def both(name: str, pred: Tensor, yes: R, no: R) -> R:
-    """Of two results the one that a bool of each example says, both being there."""
-    flat = tensor_leaves(name, yes)
-    others = carried_on(name, flat, no)
+def branches_of_examples(
+    name: str, pred: Tensor, true_fn: Callable[[], R], false_fn: Callable[[], R]
+) -> R:
+    """Run both branches of `cond`, and choose by the bool of each example.
+
+    What a branch writes in place is written for the examples that choose it.
+    """
     truth = make(truth_of(pred))
-    chosen = [apply(ops.WHERE, (truth, a, b)) for a, b in zip(flat.leaves, others, strict=True)]
-    made: R = rebuilt(flat, chosen)
-    return made
+    with recording.selecting(truth):
+        yes = true_fn()
+    flat = tensor_leaves(name, yes)
+    with recording.selecting(apply(ops.LOGICAL_NOT, (truth,))):
+        no = false_fn()
+    chosen = _choose(truth, flat.leaves, carried_on(name, flat, no))
+    result: R = rebuilt(flat, chosen)
+    return result
+
+
+def _choose(truth: Tensor, yes: Sequence[Tensor], no: Sequence[Tensor]) -> list[Tensor]:
+    return [apply(ops.WHERE, (truth, a, b)) for a, b in zip(yes, no, strict=True)]
 
 
 def many_while(
     name: str, condition: Callable[[C], object], body: Callable[[C], C], carried: Flat
 ) -> C:
-    """A loop of examples, until none goes on; one that has stopped keeps what it had."""
+    """Run a loop of examples until all have stopped.
+
+    An example that has stopped keeps what it carried, and writes nothing in place.
+    """
     recorder = recording.current()
     assert recorder is not None
-    value: C = rebuilt(carried, carried.leaves)
+    leaves = copied(carried.leaves)
+    active: Tensor | None = None  # None: all examples
     while True:
-        asked = condition(value)
-        if not isinstance(asked, Tensor) or not recorder.batches(asked._expr):
-            if not asked:
-                return value
-            value = rebuilt(carried, carried_on(name, carried, body(value)))
-            continue
-        truth = make(truth_of(asked))
-        if not recorder.any_of(truth):
+        with recording.selecting(active):
+            asked = condition(rebuilt(carried, leaves))
+        if isinstance(asked, Tensor) and recorder.batches(asked._expr):
+            goes_on = make(truth_of(asked))
+            active = goes_on if active is None else apply(ops.LOGICAL_AND, (active, goes_on))
+            asked = recorder.any_of(active)
+        if not asked:
+            value: C = rebuilt(carried, leaves)
             return value
-        after = rebuilt(carried, carried_on(name, carried, body(value)))
-        value = both(name, truth, after, value)
+        with recording.selecting(active):
+            after = carried_on(name, carried, body(rebuilt(carried, leaves)))
+        leaves = separated(after, leaves) if active is None else _choose(active, after, leaves)
 
 
 def many_rounds(
@@ -111,6 +158,8 @@ def many_rounds(
     given = [b for b in (lower, upper) if isinstance(b, Tensor)]
     if not any(recording.batches(b._expr) for b in given):
         return rounds(name, body, carried, range(int(lower), int(upper)))
+    if isinstance(upper, Tensor):
+        upper = copied([upper])[0]  # the body may write there
     first = apply(ops.ADD, (given[0].reshape(()) * 0, lower))  # of the dtype of one of them
     both = tensor_leaves(name, (first, rebuilt(carried, carried.leaves)))
 

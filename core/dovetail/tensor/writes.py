@@ -72,8 +72,12 @@ def write(
     """
     e = expr_of(x)
     recorder = recording.current() if flags.captures else None
-    if recorder is not None and e.op is not None and recorder.is_earlier(e):
-        recorder.settle_earlier(e)  # so that a replay writes there, too
+    if recorder is not None:
+        if e.op is not None and recorder.is_earlier(e):
+            recorder.settle_earlier(e)  # so that a replay writes there, too
+        if recorder.mask is not None and e.op is None:
+            value = [node(ops.WHERE, (expr_of(recorder.mask), value[0], e), e.spec)]
+            updates, others = False, 0
     if e.op is not None:  # nobody else can see a pending value through another view
         if not ((is_any_asked() or flags.tainted) and may_be_bad(value[0])):
             _replace(name, x, value)
@@ -146,7 +150,7 @@ def write_value(name: str, x: Tensor, value: object) -> None:
     if is_strided(value):
         if _is_same_memory(expr_of(x), expr_of(value)):
             return  # the last act of `x[key] += ...`
-        if _is_pending(expr_of(value), want):
+        if _is_pending(expr_of(value), want) and recording.mask() is None:
             _move(name, x, value)
             return
     write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])

@@ -1,0 +1,54 @@
+"""Loops and branches as Python does them, by which those of dovetail are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import dovetail as dt
+from dovetail.functions.containers import flattened, rebuilt
+
+__all__ = ["PYTHON", "one_by_one"]
+
+
+def copies(value: Any) -> Any:
+    flat = flattened(value)
+    return rebuilt(flat, [dt.asarray(x).copy() for x in flat.leaves])
+
+
+def cond(pred: Any, true_fn: Any, false_fn: Any, *operands: Any) -> Any:
+    return true_fn(*operands) if bool(pred) else false_fn(*operands)
+
+
+def while_loop(condition: Any, body: Any, init: Any) -> Any:
+    value = copies(init)
+    while bool(condition(value)):
+        value = copies(body(value))
+    return value
+
+
+def fori_loop(lower: Any, upper: Any, body: Any, init: Any) -> Any:
+    value = copies(init)
+    for i in range(int(lower), int(upper)):
+        value = copies(body(dt.asarray(i), value))
+    return value
+
+
+def scan(f: Any, init: Any, xs: Any) -> Any:
+    value, xs, ys = copies(init), copies(xs), []
+    for x in dt.unstack(xs):
+        value, y = copies(f(value, x.copy()))
+        ys.append(y)
+    return value, dt.stack(ys)
+
+
+PYTHON = SimpleNamespace(cond=cond, while_loop=while_loop, fori_loop=fori_loop, scan=scan)
+
+
+def one_by_one(f: Callable[..., Any], args: Any) -> Any:
+    """What a function gives for one example after the other."""
+    made = [f(*[a[k] for a in args]) for k in range(len(args[0]))]
+    every = [flattened(m) for m in made]
+    columns = zip(*[m.leaves for m in every], strict=True)
+    return rebuilt(every[0], [dt.stack(list(column)) for column in columns])
