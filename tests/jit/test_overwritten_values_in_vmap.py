@@ -142,3 +142,18 @@ def test_masked_write_of_saved_value_raises_gradient_error(device: dt.Device) ->
     x, p = dt.ones((EXAMPLES, WIDTH)), dt.asarray([False, True, False])
     with pytest.raises(dt.GradientError, match="multiply saved operand 1"):
         dt.vmap(dt.func.grad(f))(x, p)
+
+
+@pytest.mark.parametrize("writes", [w for w in WRITES if w != "nothing"])
+def test_gradient_through_view_of_what_is_written_in_vmap_is_that_of_plain_code(
+    writes: str, device: dt.Device
+) -> None:
+    def f(x: dt.Tensor) -> dt.Tensor:
+        y = x * 1
+        seen = y[::-1]
+        WRITES[writes](y)
+        return (seen * seen).sum() + y[0]
+
+    x = dt.asarray([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
+    want = [dt.func.grad(f)(row).tolist() for row in dt.unstack(x)]
+    assert dt.vmap(dt.func.grad(f))(x).tolist() == want

@@ -206,7 +206,8 @@ class Examples:
         to = self.lifting
         found = to.whole(value, found)
         whole = self._kept.get(source)
-        if whole is None and target.spec is source.spec and not target.moves:
+        is_same_place = target.strides == source.spec.strides and not target.offset
+        if whole is None and target.spec is source.spec and is_same_place:
             to.forget(source, found)
             return
         if whole is None:
