@@ -46,6 +46,8 @@ class Recorder(Protocol):
     def is_capture(self) -> bool:
         """Return True if a program is made: values may differ when it is replayed."""
     mask: Tensor | None  # which examples may write; None: all of them
+    def mask(self) -> Tensor | None:
+        """Return the mask of the examples that may write, or None if all of them may."""
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """Does an evaluation, or pretends to, and notes its launches. What it says: as that."""
@@ -223,7 +225,7 @@ def selecting(mask: Tensor | None) -> Iterator[None]:
 
 
 def mask() -> Tensor | None:
-    """Return which examples may write now, or None if all of them may."""
+    """Return the mask of the examples that may write now, or None if all of them may."""
     recorder = current()
     return None if recorder is None else recorder.mask
 

@@ -234,7 +234,7 @@ class Examples:
         return source
 
     def _is_mine(self, storage: Storage) -> bool:
-        """Return True if memory was made in here: by name, or for a node that an outer one needed."""
+        """Return True if memory was made in here, also on the way to a node of all examples."""
         noted = self._mine.get(id(storage))
         if noted is not None and noted() is storage:
             return True
@@ -377,8 +377,9 @@ class Examples:
         if self._is_many(x._expr):
             x = self._outside(partial(any_true, self.all(x)))
         outer = self.outer
-        is_outer = outer is not None and outer.batches(x._expr)
-        return bool(self._outside(partial(outer.any_of if is_outer else bool, x)))
+        if outer is None or not outer.batches(x._expr):
+            return bool(self._outside(partial(bool, x)))
+        return bool(self._outside(partial(outer.any_of, x)))
 
     def _is_many(self, *exprs: Expr) -> bool:
         return bool(self._outside(lambda: any(self.lifting.is_many(e) for e in exprs)))

@@ -67,8 +67,9 @@ of_numbers: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=No
 def fori_loop(
     lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, C], C], init: C
 ) -> C:
-    """What is carried after `body(i, carried)` for i = lower, ..., upper - 1; `init` before that.
+    """Return what is carried after `body(i, carried)` for i = lower, ..., upper - 1.
 
+    `init`: what is carried first. The loop works on a copy of it, so `init` keeps its values.
     `lower`, `upper`: ints, or tensors of one, which the host reads. `body`: a function of the
     index, an int64 tensor of no dimensions, and of what is carried: tensors and numbers, or
     containers of them. It gives the same containers, with tensors of the same shapes and dtypes.
@@ -112,8 +113,9 @@ def fori_loop(
 
 @named(widen=False)
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
-    """What is carried after `body(carried)` as long as `cond(carried)` is true; `init` before that.
+    """Return what is carried after `body(carried)` as long as `cond(carried)` is true.
 
+    `init`: what is carried first. The loop works on a copy of it, so `init` keeps its values.
     `cond`: a function of what is carried that gives a bool, a tensor of one element, which the host
     reads in each round. `body`: a function that gives what is carried next, as for `fori_loop`.
     Shapes: those of `init`.
@@ -148,12 +150,13 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
 def cond(
     pred: object, true_fn: Callable[[*Ts], R], false_fn: Callable[[*Ts], R], *operands: *Ts
 ) -> R:
-    """What `true_fn(*operands)` gives where `pred` is true, else what `false_fn(*operands)` gives.
+    """Return `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 
     `pred`: a bool, or a tensor of one element, which the host reads when it is known. `true_fn`,
     `false_fn`: functions of `operands`, whatever these are. In a captured function both are
     captured, and give the same containers with tensors of the same shapes and dtypes; one of them
-    runs. See `dt.where` for a choice by element.
+    runs. Within `dt.vmap` both run, and each example takes the result and the writes of its own.
+    See `dt.where` for a choice by element.
     Shapes: any.
     Dtypes: all.
     Gradient: through the one that runs; none inside a captured function.
@@ -193,8 +196,10 @@ def scan(
     f: Callable[[C, X], tuple[C, Y]], init: C, xs: X | None = None,
     length: int | None = None, reverse: bool = False,
 ) -> tuple[C, Y]:  # fmt: skip
-    """What is carried in the end, and what each round gave, stacked: `carried, y = f(carried, x)`.
+    """Return what `f` carried in the end, and stacked what each iteration gave.
 
+    `f`: takes what is carried and a part of `xs`, and gives `(carried, y)`. `init`: what is carried
+    first. The loop works on copies of `init` and `xs`.
     `xs`: tensors, or containers of them, of which `f` gets one part after the other along the first
     axis; None gives None to `f`, `length` times. `reverse`: True begins with the last part.
     Shapes: what is carried has those of `init`, what is stacked a first axis of that length.
@@ -269,9 +274,10 @@ def _steps(
     for k in range(n - 1, -1, -1) if reverse else range(n):
         value, y = _pair(name, f(rebuilt(carried, leaves), rebuilt(parts, [x[k] for x in xs])))
         after, flat = carried_on(name, carried, value), tensor_leaves(name, y, first(carried))
-        value = y = None
+        y_leaves, tree = [*flat.leaves], flat.tree
+        del value, y, flat  # references that `separated` would count
         leaves = separated(after, leaves)
-        ys.append(Flat(separated(flat.leaves), flat.tree))
+        ys.append(Flat(separated(y_leaves), tree))
     if not ys:
         raise ShapeError(f"{name}: over no parts at all, so that what f gives is not known")
     ys = ys[::-1] if reverse else ys
