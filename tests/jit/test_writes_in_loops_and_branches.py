@@ -16,6 +16,7 @@ import pytest
 from control_flow_in_python import PYTHON, fori_loop, one_by_one
 from dovetail.engine.events import counters
 from dovetail.functions.containers import flattened, rebuilt
+from dovetail.tensor.together import write_together
 
 EXAMPLES = 4
 MODES = ["plain", "eager", "jit", "vmap", "jit vmap", "nested vmap"]
@@ -315,6 +316,32 @@ def test_branch_of_examples_that_writes_a_tensor_from_outside_is_an_error(
     dt.vmap(lambda p: dt.cond(p, lambda: p, lambda: ~p))(p)
     outside += 1  # no branch is taken any more
     assert outside.tolist() == [1.0] * 4
+
+
+def test_write_of_several_tensors_at_once_in_vmap_is_done(device: dt.Device) -> None:
+    p, _, x = examples()
+    outside, other = dt.ones(4), dt.ones(3)
+    dt.evaluate(outside, other)
+
+    def f(p: dt.Tensor, x: dt.Tensor) -> tuple[dt.Tensor, ...]:
+        write_together("test", [outside, other], [outside * 2, other * 3])
+        y, z = x * 1, x * 2
+        dt.evaluate(y, z)
+
+        def yes() -> dt.Tensor:
+            write_together("test", [y, z], [z * 2, y * 3])
+            return y * 1
+
+        return dt.cond(p, yes, lambda: z * 1), y, z, outside * x
+
+    first, y, z, scaled = dt.vmap(f)(p, x)
+    assert outside.tolist() == [2.0] * 4 and other.tolist() == [3.0] * 3
+    assert (
+        scaled.tolist() == (x * 2).tolist()
+        and first.tolist() == dt.where(p[:, None], y, z).tolist()
+    )
+    assert y.tolist() == (x * dt.where(p, 4.0, 1.0)[:, None]).tolist()
+    assert z.tolist() == (x * dt.where(p, 3.0, 2.0)[:, None]).tolist()
 
 
 # --- one tensor with two names

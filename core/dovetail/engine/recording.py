@@ -45,7 +45,8 @@ class Recorder(Protocol):
     @property
     def is_capture(self) -> bool:
         """Return True if a program is made: values may differ when it is replayed."""
-    mask: Tensor | None  # which examples may write; None: all of them
+
+    @property
     def mask(self) -> Tensor | None:
         """Return the mask of the examples that may write, or None if all of them may."""
 

@@ -20,6 +20,7 @@ from ..engine import evaluate as engine
 from ..engine import recording
 from ..engine.evaluate import Evaluation
 from ..engine.programs import BoundStep
+from ..engine.together import Together
 from ..errors import TransformError
 from ..functions.statistics import any as any_true
 from ..graph.expr import (
@@ -132,7 +133,9 @@ class Examples:
     # --- evaluations
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """See `recording.Recorder`."""
+        """See `recording.Recorder`. Several writes at once are done one by one."""
+        if isinstance(evaluation, Together):
+            return False
         roots = [r for r in evaluation.roots if r.op is not None]
         if evaluation.target is None and not asked:
             roots = [r for r in roots if not self._reads_old_memory(r)]

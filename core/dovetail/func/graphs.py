@@ -20,6 +20,7 @@ from ..dtypes import DType
 from ..engine import evaluate as engine
 from ..engine import recording
 from ..engine.evaluate import Evaluation
+from ..engine.together import Together
 from ..errors import CaptureError, DovetailError, LayoutError
 from ..functions.containers import Flat, flattened, rebuilt
 from ..functions.from_values import asarray
@@ -250,6 +251,8 @@ class Tracing(Noting):
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """See `recording.Recorder`: nothing is computed but what no input enters."""
+        if isinstance(evaluation, Together):  # several writes at once are done one by one
+            return False
         roots = [r for r in evaluation.roots if r.op is not None]
         found = [self.value(r) for r in roots]
         if evaluation.target is not None:

@@ -28,7 +28,7 @@ def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -
     values.clear()
     roots = [to_spec(name, e, s) for e, s in zip(exprs, wanted, strict=True)]
     exprs.clear()
-    if recording.mask() is None and _written(name, targets, roots):
+    if _written(name, targets, roots):
         return
     holders: list[Holder[Expr]] = [[r] for r in roots]
     roots.clear()
