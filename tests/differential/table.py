@@ -136,7 +136,7 @@ EXEMPT: dict[str, str] = {
         ["dt.atomic_add", "dt.atomic_and", "dt.atomic_max", "dt.atomic_min", "dt.atomic_or",
          "dt.custom_op", "dt.elementwise", "dt.grid", "dt.kernel", "dt.raw_kernel"], _KERNEL),
     **dict.fromkeys(
-        ["dt.cond", "dt.fori_loop", "dt.jit", "dt.scan", "dt.vectorize", "dt.vmap",
+        ["dt.cond", "dt.constant", "dt.fori_loop", "dt.jit", "dt.scan", "dt.vectorize", "dt.vmap",
          "dt.while_loop"], _TRANSFORM),
     **dict.fromkeys(
         ["dt.from_blob", "dt.from_dlpack", "dt.is_contiguous", "dt.pin_memory",

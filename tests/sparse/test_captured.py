@@ -168,13 +168,17 @@ def test_what_needs_a_count_is_named() -> None:
             dt.jit(function)(x)
 
 
-def test_a_constant_is_as_it_was() -> None:
+def test_sparse_tensor_of_the_closure_is_read_again(device: dt.Device) -> None:
     x = dt.asarray(matrix(1)).to_sparse_csr()
     f = dt.jit(lambda v: (x @ v, x * v[0]))
     for k in (1.0, 2.0):
         v = dt.full(12, k, dtype=dt.float64)
         assert bits(f(v)) == bits((x @ v, x * v[0]))
     assert f.captures == 1
+    x = x * 3
+    assert bits(f(v)) == bits((x @ v, x * v[0]))
+    x = dt.asarray(matrix(2)).to_sparse_csr()
+    assert bits(f(v)) == bits((x @ v, x * v[0]))
 
 
 def test_files_eager_and_nested(tmp_path: Path) -> None:

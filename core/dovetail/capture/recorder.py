@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from weakref import ref
 
 from ..backend import faults
@@ -15,7 +15,7 @@ from ..engine import evaluate as engine
 from ..engine import recording
 from ..engine.evaluate import Evaluation
 from ..engine.programs import BoundCall, BoundPlan, BoundStep
-from ..errors import CaptureError
+from ..errors import CaptureError, TransformError
 from ..fusion.plan import Operand
 from ..graph.expr import Args, Expr, Spec, leaf, pending, settle, spec, storage_of
 from ..memory.callers import caller
@@ -453,6 +453,24 @@ class Recorder(Slots):
                 del self.held[act.place.slot]
             found.append(act)
         return found
+
+
+def evaluate_pending() -> None:
+    """Evaluate all that is pending, so that each tensor made before a capture is a leaf in it.
+
+    Otherwise an expression of the captured function could contain how such a tensor was made, and
+    a replay would use that instead of the tensor's value.
+    """
+    waiting = pending()
+    arguments = {id(a) for e in waiting for a in e.args if type(a) is Expr}
+    for exprs in ([e for e in waiting if id(e) not in arguments], waiting):
+        todo = [e for e in exprs if e.op is not None]
+        try:
+            engine.evaluate(todo, asked=False)
+        except TransformError:  # what is left of a `vmap` has no value
+            for e in todo:
+                with suppress(TransformError):
+                    engine.evaluate([e], asked=False)
 
 
 def _whole(p: Place, s: Spec) -> Strided:

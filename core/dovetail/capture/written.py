@@ -76,19 +76,20 @@ class Writer:
         """A program."""
         return {
             "inputs": p.inputs,
-            "held": [self._held(p, s) for s in p.held],
+            "held": [self.memory(s) for s in p.held],
             "sizes": list(p.sizes),
             "arena": p.arena,
             "written": sorted(p.written),
             "acts": [self._act(a) for a in p.acts],
         }
 
-    def _held(self, p: Program, s: Storage) -> int:
-        found, backend = bytearray(s.nbytes), p.opened.backend
-        if found:
-            stream = current_handle(s.device)
-            backend.copy_out(memoryview(found), s.ptr.handle, s.ptr.offset, stream)
-        return self.blob(bytes(found))
+    def memory(self, s: Storage) -> int:
+        """Return the number of the blob that holds what is in this storage now."""
+        values = bytearray(s.nbytes)
+        if values:
+            backend, stream = open_device(s.device).backend, current_handle(s.device)
+            backend.copy_out(memoryview(values), s.ptr.handle, s.ptr.offset, stream)
+        return self.blob(bytes(values))
 
     def _act(self, a: Act) -> Json:
         if isinstance(a, Launch):
@@ -236,7 +237,7 @@ class Reader:
         """A program whose inputs may be touched as far as `given`."""
         if len(given) != p["inputs"]:
             raise ValueError(f"{p['inputs']} inputs where there are {len(given)}")
-        held = [self._constant(self.blob(b)) for b in p["held"]]
+        held = [self.memory(b) for b in p["held"]]
         sizes, arena = natural(p["sizes"]), within(p["arena"], 1 << 62)
         slots = [*given, *((0, s.nbytes) for s in held), *((0, n) for n in sizes)]
         slots += [(0, arena)] if arena else []
@@ -248,7 +249,9 @@ class Reader:
             frozenset(i for i in written if i < first), name,
         )  # fmt: skip
 
-    def _constant(self, values: bytes) -> Storage:
+    def memory(self, blob: Json) -> Storage:
+        """Return new memory that holds a blob."""
+        values = self.blob(blob)
         ptr = self.opened.allocator.allocate(len(values), current_handle(self.device))
         made = storage_at(ptr, len(values), self.device)
         self.put(made, values)

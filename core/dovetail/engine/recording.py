@@ -9,8 +9,10 @@ nothing is.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol, TypeVar
+from weakref import ref
 
 from ..errors import CaptureError
 from ..graph.expr import Args, Expr
@@ -145,12 +147,14 @@ class Tapes(Protocol):
 
 class _OfThread(threading.local):
     recorder: Recorder | None = None
+    arrays: list[Any] | None = None  # NumPy's, from which the captured function has made tensors
 
 
 _mine = _OfThread()
 # The default random generator's, set by `functions`: numbers that a replay reserves anew.
 default_reserve: Callable[[int], tuple[int, int]] | None = None
 tapes: Tapes | None = None  # set by `autograd`
+_constants: dict[int, ref[Storage]] = {}  # by id: memory that captures keep, see `dt.constant`
 _counting = Lock()
 
 
@@ -172,6 +176,36 @@ def become(recorder: Recorder | None) -> Recorder | None:
         flags.captures += (recorder is not None) - (before is not None)
         _mine.recorder = recorder
     return before
+
+
+def keep_constant(storage: Storage) -> None:
+    """Let captures keep this memory although no path of their closures leads to it."""
+    for key in [k for k, r in _constants.items() if r() is None]:
+        del _constants[key]
+    _constants[id(storage)] = ref(storage)
+
+
+def is_constant(storage: Storage) -> bool:
+    """Return True if captures may keep this memory."""
+    known = _constants.get(id(storage))
+    return known is not None and known() is storage
+
+
+@contextmanager
+def arrays_seen() -> Iterator[list[Any]]:
+    """Give the list of arrays from which this thread makes tensors meanwhile."""
+    before = _mine.arrays
+    _mine.arrays = arrays = []
+    try:
+        yield arrays
+    finally:
+        _mine.arrays = before
+
+
+def see_array(a: Any) -> None:
+    """Note that a tensor is made from the values of an array."""
+    if _mine.arrays is not None:
+        _mine.arrays.append(a)
 
 
 def refuse(what: str, *tensors: Tensor) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from ..device import Device
 from ..dtypes import DType
 from ..engine import recording
+from ..graph.expr import storage_of
 from ..recent import Recent
 from ..tensor.host import from_host
 from ..tensor.tensor import Tensor
@@ -88,6 +89,7 @@ def table(
             if 2 * (young + found.nbytes) > KEPT:
                 _tables.turn()
             _tables[key] = found
+            recording.keep_constant(storage_of(found._expr))
     return found
 
 

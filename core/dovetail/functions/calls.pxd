@@ -15,10 +15,23 @@ from dovetail.tensor.tensor cimport make
 cdef Flags flags
 
 
+cdef class Read:
+    cdef public Py_ssize_t argument
+    cdef public int check
+    cdef public object expected
+    cdef public bint is_item
+    cdef public object key
+    cdef public Py_ssize_t number
+    cdef public Py_ssize_t parent
+    cdef public object root
+    @cython.locals(check=int)
+    cpdef bint holds(self, value, list values, leaves) except -1
+
+
 cdef class Wanted:
     cdef public Py_ssize_t argument
     cdef public Py_ssize_t gradient_of
-    cdef public object path
+    cdef public Py_ssize_t read
     cdef public Spec spec
     cdef public tuple strides
     cdef public object itemsize
@@ -61,11 +74,13 @@ cdef class Call:
     cdef public list inputs
     cdef public str name
     cdef public Opened opened
+    cdef public list reads
     cdef public Replayer replay
     cdef public object settings
     cdef public list sizes
     cdef public list statics
     cdef public list template
+    cdef public Py_ssize_t taped
     cdef public object tree
     cdef public list values
     cdef public list wanted
@@ -77,8 +92,12 @@ cdef class Call:
     cpdef given_numbers(self, leaves, list env, settings)
     @cython.locals(i=Py_ssize_t)
     cpdef bint _is_for(self, leaves, tree, settings) except -1
+    @cython.locals(r=Read, values=list)
+    cpdef list _closure(self, leaves)
     @cython.locals(e=Expr)
-    cpdef _read(self, Wanted w, leaves, list exprs)
+    cpdef _read(self, Wanted w, leaves, list exprs, closure)
+    @cython.locals(e=Expr, other=Expr, storage=Storage, k=Py_ssize_t)
+    cpdef bint _overlaps_input(self, Py_ssize_t n, list exprs) except -1
     @cython.locals(
         b=Beside, e=Expr, base=Expr, w=Wanted, storage=Storage, n=Py_ssize_t, k=Py_ssize_t
     )

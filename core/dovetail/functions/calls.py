@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..backend import faults
 from ..backend.streams import current_handle
 from ..capture.numbers import Env, Number
@@ -25,11 +27,11 @@ from ..settings import Settings, current, flags
 from ..tensor.fields import alias, expr_of
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
-from .closures import Path
-from .containers import Flat, Static, rebuilt
+from .containers import Flat, Static, array_key, rebuilt, static_key
 
 MISS = object()  # what a call returns that the capture is not for
 NONE = -1  # in place of a number
+NOTHING_CHECKED, A_TENSOR, OF_TYPE, THE_SAME, AS_READ, AS_ARGUMENT, A_NUMBER, AN_ARRAY = range(8)
 LEAF, TUPLE, NOTHING, OTHER = range(4)  # what a function gives: one value, several, None, trees
 
 
@@ -37,24 +39,64 @@ LEAF, TUPLE, NOTHING, OTHER = range(4)  # what a function gives: one value, seve
 Flowing: TypeAlias = Callable[[list[Tensor], list[Tensor], Env], None]
 
 
+class Read:
+    """A place of the closure that is read at each call, and what must be there.
+
+    The owner of the place is the value of an earlier read (`parent`), or the place is a root: the
+    argument of that number, or else `root`.
+    """
+
+    __slots__ = ("argument", "check", "expected", "is_item", "key", "number", "parent", "root")
+
+    parent: int  # the number of an earlier read, or NONE
+    argument: int  # the number of a leaf of the arguments, or NONE
+    root: object
+    key: object
+    is_item: bool  # else an attribute
+    check: int  # NOTHING_CHECKED, A_TENSOR, ...
+    expected: object
+    number: int  # of another read, of an argument, or a length
+
+    def holds(self, value: Any, values: list[Any], leaves: Sequence[object]) -> bool:
+        """Return True if the value is as it was at the capture, as far as that matters."""
+        check = self.check
+        if check == A_TENSOR:
+            return type(value) is Tensor
+        if check == OF_TYPE:
+            return type(value) is self.expected and (
+                self.number == NONE or len(value) == self.number
+            )
+        if check == THE_SAME:
+            return value is self.expected
+        if check == AS_READ:
+            return value is values[self.number]
+        if check == AS_ARGUMENT:
+            return value is leaves[self.number]
+        if check == A_NUMBER:
+            return value is self.root or static_key(value) == self.expected
+        if check == AN_ARRAY:
+            return isinstance(value, np.ndarray) and array_key(value) == self.expected
+        return True
+
+
 class Wanted:
     """A tensor that is read at each call: where it is, and what it must be like."""
 
     __slots__ = (
-        "argument", "gradient", "gradient_of", "itemsize", "path", "spec", "strides", "taped",
+        "argument", "gradient", "gradient_of", "itemsize", "read", "spec", "strides", "taped",
     )  # fmt: skip
 
     argument: int  # its number among the leaves of the arguments, or NONE
     gradient_of: int  # the number of the tensor of which it is the gradient, or NONE
-    path: Path | None  # how it is found otherwise
+    read: int  # the number of the read that finds it otherwise, or NONE
     spec: Spec
     strides: Shape
     itemsize: int
     taped: bool  # whether it requires a gradient
     gradient: int  # whether it has one: 0 or 1; NONE where that does not matter
 
-    def __init__(self, e: Expr, argument: int, gradient_of: int, path: Path | None) -> None:
-        self.argument, self.gradient_of, self.path = argument, gradient_of, path
+    def __init__(self, e: Expr, argument: int, gradient_of: int, read: int) -> None:
+        self.argument, self.gradient_of, self.read = argument, gradient_of, read
         self.spec, self.strides, self.itemsize = e.spec, e.strides, e.spec.dtype.itemsize
         self.taped, self.gradient = False, NONE
 
@@ -101,8 +143,9 @@ class Call:
 
     __slots__ = (
         "around", "beside", "constants", "count", "device", "floats", "flow", "form", "formulas",
-        "given", "gradients", "held", "inputs", "name", "opened", "replay", "settings", "sizes",
-        "statics", "template", "tree", "values", "wanted", "written", "written_held",
+        "given", "gradients", "held", "inputs", "name", "opened", "reads", "replay", "settings",
+        "sizes", "statics", "taped", "template", "tree", "values", "wanted", "written",
+        "written_held",
     )  # fmt: skip
 
     # what it is for
@@ -111,9 +154,11 @@ class Call:
     settings: Settings | None  # of the context; None where they do not matter
     opened: Opened
     device: Device
-    statics: list[tuple[int, type, object]]  # leaf, type, value
+    statics: list[tuple[int, object, object]]  # leaf, value, key
     floats: list[tuple[int, int]]  # leaf, variable
+    reads: list[Read]
     wanted: list[Wanted]
+    taped: int  # how many of them require a gradient
     beside: list[Beside]
     # what it does
     template: Env
@@ -144,8 +189,11 @@ class Call:
         """The same for leaves whose numbers are known, and arguments that need no look."""
         tensors: list[Tensor] = []
         exprs: list[Expr] = []
+        closure = self._closure(leaves) if self.reads else ()
+        if closure is None:
+            return MISS
         for w in self.wanted:
-            x = self._read(w, leaves, exprs)
+            x = self._read(w, leaves, exprs, closure)
             if type(x) is not Tensor:
                 return MISS
             e = expr_of(x)
@@ -184,22 +232,46 @@ class Call:
         for i, _ in self.floats:
             if type(leaves[i]) is not float:
                 return False
-        for i, kind, value in self.statics:
+        for i, value, key in self.statics:
             x = leaves[i]
             if type(x) is Static:
-                x = x.value
-            if type(x) is not kind or x != value:
+                if x.key != key:
+                    return False
+            elif x is not value and static_key(x) != key:
                 return False
         return True
 
-    def _read(self, w: Wanted, leaves: Sequence[object], exprs: Sequence[Expr]) -> object:
+    def _closure(self, leaves: Sequence[object]) -> list[Any] | None:
+        """Read the places of the closure; None if something there is not as it was."""
+        values: list[Any] = []
+        value: Any
+        try:
+            for r in self.reads:
+                if r.parent >= 0:
+                    owner = values[r.parent]
+                    value = owner[r.key] if r.is_item else getattr(owner, r.key)
+                elif r.argument >= 0:
+                    value = leaves[r.argument]
+                    if type(value) is Static:
+                        value = value.value
+                else:
+                    value = r.root
+                if r.check != NOTHING_CHECKED and not r.holds(value, values, leaves):
+                    return None
+                values.append(value)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return None
+        return values
+
+    def _read(
+        self, w: Wanted, leaves: Sequence[object], exprs: Sequence[Expr], closure: Sequence[object]
+    ) -> object:
         if w.argument >= 0:
             return leaves[w.argument]
         if w.gradient_of >= 0:
             e = exprs[w.gradient_of]
             return e.tape.grad
-        assert w.path is not None
-        return w.path.read()
+        return closure[w.read]
 
     def _is_shared_alike(self, tensors: list[Tensor], exprs: list[Expr]) -> bool:
         """Whether tensors that shared memory do so again, and those that are written do not."""
@@ -208,6 +280,13 @@ class Call:
             if e.storage is not base.storage:
                 return False
             if self._begin(b.tensor, e) - self._begin(b.base, base) != b.apart:
+                return False
+        if self.taped > 1:  # two that require gradients must not have become one
+            taped: set[int] = set()
+            for n in range(len(tensors)):
+                if self.wanted[n].taped:
+                    taped.add(id(tensors[n]))
+            if len(taped) < self.taped:
                 return False
         if not self.written:
             return True
@@ -219,12 +298,25 @@ class Call:
         for n in self.written:
             e = exprs[n]
             storage = e.storage
-            if storage.read_only or over[id(storage)] == NONE:
+            if storage.read_only or over[id(storage)] == NONE or self._overlaps_input(n, exprs):
                 return False
             w = self.wanted[n]
             if not w.taped and is_taped(tensors[n]):
                 return False
         return True
+
+    def _overlaps_input(self, n: int, exprs: Sequence[Expr]) -> bool:
+        """Return True if another storage that is given to the program overlaps a written one."""
+        e = exprs[n]
+        storage = e.storage
+        if storage.overlap is None:
+            return False
+        members = storage.overlap.members()
+        for k in self.inputs:
+            other = exprs[k]
+            if other.storage is not storage and other.storage in members:
+                return True
+        return False
 
     def _begin(self, n: int, e: Expr) -> int:
         """The byte of its memory at which a tensor begins."""

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from ..arguments import path as file_name
 from ..capture.program import Place, Program
 from ..capture.written import Reader, Writer, natural, whole, within
@@ -25,24 +23,22 @@ from ..graph.expr import leaf, spec, storage_of
 from ..layout import StridedView, span
 from ..loops.bounds import Unbounded
 from ..memory import DataPtr
-from ..memory.storage import storage_at
+from ..memory.storage import Storage, storage_at
 from ..settings import current
-from ..tensor.host import evaluate, host_array
+from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
-from .calls import MISS, Call
+from .calls import MISS, Beside, Call
 from .captures import Capture, shown_leaf
-from .closures import Path as Way
+from .closures import Source
 from .containers import Flat, Grown, Static, flattened
-from .creation import zeros
 from .facts import Candidate, Facts, Made, Position, call_of
 from .jit import Captured
-from .manipulation import as_strided
 
 Json: TypeAlias = Any  # what files hold; and arguments of any kind
 
 __all__ = ["load_function", "save_function"]
 
-MAGIC = b"dovetail: a captured function, 1\n"
+MAGIC = b"dovetail: a captured function, 2\n"
 DIGEST = 32  # bytes
 
 
@@ -77,8 +73,15 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
         raise CaptureError(
             f"{name}: {f.__name__} has not been captured; call it first, with what it is to be for"
         )
-    writer = Writer()
-    content = {"name": f.__name__, "captures": [_saved(c, writer) for c in captures]}
+    writer, state = Writer(), list[Storage]()
+    saved = [_saved(c, writer, state) for c in captures if _is_current(c)]
+    if not saved:
+        raise CaptureError(
+            f"{name}: what {f.__name__} reads of its closure is no longer as it was captured; "
+            "call it again"
+        )
+    content = {"name": f.__name__, "captures": saved}
+    content["state"] = [writer.memory(storage) for storage in state]
     content |= writer.content()
     try:  # what cannot be loaded is not written
         _calls(content, memoryview(b"".join(writer.blobs)), None)
@@ -168,13 +171,20 @@ class Loaded:
 
 
 def _calls(content: Json, blobs: memoryview, device: Device | str | None) -> list[tuple[str, Call]]:
-    return [_loaded(c, content, blobs, device) for c in content["captures"]]
+    state: dict[tuple[Device, int], Storage] = {}
+    return [_loaded(c, content, blobs, device, state) for c in content["captures"]]
 
 
 # --- one capture ----------------------------------------------------------------------------------
 
 
-def _saved(capture: Capture, writer: Writer) -> dict[str, Json]:
+def _is_current(capture: Capture) -> bool:
+    """Return True if the closure is as it was captured, so that no other capture contradicts."""
+    return capture.call._closure(capture.facts.leaves) is not None
+
+
+def _saved(capture: Capture, writer: Writer, state: list[Storage]) -> dict[str, Json]:
+    """Return a capture as plain data; `state`: the memory of tensors of the closure so far."""
     f = capture.facts
     if f.saved is not None or f.gradients or any(c.gradient_of is not None for c in f.inputs):
         raise CaptureError(
@@ -185,7 +195,8 @@ def _saved(capture: Capture, writer: Writer) -> dict[str, Json]:
         "device": str(f.program.opened.device),
         "arguments": None if f.tree is None else _encoded(f.tree),
         "leaves": [_leaf(x, by_leaf.get(i)) for i, x in enumerate(f.leaves)],
-        "inputs": [_input(c, writer) for c in f.inputs],
+        "inputs": [_input(c, state) for c in f.inputs],
+        "beside": _beside(capture.call),
         "program": writer.program(f.program),
         "environment": writer.environment(f.environment),
         "floats": f.floats,
@@ -243,21 +254,28 @@ def _plain(x: object) -> Json:
     )
 
 
-def _input(c: Candidate, writer: Writer) -> Json:
+def _input(c: Candidate, state: list[Storage]) -> Json:
     if c.argument is not None:
         return ["argument", c.argument]
-    found = None if c.path is None else c.path.read()
-    if not isinstance(found, Tensor) or found._expr.spec is not c.expr.spec:
+    tensor = None if c.path is None else c.path.read()
+    if not isinstance(tensor, Tensor) or tensor._expr.spec is not c.expr.spec:
         raise CaptureError("save_function: a tensor of the closure has changed; call it again")
-    e = found._expr
-    values = writer.blob(host_array(_whole(found), np.dtype(f"V{found.itemsize}")).tobytes())
-    return ["constant", values, list(e.spec.shape), e.spec.dtype.name, list(e.strides), e.offset]
+    e = evaluated(tensor)
+    if e.storage not in state:
+        state.append(e.storage)
+    number = state.index(e.storage)
+    return ["state", number, list(e.spec.shape), e.spec.dtype.name, list(e.strides), e.offset]
 
 
-def _whole(x: Tensor) -> Tensor:
-    """All that is in the memory of a tensor."""
-    n = storage_of(x._expr).nbytes // x.itemsize
-    return as_strided(x.detach(), (n,), (1,), 0)
+def _beside(call: Call) -> Json:
+    """Return which arguments share memory: two numbers and the bytes between their beginnings."""
+    pairs = [(call.wanted[b.tensor], call.wanted[b.base], b.apart) for b in call.beside]
+    if any((w.argument < 0) != (base.argument < 0) for w, base, _ in pairs):
+        raise CaptureError(
+            "save_function: an argument shares memory with a tensor of the closure, which no "
+            "argument of a loaded function does; call it with a copy"
+        )
+    return [[w.argument, base.argument, apart] for w, base, apart in pairs if w.argument >= 0]
 
 
 def _made(m: Made) -> Json:
@@ -274,13 +292,15 @@ def _value(x: object) -> Json:
 
 
 def _loaded(
-    c: Json, content: Json, blobs: memoryview, chosen: Device | str | None
-) -> tuple[str, Call]:
+    c: Json, content: Json, blobs: memoryview, chosen: Device | str | None,
+    state: dict[tuple[Device, int], Storage],
+) -> tuple[str, Call]:  # fmt: skip
+    """Return what replays a saved capture; `state`: the memory that captures share."""
     device = usable(str(c["device"]) if chosen is None else chosen)
     reader = Reader(content, blobs, device)
     leaves = [_argument(x, device) for x in c["leaves"]]
     arguments = {i: Candidate(x, argument=i) for i, x in enumerate(leaves) if type(x) is Tensor}
-    inputs = [_candidate(x, arguments, reader, device) for x in c["inputs"]]
+    inputs = [_candidate(x, arguments, reader, content["state"], state) for x in c["inputs"]]
     for k, x in enumerate(inputs):
         x.input = k
     environment = reader.environment(c["environment"])
@@ -297,7 +317,11 @@ def _loaded(
         str(content["name"]), program, leaves, tree, None, candidates, inputs, environment, floats,
         made, result, [],
     )  # fmt: skip
-    return ", ".join(map(shown_leaf, leaves)), call_of(facts)
+    call = call_of(facts)
+    numbers = {w.argument: n for n, w in enumerate(call.wanted) if w.argument >= 0}
+    for i, j, apart in c["beside"]:
+        call.beside.append(Beside(numbers[i], numbers[j], within(abs(apart), 1 << 62) and apart))
+    return ", ".join(map(shown_leaf, leaves)), call
 
 
 def _argument(x: Json, device: Device) -> Json:
@@ -310,18 +334,23 @@ def _argument(x: Json, device: Device) -> Json:
 
 
 def _candidate(
-    x: Json, arguments: dict[int, Candidate], reader: Reader, device: Device
-) -> Candidate:
+    x: Json, arguments: dict[int, Candidate], reader: Reader, blobs: Json,
+    state: dict[tuple[Device, int], Storage],
+) -> Candidate:  # fmt: skip
     if x[0] == "argument":
         return arguments[x[1]]
-    _, blob, shape, name, strides, offset = x
-    values, d = reader.blob(blob), dtype(name)
-    vector = zeros(len(values) // d.itemsize, dtype=d, device=device)
-    evaluate(vector)
-    memory = storage_of(vector._expr)
-    reader.put(memory, values)
-    tensor = as_strided(vector, natural(shape), whole(strides, len(shape)), within(offset, 1 << 62))
-    return Candidate(tensor, path=Way(tensor, ()))
+    _, number, shape, name, strides, offset = x
+    key = reader.device, within(number, len(blobs))
+    storage = state.get(key)
+    if storage is None:
+        storage = state[key] = reader.memory(blobs[number])
+    s, begin = spec(natural(shape), dtype(name), reader.device), within(offset, 1 << 62)
+    steps = whole(strides, len(s.shape))
+    low, high = span(StridedView(s.shape, steps, begin))
+    if low < 0 or high * s.dtype.itemsize > storage.nbytes:
+        raise ValueError(f"a tensor of the closure, {s!r}, lies outside of its memory")
+    tensor = make(leaf(storage, s, steps, begin))
+    return Candidate(tensor, path=Source(tensor))
 
 
 def _range(c: Candidate) -> tuple[int, int]:

@@ -6,17 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..capture.program import Program
-from ..capture.recorder import Recorder, recorded_by
+from ..capture.recorder import Recorder, evaluate_pending, recorded_by
 from ..capture.traced import TracedFloat
 from ..device import Device
 from ..dtypes import uint8
 from ..engine import evaluate as run
+from ..engine import recording
+from ..errors import CaptureError
 from ..graph.expr import Expr, spec, storage_of
 from ..memory import Storage
+from ..memory.callers import caller
+from ..memory.storage import next_serial
 from ..settings import Settings, flags
 from ..tensor.tensor import Tensor
 from .calls import Beside, Call
-from .closures import tensors_of
+from .closures import Closure
 from .containers import Flat, Static, flattened_parts, rebuilt, strided_leaf
 from .facts import Candidate, Facts, Gradient, Made, Position, numbered_call
 from .flows import Flow, flow_of
@@ -66,11 +70,18 @@ def freed(new: Capture, earlier: Sequence[Capture]) -> None:
 
 def _distances(call: Call) -> dict[tuple[object, ...], Beside]:
     """How far apart tensors must be, by how each of the two is found."""
-    wanted = [
-        (w.argument, w.gradient_of, None if w.path is None else (id(w.path.root), w.path.steps))
-        for w in call.wanted
-    ]
+    wanted = [(w.argument, w.gradient_of, _way(call, w.read)) for w in call.wanted]
     return {(wanted[b.tensor], wanted[b.base]): b for b in call.beside}
+
+
+def _way(call: Call, n: int) -> tuple[object, ...]:
+    """Return how a read of the closure finds its value; equal for one place of two captures."""
+    if n < 0:
+        return ()
+    r = call.reads[n]
+    if r.parent < 0:
+        return (r.argument, id(r.root))
+    return (*_way(call, r.parent), r.is_item, r.key)
 
 
 def _touched_by(capture: Capture) -> list[object]:
@@ -93,21 +104,25 @@ class Session:
         self, name: str, roots: list[object], leaves: Sequence[object], tree: object,
         settings: Settings,
     ) -> None:  # fmt: skip
+        evaluate_pending()
         self.name, self.leaves, self.tree, self.settings = name, leaves, tree, settings
         self.candidates = [
             Candidate(x, argument=i) for i, x in enumerate(leaves) if isinstance(x, Tensor)
         ]
         mine = {id(c.tensor) for c in self.candidates}
-        statics = [x.value for x in leaves if isinstance(x, Static)]
-        self.roots = [*roots, *statics]
+        self.roots = roots
+        self.statics = [(i, x.value) for i, x in enumerate(leaves) if isinstance(x, Static)]
+        self.closure = Closure(self.roots, self.statics)
+        self.after = self.closure  # searched again when the function has run
         self.candidates += [
-            Candidate(t, path=path) for path, t in tensors_of(self.roots) if id(t) not in mine
+            Candidate(p.value, path=p) for p in self.closure.tensors() if id(p.value) not in mine
         ]
         self.strange = self._has_strange_gradient()
         for c in [*self.candidates]:
             if c.taped and c.tensor.is_leaf and type(g := c.tensor.grad) is Tensor:
                 self.candidates.append(Candidate(g, gradient_of=c))
         self.inputs: list[Candidate] = []
+        self.begun = next_serial()
         self.device = self._device()
         self.recorder = Recorder(self.device, False, self._resolve)
         self.floats: list[tuple[int, int]] = []
@@ -142,11 +157,18 @@ class Session:
                 self.inputs.append(c)
                 c.input = self.recorder.input()
                 return c.input, e.offset * e.spec.dtype.itemsize
+        if storage.serial < self.begun and not recording.is_constant(storage):
+            raise CaptureError(
+                f"{self.name}: it uses, at {caller()}, a tensor that it cannot find again at the "
+                "next call: one that no argument, closure, global variable, attribute or item of a "
+                "list or dict leads to; pass it as an argument, or wrap it in dt.constant where "
+                "the function gets it, if it always is the same tensor"
+            )
         return None
 
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | Failed]:
         """What the function gives, and its capture."""
-        with recorded_by(self.recorder):
+        with recorded_by(self.recorder), recording.arrays_seen() as self.arrays:
             result = function()
             flat = flattened_parts(result)
             for x in flat.leaves:
@@ -206,14 +228,15 @@ class Session:
         return found
 
     def _failed(self, tensors: list[Tensor]) -> Failed | None:
+        self.after = self.closure.again()
         if self.strange or self._has_strange_gradient():
             return Failed("a gradient that is there before or after it is of another layout")
         if any(c.tensor._expr.tape is not c.tape for c in self.candidates):
             return Failed("it changes what an argument's gradient flows through")
         mine = {id(c.tensor) for c in self.candidates}
-        found = tensors_of(self.roots)
-        bound = {id(t) for _, t in found} | {id(x) for x in self.leaves}
-        if any(id(t) not in mine for _, t in found):
+        now = {id(p.value) for p in self.after.tensors()}
+        bound = now | {id(x) for x in self.leaves}
+        if not now <= mine:
             return Failed("it binds a name, an attribute or a place to a new tensor", once=True)
         if any(c.path is not None and id(c.tensor) not in bound for c in self.candidates):
             return Failed("it lets go of a tensor of its closure", once=True)
@@ -253,15 +276,17 @@ class Session:
         facts = Facts(
             self.name, program, self.leaves, self.tree, self.settings, self.candidates,
             self.inputs, recorder.environment, self.floats, made, result, gradients,
-            None if flow is None else len(saved),
+            self.closure.sources, self.arrays, None if flow is None else len(saved),
         )  # fmt: skip
         call, numbers = numbered_call(facts)
+        self.closure.forget()
         if flow is not None:
             call.flow = flow.of_call(self.name, numbers, len(tensors))
         kept = {c.argument: c.forget() for c in self.candidates}  # no tensor of the user's
         leaves = [kept.get(i, x) for i, x in enumerate(self.leaves)]
         shown = ", ".join(map(shown_leaf, leaves))
-        return Capture(shown, facts._replace(leaves=leaves), call, flow)
+        facts = facts._replace(leaves=leaves, closure=(), arrays=())
+        return Capture(shown, facts, call, flow)
 
 
 def shown_leaf(x: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,16 +14,17 @@ from ..tensor.other_layouts import LayoutTensor, Way
 from ..tensor.tensor import Tensor
 from .from_values import asarray
 
+PLAIN = frozenset((bool, int, str, bytes, type(None)))  # equal only if of one type and bits
 SIMPLE = frozenset((Tensor, float, int, bool, str, bytes))  # leaves that need not be looked into
 
 
 class Static:
-    """An argument that is part of what a capture is for. No tuple: that would be a container."""
+    """An argument that is part of the key of a capture. No tuple: that would be a container."""
 
-    __slots__ = ("value",)
+    __slots__ = ("key", "value")
 
     def __init__(self, value: Hashable) -> None:
-        self.value = value
+        self.value, self.key = value, static_key(value)
 
 
 class Flat(NamedTuple):
@@ -99,6 +101,35 @@ def static(name: str, value: object) -> Hashable:
             "of tensors nor hashable; pass dt.asarray(...) of an array, a tuple for a list"
         ) from None
     return value
+
+
+def static_key(value: object) -> Hashable:
+    """Return a key that is equal for two values only if their types and bits are equal.
+
+    `0.0 == -0.0` and `(True,) == (1,)`, but a function may give something else for each. Elements
+    of tuples and frozensets and fields of frozen dataclasses are compared in the same way.
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, value
+    if isinstance(value, float):
+        return kind, float.__repr__(value)
+    if isinstance(value, complex):
+        return kind, complex.__repr__(value)
+    if isinstance(value, tuple):
+        return kind, tuple([static_key(v) for v in value])
+    if isinstance(value, frozenset):
+        return kind, frozenset([static_key(v) for v in value])
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if parameters is not None and parameters.frozen and parameters.eq:
+        compared = [f.name for f in fields(kind) if f.compare]
+        return kind, tuple([static_key(getattr(value, name)) for name in compared])
+    return kind, value
+
+
+def array_key(a: np.ndarray) -> Hashable:
+    """Return a key that is equal for two arrays only if their dtypes, shapes and bits are equal."""
+    return a.dtype, a.shape, a.tobytes()
 
 
 def _described(value: object) -> str:

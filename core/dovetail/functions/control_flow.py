@@ -19,7 +19,7 @@ from ..arguments import flag, integer, named, shown
 from ..arguments import function as callable_
 from ..capture.forms import Branch, Carried, Part, Repeat, Scanned, While
 from ..capture.program import Place, Program
-from ..capture.recorder import Recorder, recorded_by
+from ..capture.recorder import Recorder, evaluate_pending, recorded_by
 from ..device import Device, usable
 from ..dtypes import bool_, int64, uint8
 from ..engine import evaluate as run
@@ -181,6 +181,7 @@ def cond(
         return true_fn(*operands) if pred else false_fn(*operands)
     assert isinstance(recorder, Recorder)
     truth = truth_of(pred)
+    evaluate_pending()
     run.evaluate([truth])
     place = recorder.needed(truth)
     branches = [
@@ -308,6 +309,7 @@ def _recorder(carried: Flat, *others: object) -> Iterator[tuple[Recorder, Device
     """The recorder of this thread, or one for the while, and the device of a loop."""
     tensors = [x for x in (*carried.leaves, *others) if isinstance(x, Tensor)]
     device = tensors[0].device if tensors else usable(None)
+    evaluate_pending()
     found = recording.current()
     if found is not None:
         assert isinstance(found, Recorder)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import isroutine
+from types import MethodType
 from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from ..capture.numbers import Environment
 from ..capture.program import Place, Program
@@ -13,17 +17,37 @@ from ..layout import Shape
 from ..memory import DataPtr
 from ..memory.storage import storage_at
 from ..settings import Settings
+from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor, make
-from .calls import LEAF, NONE, NOTHING, OTHER, TUPLE, Beside, Call, Given, Wanted
-from .closures import Path
-from .containers import Flat, Static
+from .calls import (
+    A_NUMBER,
+    A_TENSOR,
+    AN_ARRAY,
+    AS_ARGUMENT,
+    AS_READ,
+    LEAF,
+    NONE,
+    NOTHING,
+    NOTHING_CHECKED,
+    OF_TYPE,
+    OTHER,
+    THE_SAME,
+    TUPLE,
+    Beside,
+    Call,
+    Given,
+    Read,
+    Wanted,
+)
+from .closures import CONTAINERS, NUMBERS, Source
+from .containers import Flat, Static, array_key, static_key
 
 
 class Candidate:
     """A tensor that a function may use: an argument, one that it finds, or the gradient of one."""
 
     def __init__(
-        self, tensor: Tensor, argument: int | None = None, path: Path | None = None,
+        self, tensor: Tensor, argument: int | None = None, path: Source | None = None,
         gradient_of: Candidate | None = None,
     ) -> None:  # fmt: skip
         self.tensor, self.argument, self.path = tensor, argument, path
@@ -84,6 +108,8 @@ class Facts(NamedTuple):
     made: list[Made]
     result: Flat  # leaves: positions in `made`, or values
     gradients: list[Gradient]
+    closure: Sequence[Source] = ()
+    arrays: Sequence[np.ndarray] = ()  # that tensors were made of
     saved: int | None = None  # where gradients flow: so many of `made`, the last, are for that
 
 
@@ -104,10 +130,12 @@ class _Maker:
     def __init__(self, facts: Facts) -> None:
         self.f, self.call = facts, Call()
         self.numbers: dict[int, int] = {}  # id of a candidate -> that of its tensor
-        self.call.name, self.call.wanted = facts.name, []
+        self.call.name, self.call.wanted, self.call.reads = facts.name, [], []
+        self.reads: dict[int, int] = {}  # id of a place of the closure -> the number of its read
         self.arguments()
         for c in [*facts.inputs, *self.others(), *filter(self.is_needed, facts.candidates)]:
             self.number(c)
+        self.closure()
         self.sharing()
         self.memory()
         self.results()
@@ -122,19 +150,88 @@ class _Maker:
             if i in by_leaf:
                 self.number(by_leaf[i])
             elif isinstance(x, Static):
-                call.statics.append((i, type(x.value), x.value))
+                call.statics.append((i, x.value, x.key))
 
     def number(self, c: Candidate) -> int:
         """That of a candidate's tensor, which is read at each call."""
         if id(c) not in self.numbers:
             of = NONE if c.gradient_of is None else self.number(c.gradient_of)
-            made = Wanted(c.expr, NONE if c.argument is None else c.argument, of, c.path)
+            read = NONE if c.path is None else self.read(c.path)
+            made = Wanted(c.expr, NONE if c.argument is None else c.argument, of, read)
             made.taped = c.taped
             if c.taped and c.tensor.is_leaf:
                 made.gradient = int(any(g.gradient_of is c for g in self.f.candidates))
             self.numbers[id(c)] = len(self.call.wanted)
             self.call.wanted.append(made)
         return self.numbers[id(c)]
+
+    def closure(self) -> None:
+        """Read again, at each call, what the function has read of its closure."""
+        used = {id(c.tensor) for c in self.f.candidates if id(c) in self.numbers}
+        for p in self.f.closure:
+            if type(p.value) is Tensor:
+                is_read = id(p.value) in used
+            elif isinstance(p.value, np.ndarray):
+                is_read = any(np.may_share_memory(p.value, a) for a in self.f.arrays)
+            elif hasattr(type(p.value), "captured_for"):
+                is_read = True
+            else:
+                is_empty = isinstance(p.value, CONTAINERS) and not p.value
+                is_read = p.named and (is_empty or isinstance(p.value, NUMBERS))
+            if is_read:
+                self.read(p)
+        for p in self.f.closure:  # code that runs beside the tensors
+            if p.parent is not None and id(p.parent) in self.reads and callable(p.value):
+                self.read(p)
+        before = -1
+        while before != len(self.reads):  # another name for a container leads to the same values
+            before = len(self.reads)
+            for p in self.f.closure:
+                if p.again is not None and id(p.again) in self.reads:
+                    self.read(p)
+
+    def read(self, p: Source) -> int:
+        """Return the number of the read of a place; its owners are read before."""
+        if id(p) not in self.reads:
+            if p.owner is not None:
+                self.read(p.owner)
+            r = Read()
+            r.parent = NONE if p.parent is None else self.reads[id(p.parent)]
+            r.argument, r.key, r.is_item = p.argument, p.key, p.is_item
+            r.root = p.value if p.parent is None and p.argument < 0 else None
+            self.expect(r, p)
+            self.reads[id(p)] = len(self.call.reads)
+            self.call.reads.append(r)
+        return self.reads[id(p)]
+
+    def expect(self, r: Read, p: Source) -> None:
+        """Say what must be there: what the function has left there at the capture."""
+        r.check, r.expected, r.number = NOTHING_CHECKED, None, NONE
+        value = p.value
+        if type(value) is Tensor:
+            r.check = A_TENSOR
+            by_argument = (c.argument for c in self.f.candidates if c.tensor is value)
+            argument = next(by_argument, None)
+            if argument is not None:
+                r.check, r.number = AS_ARGUMENT, argument
+            elif p.again is not None:
+                r.check, r.number = AS_READ, self.read(p.again)
+        elif p.parent is None and p.argument < 0:
+            return
+        elif p.again is not None:
+            r.check, r.number = AS_READ, self.read(p.again)
+        elif isinstance(value, NUMBERS):
+            r.check, r.root = A_NUMBER, p.read()
+            r.expected = static_key(r.root)
+        elif isinstance(value, np.ndarray):
+            r.check, r.expected = AN_ARRAY, array_key(value)
+        elif p.parent is not None and isinstance(p.parent.value, LayoutTensor):
+            r.check, r.expected = THE_SAME, value  # a pattern, of which much is known
+        elif isinstance(value, type) or (isroutine(value) and type(value) is not MethodType):
+            r.check, r.expected = THE_SAME, value
+        else:
+            r.check, r.expected = OF_TYPE, type(value)
+            r.number = len(value) if isinstance(value, CONTAINERS) else NONE
 
     def others(self) -> list[Candidate]:
         """What is no input, but lies over the memory of one."""
@@ -158,6 +255,7 @@ class _Maker:
         """Which tensors share memory, and which must not."""
         call, program = self.call, self.f.program
         call.inputs = [self.number(c) for c in self.f.inputs]
+        call.taped = sum(w.taped for w in call.wanted)
         call.beside = []
         for c in self.others():
             base = next(x for x in self.f.inputs if storage_of(x.expr) is storage_of(c.expr))

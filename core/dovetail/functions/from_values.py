@@ -11,6 +11,7 @@ import numpy as np
 from ..arguments import flag
 from ..device import device, usable
 from ..dtypes import DType, complex128, dtype, float64
+from ..engine import recording
 from ..errors import (
     ArgumentError,
     DeviceError,
@@ -131,6 +132,7 @@ def _from_tensor(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool |
 
 def _from_numpy(a: np.ndarray, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
     have = any_dtype("asarray", a.dtype)
+    recording.see_array(a)
     if copy is False:
         if want not in (None, have) or not a.dtype.isnative:
             raise ArgumentError(

@@ -14,7 +14,9 @@ from ..arguments import function as callable_
 from ..arguments import refused
 from ..capture.program import Program
 from ..engine import evaluate as run
+from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
+from ..graph.expr import storage_of
 from ..locks import Lock
 from ..respelled import retold
 from ..settings import Settings, current
@@ -22,15 +24,16 @@ from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
 from .calls import MISS, Latest
 from .captures import Capture, Failed, Session, freed
-from .closures import Path, modes_of, values_of
+from .closures import Closure, Source, modes_now
 from .containers import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
 from .datatypes import get_default_dtype, when_default_changes
 
-__all__ = ["jit"]
+__all__ = ["constant", "jit"]
 
 KINDS = 64  # of arguments, that a function is captured for; beyond, the oldest goes
 TRIES = 3  # to capture a function that binds names to new tensors, as the first call of one may
-LATEST = 4  # captures that are tried without looking them up; and those of one kind
+LATEST = 4  # captures that are tried without looking them up
+VARIANTS = 16  # captures of one kind of arguments, which differ in the closure
 
 P = ParamSpec("P")  # what the function takes
 Rest = ParamSpec("Rest")  # but for the instance, where it is a method
@@ -64,7 +67,7 @@ class Captured(Latest, Generic[P, R]):
         self._latest = ()
         self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
         self._lock = Lock(waited=False)
-        self._modes: dict[Hashable, list[Path]] = {}  # by the static arguments that lead to them
+        self._modes: dict[Hashable, list[Source]] = {}  # by the static arguments that lead to them
         self.captures = 0
         _every.add(ref(self, _every.discard))
 
@@ -137,17 +140,19 @@ class Captured(Latest, Generic[P, R]):
         """The leaves, in memory, and what captures of them are found by."""
         leaves, key = _key(self._name, flat, settings)
         statics = _statics(leaves)
-        modes = self._modes.get(statics)
+        modes = self._modes.get(tuple([x.key for x in statics]))
         if modes is None:
-            modes = self._look_for_modes(statics)
-        return leaves, (key, values_of(modes))
+            modes = self._set_modes(statics, Closure([self._function, *(x.value for x in statics)]))
+        return leaves, (key, modes_now(modes))
 
-    def _look_for_modes(self, statics: tuple[object, ...]) -> list[Path]:
-        """The ways to what the function is captured for, beside its arguments."""
-        if len(self._modes) >= KINDS and statics not in self._modes:
+    def _set_modes(self, statics: list[Static], closure: Closure) -> list[Source]:
+        """Keep the places of the modes of objects that are part of the key of a capture."""
+        key = tuple([x.key for x in statics])
+        if len(self._modes) >= KINDS and key not in self._modes:
             del self._modes[next(iter(self._modes))]
-        found = self._modes[statics] = modes_of([self._function, *statics])
-        return found
+        modes = self._modes[key] = closure.modes()
+        closure.forget()
+        return modes
 
     def _known(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
         """What a capture of arguments of this kind gives, or MISS."""
@@ -202,13 +207,13 @@ class Captured(Latest, Generic[P, R]):
             if tries < TRIES:
                 return result
         self.captures += isinstance(capture, Capture)
-        self._look_for_modes(_statics(flat.leaves))  # there may be others than before
+        self._set_modes(_statics(flat.leaves), session.after)  # there may be others than before
         if len(self._captures) >= KINDS and key not in self._captures:
             del self._captures[next(iter(self._captures))]
         before = self._captures.get(key, [])
         if isinstance(capture, Capture):
             freed(capture, [c for c in before if isinstance(c, Capture)])
-        self._captures[key] = [capture, *before][:LATEST]
+        self._captures[key] = [capture, *before][:VARIANTS]
         if isinstance(capture, Capture):
             self._latest = (capture.call, *self._latest)[:LATEST]
         return result
@@ -240,14 +245,39 @@ class _Bound(Generic[P, R]):
         return getattr(self.__func__, name)
 
 
+def constant(x: Tensor, /) -> Tensor:
+    """Return `x`, a tensor that captured functions may keep although no path leads to it.
+
+    A captured function reads the tensors of its closure again at each call, where it has found
+    them: in variables, attributes, lists, dicts. A tensor that comes from elsewhere (a ContextVar,
+    a cache, a `__getitem__` of the user's) is a CaptureError, unless it is wrapped where the
+    function gets it. Later calls read the memory of this tensor, also what was written there since;
+    they do not notice if another tensor has taken its place.
+    Raises: ArgumentTypeError for what is no tensor.
+
+    >>> import dovetail as dt, functools
+    >>> @functools.cache
+    ... def table():
+    ...     return dt.arange(3, device="reference") * 10
+    >>> f = dt.jit(lambda x: x + dt.constant(table()))
+    >>> f(dt.ones(3, device="reference")).tolist()
+    [1.0, 11.0, 21.0]
+    """
+    if type(x) is not Tensor:
+        raise refused("constant", "x", "a tensor", x)
+    if not recording.batches(x._expr):
+        recording.keep_constant(storage_of(evaluated(x)))
+    return x
+
+
 def _programs(captures: Sequence[Capture]) -> list[tuple[str, Program]]:
     found = [(c.arguments, c.program) for c in captures]
     backs = [(c.arguments, c.flow.program) for c in captures if c.flow is not None]
     return found + [(f"{arguments}, the way back", program) for arguments, program in backs]
 
 
-def _statics(leaves: Sequence[object]) -> tuple[object, ...]:
-    return tuple([x.value for x in leaves if type(x) is Static])
+def _statics(leaves: Sequence[object]) -> list[Static]:
+    return [x for x in leaves if type(x) is Static]
 
 
 def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:
@@ -302,7 +332,7 @@ def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
                 continue
             if type(x) is not Static:
                 x = Static(static(name, x))
-            key.append((type(x.value), x.value))
+            key.append(x.key)
         leaves.append(x)
     return leaves, tuple(key)
 

@@ -16,9 +16,14 @@ cdef class Storage:
     cdef public bint read_only
     cdef public list readers
     cdef public bint seen
+    cdef public long long serial
     cdef public object watch
     cpdef bint is_exported(self) except -1
 
+
+
+cdef long long _serial
+cpdef long long next_serial() noexcept
 
 
 @cython.locals(made=Storage)

@@ -55,10 +55,10 @@ class Storage:
     # writes. `seen`: other code may read it; `exports`: the number of owners by which other code
     # may write it now. `checks`: of the indices that its values depend on, if some may be out of
     # range (`faults`). `watch`: set while a value is saved for a gradient (`expr`). `overlap`: the
-    # storages that overlap this one (`overlap`).
+    # storages that overlap this one (`overlap`). `serial`: how many storages were made before.
     __slots__ = (
         "__weakref__", "checks", "device", "dtype", "exports", "nbytes", "overlap", "pending",
-        "ptr", "read_only", "readers", "seen", "watch",
+        "ptr", "read_only", "readers", "seen", "serial", "watch",
     )  # fmt: skip
 
     ptr: DataPtr
@@ -88,6 +88,7 @@ class Storage:
         self.dtype = self.pending = self.watch = None
         self.readers = self.overlap = self.exports = None
         self.checks, self.read_only, self.seen = (), False, False
+        self.serial = next_serial()
         if allocator is not None:
             connect_foreign(self)
 
@@ -152,6 +153,16 @@ def _key(key: object) -> Any:
 flat: Callable[[Storage, DType | str | None], Tensor] | None = None
 
 
+_serial = 0
+
+
+def next_serial() -> int:
+    """Return how many storages were made before; under threads two may have one number."""
+    global _serial
+    _serial += 1
+    return _serial
+
+
 def storage_over(ptr: DataPtr, device: Device) -> Storage:
     """The storage of memory that has just been allocated."""
     made = Storage.__new__(Storage)
@@ -159,6 +170,7 @@ def storage_over(ptr: DataPtr, device: Device) -> Storage:
     made.dtype = made.pending = made.watch = None
     made.readers = made.overlap = made.exports = None
     made.checks, made.read_only, made.seen = (), False, False
+    made.serial = next_serial()
     return made
 
 
@@ -172,4 +184,5 @@ def storage_at(
     made.dtype = made.pending = made.watch = None
     made.readers = made.overlap = made.exports = None
     made.checks, made.read_only, made.seen = (), read_only, False
+    made.serial = next_serial()
     return made

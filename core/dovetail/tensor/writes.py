@@ -266,7 +266,9 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
         raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
     if array.dtype.kind not in "biufc":
         raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
-    if not isinstance(value, np.ndarray) and _fits(array.dtype.kind, want.kind):
+    if isinstance(value, np.ndarray):
+        recording.see_array(value)
+    elif _fits(array.dtype.kind, want.kind):
         array = array.astype(want.__numpy_dtype__ or np.float32)
     return from_host(array, dtype(array.dtype), device)._expr
 
