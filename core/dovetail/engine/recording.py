@@ -195,7 +195,8 @@ def is_constant(storage: Storage) -> bool:
 def arrays_seen() -> Iterator[list[Any]]:
     """Give the list of arrays from which this thread makes tensors meanwhile."""
     before = _mine.arrays
-    _mine.arrays = arrays = []
+    arrays: list[Any] = []
+    _mine.arrays = arrays
     try:
         yield arrays
     finally:

@@ -51,7 +51,7 @@ class Read:
     parent: int  # the number of an earlier read, or NONE
     argument: int  # the number of a leaf of the arguments, or NONE
     root: object
-    key: object
+    key: Any
     is_item: bool  # else an attribute
     check: int  # NOTHING_CHECKED, A_TENSOR, ...
     expected: object

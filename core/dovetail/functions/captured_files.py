@@ -80,9 +80,8 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
             f"{name}: what {f.__name__} reads of its closure is no longer as it was captured; "
             "call it again"
         )
-    content = {"name": f.__name__, "captures": saved}
-    content["state"] = [writer.memory(storage) for storage in state]
-    content |= writer.content()
+    memory = [writer.memory(storage) for storage in state]
+    content = {"name": f.__name__, "captures": saved, "state": memory, **writer.content()}
     try:  # what cannot be loaded is not written
         _calls(content, memoryview(b"".join(writer.blobs)), None)
     except (ValueError, Unbounded) as error:

@@ -122,7 +122,7 @@ def static_key(value: object) -> Hashable:
         return kind, frozenset([static_key(v) for v in value])
     parameters = getattr(kind, "__dataclass_params__", None)
     if parameters is not None and parameters.frozen and parameters.eq:
-        compared = [f.name for f in fields(kind) if f.compare]
+        compared = [f.name for f in fields(value) if f.compare]  # type: ignore[arg-type]  # it is one
         return kind, tuple([static_key(getattr(value, name)) for name in compared])
     return kind, value
 
