@@ -182,3 +182,14 @@ def test_argument_object_is_read_and_not_an_equal_one_of_the_capture(device: dt.
     f = dt.jit(lambda x, named: x * named.w)
     f(ones(), Named(dt.asarray([1.0, 2.0])))
     assert f(ones(), Named(dt.asarray([5.0, 6.0]))).tolist() == [5.0, 6.0]
+
+
+def test_large_closure_is_searched_to_its_end_once(device: dt.Device) -> None:
+    """Names that are met late do not make the search start again where it takes long."""
+    many = [SimpleNamespace(i=str(i)) for i in range(6000)]
+    late = SimpleNamespace(scale=dt.asarray([1.0, 2.0]), step=lambda x: x * late.scale)
+    f = dt.jit(lambda x: late.step(x) + len(many))
+    assert f(ones()).tolist() == [6001.0, 6002.0]
+    late.scale = dt.asarray([3.0, 4.0])
+    assert f(ones()).tolist() == [6003.0, 6004.0]
+    assert f.captures == 1

@@ -21,6 +21,7 @@ from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
 
 OBJECTS_MAX = 20_000  # sources that are searched
+PASSES_MAX, LARGE_MIN = 4, 4_000  # a search of more sources than that is not repeated
 CONTAINERS = (list, tuple, dict, deque)
 NUMBERS = (bool, int, float, complex, str, bytes, type(None))
 _OPAQUE = (*NUMBERS, CodeType, Tensor, Device, Storage)
@@ -75,22 +76,18 @@ class Closure:
     def __init__(self, roots: Iterable[object], leaves: Iterable[tuple[int, object]] = ()) -> None:
         self._roots, self._leaves = list(roots), list(leaves)
         self._names: set[str] = set()
-        self.sources: list[Source] = []
-        self.search()
-
-    def search(self) -> None:
-        """Search everything again, as it is now."""
-        names = -1
-        while len(self._names) != names:  # a name met late may lead on from an earlier source
-            names = len(self._names)
-            self.sources = []
+        for _ in range(PASSES_MAX):  # a name met late may lead on from an earlier source
+            self._names_before = {*self._names}
+            self.sources: list[Source] = []
             self._walk()
+            if self._names == self._names_before or len(self.sources) > LARGE_MIN:
+                break
 
     def again(self) -> Closure:
-        """Return what is there now, of the same roots."""
+        """Return what the same roots lead to now; the search goes by the same names."""
         now = copy(self)
-        now._names = {*self._names}
-        now.search()
+        now._names, now.sources = {*self._names_before}, []
+        now._walk()
         return now
 
     def modes(self) -> list[Source]:
