@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 from extreme_words import ExtremeGenerator
-from test_vector_distribution_borders import NAMES
+from test_vector_distribution_borders import HALVES, NAMES, assert_halves_are_rounded
 
 pytestmark = pytest.mark.values
 
@@ -397,6 +397,16 @@ def test_log_prob_at_borders_and_in_tails(name: str, case: int, d: str) -> None:
                 want = -INF  # as PyTorch has it
         want = math.copysign(INF, want) if abs(want) > top else want
         assert_close(have, want, CLOSE[d], f"{name}({given}).log_prob({x})")
+
+
+@pytest.mark.parametrize("d", HALVES)
+@pytest.mark.parametrize(("name", "case"), CASES, ids=IDS)
+def test_results_of_halves_are_those_of_float64_rounded(name: str, case: int, d: str) -> None:
+    def build(**params: dt.Tensor) -> Any:
+        return getattr(D, name)(**params, validate_args=False)
+
+    values = [v for v in ROWS[name].values if abs(v) < 6e4 or d == "bfloat16"]
+    assert_halves_are_rounded(build, ROWS[name].params[case], values, d, f"{name}-{case}")
 
 
 @pytest.mark.parametrize("d", ["float64", "float32"])

@@ -699,3 +699,100 @@ def test_sample_of_tanh_that_rounds_to_one_has_a_density_by_its_cache(d: str) ->
     assert_close(have, np.array(want), 64 * EPS[d], "tanh")
     (g,) = dt.autograd.grad(have.sum(), [loc])
     assert bool(dt.isfinite(g).all())
+
+
+HALVES = ("float16", "bfloat16")
+
+
+def is_within_a_unit(x: float, y: float, d: str) -> bool:
+    """Return True if a half is next to a number, or infinite where the number is too large."""
+    facts = dt.finfo(getattr(dt, d))
+    if math.isnan(y) or abs(y) > float(facts.max):
+        return math.isnan(x) if math.isnan(y) else abs(x) >= float(facts.max) and (x > 0) == (y > 0)
+    unit = 2.0 ** math.floor(math.log2(max(abs(y), float(facts.smallest_normal))))
+    return abs(x - y) <= unit * float(facts.eps)
+
+
+def answers(p: Any, values: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the result of each method and property that returns values."""
+    yield from (answer(what, lambda what=what: getattr(p, what)) for what in
+                ("mean", "mode", "variance", "stddev"))  # fmt: skip
+    yield from (answer(what, getattr(p, what)) for what in ("entropy", "perplexity"))
+    for x, what in product(values, ("log_prob", "cdf")):
+        yield answer(f"{what} at {x.tolist()}", lambda what=what, x=x: getattr(p, what)(x))
+    for share in (0.0, 0.25, 0.75, 1.0):
+        x = dt.asarray(share, dtype=values[0].dtype)
+        yield answer(f"icdf at {share}", lambda x=x: p.icdf(x))
+
+
+def answer(what: str, value: Callable[[], Any]) -> tuple[str, Any]:
+    try:
+        return what, value()
+    except dt.NotYetError:
+        return what, None
+
+
+def assert_halves_are_rounded(
+    build: Callable[..., Any], given: Params, values: list[Any], d: str, what: str
+) -> None:
+    """Compare results of halves with those of the same numbers in float64.
+
+    Where float32 is a unit of the half off, because its terms cancel or leave its range, the result
+    is that of float32: the tests of float32 bound its error.
+    """
+    halves, points = tensors_of(given, d), [dt.asarray(v, dtype=d) for v in values]
+    if is_beyond(given, halves):
+        return
+    p, q, r = (
+        answers(build(**{k: v.astype(wide) for k, v in halves.items()}),
+                [x.astype(wide) for x in points])
+        for wide in (d, "float32", "float64")
+    )  # fmt: skip
+    count = 0
+    for (name, have), (_, near), (_, want) in zip(p, q, r, strict=True):
+        assert (have is None) == (want is None), (what, name)
+        if have is None:
+            continue
+        dtype = getattr(dt, d) if want.dtype.kind == "f" else want.dtype
+        assert have.dtype is dtype and have.shape == want.shape, (what, name, have, want)
+        for x, y, z in zip(*(v.reshape(-1).tolist() for v in (have, near, want)), strict=True):
+            same = is_within_a_unit(x, z, d) or is_within_a_unit(x, y, d)
+            assert same, (what, name, d, have, near, want)
+        count += 1
+    assert count > 3
+
+
+def is_beyond(given: Params, halves: Params) -> bool:
+    """Return True if a parameter leaves the range of the half, or a matrix becomes singular."""
+    for name, v in halves.items():
+        x, y = np.array(given[name], dtype=float), v.astype(dt.float64).numpy()
+        if (np.isfinite(x) != np.isfinite(y)).any() or ((x == 0.0) != (y == 0.0)).any():
+            return True
+        if name.endswith("matrix") and np.linalg.det(y) == 0.0:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("d", HALVES)
+@pytest.mark.parametrize(("key", "case"), CASES, ids=IDS)
+def test_results_of_halves_are_those_of_float64_rounded(key: str, case: int, d: str) -> None:
+    given, values = ROWS[key].cases[case]
+    assert_halves_are_rounded(ROWS[key].build, given, values, d, f"{key}-{case}")
+
+
+@pytest.mark.parametrize("d", HALVES)
+@pytest.mark.parametrize(("key", "i", "j"), PAIRS, ids=[f"{k}-{i}-{j}" for k, i, j in PAIRS])
+def test_divergence_of_halves_is_that_of_float64_rounded(key: str, i: int, j: int, d: str) -> None:
+    given = [ROWS[key].cases[case][0] for case in (i, j)]
+    halves = [tensors_of(g, d) for g in given]
+    if any(map(is_beyond, given, halves)):
+        return
+    found = []
+    for wide in (d, "float32", "float64"):
+        p, q = (ROWS[key].build(**{k: v.astype(wide) for k, v in g.items()}) for g in halves)
+        if key.startswith("Transformed"):
+            q = D.TransformedDistribution(q.base_dist, p.transforms, validate_args=False)
+        found.append(D.kl_divergence(p, q))
+    x, y, z = (v.item() for v in found)
+    assert found[0].dtype is getattr(dt, d)
+    assert is_within_a_unit(x, z, d) or is_within_a_unit(x, y, d), (key, i, j, d, found)

@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 import dovetail as dt
+from dovetail.extend import widen_halves
 
+from ..functional.precision import is_short
 from . import constraints, noise
 from .distribution import Distribution, Generator, Sizes, Tensor, computed, inside, sizes_of
 from .parameters import Value, brought, one_of, probs_to_logits
@@ -19,6 +21,8 @@ KINDS = {"probs": constraints.simplex, "logits": constraints.real_vector}
 class _OfKinds(Distribution):
     """A distribution with `probs` or `logits` of kinds along the last dimension."""
 
+    _unnormalized: Tensor  # the parameter as it was given, of halves only
+
     def _take_kinds(self, probs: object, logits: object) -> tuple[int, ...]:
         """Keeps the one that is given, brought to a sum of 1; its shape."""
         name = type(self).__name__
@@ -28,11 +32,18 @@ class _OfKinds(Distribution):
             raise dt.ShapeError(
                 f"{name}: {which} is a vector or a batch of them, not of shape {x.shape}"
             )
-        if which == "probs":
-            self.__dict__["probs"] = x / dt.sum(x, axis=-1, keepdims=True)
-        else:
-            self.__dict__["logits"] = dt.log_softmax(x, axis=-1)
+        self.__dict__[which] = _normalized(which, x)
+        if is_short(x):
+            self._unnormalized = x
         return x.shape
+
+    def _derive(self) -> None:
+        if "_unnormalized" in self.__dict__:
+            which = "probs" if "probs" in self.__dict__ else "logits"
+            self.__dict__[which] = _normalized(which, self._unnormalized)
+
+    def _event_dims(self, name: str) -> int:
+        return 1 if name == "_unnormalized" else super()._event_dims(name)
 
     @computed
     def probs(self: Any) -> Tensor:
@@ -71,6 +82,14 @@ class _OfKinds(Distribution):
             else:
                 found = dt.sum((u * sums[..., -1])[..., None] >= sums, axis=-1)
             return dt.minimum(found, last)  # rounding may have gone beyond
+
+
+@widen_halves
+def _normalized(which: str, x: Tensor) -> Tensor:
+    """Return probabilities, or logarithms of them, brought to a sum of 1."""
+    if which == "logits":
+        return dt.log_softmax(x, axis=-1)
+    return x / dt.sum(x, axis=-1, keepdims=True)
 
 
 class Categorical(_OfKinds):

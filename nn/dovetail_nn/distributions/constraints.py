@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
+from ..functional.precision import wide
 from ..respelled import Explained
 
 __all__ = [
@@ -263,7 +264,7 @@ class _PositiveSemidefinite(_Symmetric):
         symmetric = super().check(value)
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return symmetric
-        return symmetric & _every(dt.linalg.eigvalsh(value) >= 0, 1)
+        return symmetric & _every(dt.linalg.eigvalsh(wide(value)) >= 0, 1)
 
 
 class _PositiveDefinite(_Symmetric):
@@ -271,7 +272,7 @@ class _PositiveDefinite(_Symmetric):
         symmetric = super().check(value)
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return symmetric
-        return symmetric & _every(dt.linalg.eigvalsh(value) > 0, 1)
+        return symmetric & _every(dt.linalg.eigvalsh(wide(value)) > 0, 1)
 
 
 class _Cat(Constraint):

@@ -14,6 +14,7 @@ from dovetail.extend import arguments
 from ..familiar import DISTRIBUTION, absent
 from ..respelled import Explained
 from .constraints import Constraint, is_dependent
+from .halves import in_float32, widen_values
 from .parameters import Value, as_tensor, broadcast_all, sum_last
 
 __all__ = ["Distribution", "ExponentialFamily"]
@@ -84,7 +85,7 @@ class computed:
     """A parameter that is computed from another one, where it is not the one that was given."""
 
     def __init__(self, of: Callable[[Any], Tensor]) -> None:
-        self._of, self.__doc__ = of, of.__doc__
+        self._of, self.__doc__ = in_float32(of), of.__doc__
 
     @overload
     def __get__(self, found: None, owner: type) -> Self: ...
@@ -113,6 +114,12 @@ class Distribution(Explained):
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
     _numbers: Mapping[str, float] = MappingProxyType({})  # parameters that were given as numbers
+    _has_halves: bool | None = None  # None until a value is computed
+    _validation_dtype: dt.DType | None = None  # of a float32 copy: the half in which values came
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        widen_values(cls)
 
     if not TYPE_CHECKING:
         __getattr__ = absent(DISTRIBUTION)
@@ -178,6 +185,9 @@ class Distribution(Explained):
                         f"{type(self).__name__}: {name} has to be {constraint!r}; "
                         f"{offender(value, valid)}. validate_args=False lets it pass"
                     )
+
+    def _derive(self) -> None:
+        """Set what is computed from parameters; called again in a float32 copy of halves."""
 
     def _is_computed(self, name: str) -> bool:
         return name not in self.__dict__ and isinstance(getattr(type(self), name, None), computed)
@@ -344,6 +354,8 @@ class Distribution(Explained):
                 "batch's shape and the event's"
             ) from None
         with dt.no_grad():
+            if self._validation_dtype is not None and value.dtype.kind == "f":
+                value = value.astype(self._validation_dtype)
             valid = self.support.check(value)
             if not holds([valid]):
                 raise dt.ArgumentError(
@@ -355,6 +367,9 @@ class Distribution(Explained):
         shown = [(n, self.__dict__[n]) for n in self.arg_constraints if n in self.__dict__]
         parts = [f"{n}: {self._numbers.get(n, x.shape)}" for n, x in shown]
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+widen_values(Distribution)
 
 
 class ExponentialFamily(Distribution):

@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 import dovetail as dt
 
 from .distribution import Distribution, Tensor
+from .halves import in_float32
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -66,6 +67,7 @@ def _nearest(p: type, q: type) -> Rule | None:
     return _RULES[by_p]
 
 
+@in_float32
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """The divergence of q from p: the mean under p of log(p(x) / q(x)), in nats.
 

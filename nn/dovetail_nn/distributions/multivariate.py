@@ -7,11 +7,15 @@ from typing import Self
 
 import dovetail as dt
 
+from ..functional.precision import narrow, wide
 from . import constraints, noise
 from .distribution import Distribution, Generator, Shape, Sizes, Tensor, having, sizes_of
+from .halves import in_float32
 from .parameters import Value, brought, joint_shape, one_of
 
 __all__ = ["MultivariateNormal"]
+
+MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
 
 
 class MultivariateNormal(Distribution):
@@ -61,7 +65,10 @@ class MultivariateNormal(Distribution):
         self._given, self._matrix = which, matrix
         self.__dict__[which] = dt.broadcast_to(matrix, (*batch, n, n))
         super().__init__(batch, (n,), validate_args)
-        self._scale = self._factor(matrix)
+        self._derive()
+
+    def _derive(self) -> None:
+        self._scale = narrow(self._factor(wide(self._matrix)), self._matrix)
 
     def _is_computed(self, name: str) -> bool:
         return name not in self.__dict__
@@ -80,16 +87,21 @@ class MultivariateNormal(Distribution):
     def __getattr__(self, name: str) -> Tensor:
         """The matrices that were not given."""
         whole = (*self.__dict__.get("_batch_shape", ()), *self.__dict__.get("_event_shape", ()) * 2)
-        if name == "scale_tril" and "_scale" in self.__dict__:
-            return dt.broadcast_to(self._scale, whole)
-        if name == "covariance_matrix" and "_scale" in self.__dict__:
-            return dt.broadcast_to(dt.matmul(self._scale, self._scale.mT), whole)
-        if name == "precision_matrix" and "_scale" in self.__dict__:
-            eye = dt.eye(whole[-1], dtype=self.loc.dtype, device=self.loc.device)
-            inverse = dt.linalg.solve_triangular(self._scale, eye, upper=False)
-            return dt.broadcast_to(dt.matmul(inverse.mT, inverse), whole)
+        if name in MATRICES and "_scale" in self.__dict__:
+            return dt.broadcast_to(self._computed(name), whole)
         found: Tensor = super().__getattr__(name)  # type: ignore[misc]  # it raises
         return found
+
+    @in_float32
+    def _computed(self, name: str) -> Tensor:
+        """Return a matrix that was not given."""
+        if name == "scale_tril":
+            return self._scale
+        if name == "covariance_matrix":
+            return dt.matmul(self._scale, self._scale.mT)
+        eye = dt.eye(self._scale.shape[-1], dtype=self.loc.dtype, device=self.loc.device)
+        inverse = dt.linalg.solve_triangular(self._scale, eye, upper=False)
+        return dt.matmul(inverse.mT, inverse)
 
     def expand(self, batch_shape: Sizes) -> Self:
         shape: Shape = sizes_of("MultivariateNormal.expand", batch_shape)

@@ -308,8 +308,11 @@ class Weibull(TransformedDistribution):
 
     def expand(self, batch_shape: Sizes) -> Weibull:
         new = super().expand(batch_shape)
-        new.transforms = new._steps()
+        new._derive()
         return new
+
+    def _derive(self) -> None:
+        self.transforms = self._steps()
 
     def log_prob(self, value: Value) -> Tensor:
         x, k = self._taken(value), self.concentration
@@ -371,8 +374,11 @@ class Pareto(TransformedDistribution):
 
     def expand(self, batch_shape: Sizes) -> Pareto:
         new = super().expand(batch_shape)
-        new.transforms = new._steps()
+        new._derive()
         return new
+
+    def _derive(self) -> None:
+        self.transforms = self._steps()
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
