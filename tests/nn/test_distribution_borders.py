@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -312,6 +313,7 @@ DISCRETE = {"Bernoulli", "Binomial", "NegativeBinomial", "Geometric", "Poisson"}
 ABSTRACT = {"Distribution", "ExponentialFamily"}
 CASES = [(n, i) for n, row in ROWS.items() for i in range(len(row.params))]
 IDS = [f"{n}-{i}" for n, i in CASES]
+SCALED = {"Normal", "HalfNormal", "Laplace", "Gumbel", "Exponential", "StudentT", "Weibull"}
 CLOSE = {"float64": 3e-12, "float32": 4e-6}
 
 
@@ -753,6 +755,75 @@ def test_divergences_at_borders() -> None:
             D.kl_divergence(p, q).sum(), tensors, allow_unused=True, retain_graph=True
         ):
             assert g is None or not bool(dt.isnan(g).any()), name
+
+
+# --- moments whose terms leave the range of the dtype ----------------------------------------------
+
+
+def beta_variance(concentration1: Any, concentration0: Any) -> Any:
+    n = concentration1 + concentration0
+    return concentration1 * concentration0 / (n * n * (n + 1))
+
+
+def f_variance(df1: Any, df2: Any) -> Any:
+    return 2 * df2**2 * (df1 + df2 - 2) / (df1 * (df2 - 2) ** 2 * (df2 - 4))
+
+
+def inverse_gamma_variance(concentration: Any, rate: Any) -> Any:
+    return rate**2 / ((concentration - 1) ** 2 * (concentration - 2))
+
+
+def pareto_variance(scale: Any, alpha: Any) -> Any:
+    return scale**2 * alpha / ((alpha - 1) ** 2 * (alpha - 2))
+
+
+def weibull_variance(scale: Any, concentration: Any) -> Any:
+    k = 1 / concentration
+    return scale**2 * (mp.gamma(2 * k + 1) - mp.gamma(k + 1) ** 2)
+
+
+SIZES = [1e-30, 1e-20, 1e-10, 3.0, 7.0, 1e10, 1e20, 1e30]
+VARIANCES: dict[str, Callable[..., Any]] = {
+    "Beta": beta_variance, "FisherSnedecor": f_variance, "InverseGamma": inverse_gamma_variance,
+    "Pareto": pareto_variance, "Gamma": lambda concentration, rate: concentration / rate**2,
+    "StudentT": lambda df, scale: scale**2 * df / (df - 2), "Weibull": weibull_variance,
+    "HalfNormal": lambda scale: scale**2 * (1 - 2 / mp.pi), "Normal": lambda scale: scale**2,
+    "Laplace": lambda scale: 2 * scale**2, "Gumbel": lambda scale: (scale * mp.pi) ** 2 / 6,
+    "Exponential": lambda rate: 1 / rate**2,
+}  # fmt: skip
+SMALL_AND_LARGE = {"Weibull": (0.7, 3.0, 9.0)}  # else the moments at scale 1 leave the range
+
+
+@pytest.mark.parametrize("d", ["float64", "float32"])
+@pytest.mark.parametrize("name", VARIANCES)
+def test_variance_of_tiny_and_huge_parameters_is_right_where_it_fits(name: str, d: str) -> None:
+    law = VARIANCES[name]
+    names = [*inspect.signature(law).parameters]
+    last = SMALL_AND_LARGE.get(name, SIZES) if len(names) > 1 else (None,)
+    facts = dt.finfo(getattr(dt, d))
+    low, top = float(facts.smallest_normal), float(facts.max)
+    count = 0
+    for sizes in itertools.product(SIZES, last):
+        given = in_dtype(dict(zip(names, sizes, strict=False)), d)
+        if any(given.get(k, 9.0) < 5.0 for k in ("df2", "alpha", "df")) or (
+            name == "InverseGamma" and given["concentration"] < 5.0
+        ):
+            continue  # infinite, or none
+        if name in ("Normal", "Laplace", "Gumbel"):
+            p, _ = made(name, {"loc": 0.0, **given}, d)
+        else:
+            p, _ = made(name, given, d)
+        want = law(**{k: mp.mpf(v) for k, v in given.items()})
+        close = 2e-5 if d == "float32" else 1e-13
+        for what, exact in (("variance", want), ("stddev", mp.sqrt(want))):
+            if low < exact < top and (what == "variance" or low < want < top or name in SCALED):
+                have = getattr(p, what).item()
+                assert abs(have - exact) <= close * exact, (name, given, what, have, exact)
+                count += 1
+        if name == "Pareto":
+            mean = mp.mpf(given["alpha"]) / (given["alpha"] - 1) * mp.mpf(given["scale"])
+            assert abs(p.mean.item() - mean) <= close * mean
+    assert count > 6
 
 
 # --- numbers of Python beside float64 -------------------------------------------------------------

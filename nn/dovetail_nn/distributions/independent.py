@@ -70,6 +70,10 @@ class Independent(Distribution):
     def variance(self) -> Tensor:
         return self.base_dist.variance
 
+    @property
+    def stddev(self) -> Tensor:
+        return self.base_dist.stddev
+
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         return self.base_dist.sample(sample_shape, generator=generator)
 

@@ -313,8 +313,18 @@ class StudentT(Distribution):
 
     @property
     def variance(self) -> Tensor:
+        return self._where_defined(self.scale * self._spread() * self.scale)
+
+    @property
+    def stddev(self) -> Tensor:
+        return self._where_defined(self.scale * dt.sqrt(self._spread()))
+
+    def _spread(self) -> Tensor:
+        """Return the variance at scale 1, and some number where it is not finite."""
         few = dt.where(self.df > 2.0, self.df, 3.0)
-        found = self.scale * self.scale * few / (few - 2.0)
+        return few / (few - 2.0)
+
+    def _where_defined(self, found: Tensor) -> Tensor:
         found = dt.where(self.df > 2.0, found, math.inf)
         return dt.where(self.df > 1.0, found, math.nan)
 

@@ -171,6 +171,10 @@ class HalfNormal(TransformedDistribution):
     def variance(self) -> Tensor:
         return self.base_dist.variance * (1.0 - 2.0 / math.pi)
 
+    @property
+    def stddev(self) -> Tensor:
+        return self.scale * math.sqrt(1.0 - 2.0 / math.pi)
+
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)
         found = self.base_dist.log_prob(x) + math.log(2.0)

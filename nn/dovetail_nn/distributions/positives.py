@@ -119,7 +119,7 @@ class Gamma(ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        return self.concentration / (self.rate * self.rate)
+        return self.concentration / self.rate / self.rate
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -215,7 +215,8 @@ class InverseGamma(TransformedDistribution):
     @property
     def variance(self) -> Tensor:
         a, b = dt.where(self.concentration > 2.0, self.concentration, 3.0), self.rate
-        found = b * b / ((a - 1.0) * (a - 1.0) * (a - 2.0))
+        mean = b / (a - 1.0)
+        found = mean * (mean / (a - 2.0))
         return dt.where(self.concentration > 2.0, found, math.inf)
 
     def entropy(self) -> Tensor:
@@ -255,8 +256,9 @@ class FisherSnedecor(Distribution):
     @property
     def variance(self) -> Tensor:
         a, b = self.df1, dt.where(self.df2 > 4.0, self.df2, 5.0)
-        less = b - 2.0
-        found = b * b * 2.0 * (a + less) / (a * less * less * (b - 4.0))
+        less, more = b - 2.0, b - 4.0
+        mean = b / less
+        found = mean * mean * 2.0 * (1.0 / more + less / more / a)
         return dt.where(self.df2 > 4.0, found, math.nan)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
@@ -339,9 +341,17 @@ class Weibull(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
+        return self.scale * self._spread() * self.scale
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.scale * dt.sqrt(self._spread())
+
+    def _spread(self) -> Tensor:
+        """Return the variance at scale 1."""
         k = self.concentration
         square = dt.exp(dt.lgamma(2.0 / k + 1.0))
-        return self.scale * self.scale * (square - dt.exp(dt.lgamma(1.0 / k + 1.0) * 2.0))
+        return square - dt.exp(dt.lgamma(1.0 / k + 1.0) * 2.0)
 
     def entropy(self) -> Tensor:
         k = 1.0 / self.concentration
@@ -387,7 +397,7 @@ class Pareto(TransformedDistribution):
     @property
     def mean(self) -> Tensor:
         a = dt.where(self.alpha > 1.0, self.alpha, 2.0)
-        return dt.where(self.alpha > 1.0, a * self.scale / (a - 1.0), math.inf)
+        return dt.where(self.alpha > 1.0, a / (a - 1.0) * self.scale, math.inf)
 
     @property
     def mode(self) -> Tensor:
@@ -396,7 +406,8 @@ class Pareto(TransformedDistribution):
     @property
     def variance(self) -> Tensor:
         a = dt.where(self.alpha > 2.0, self.alpha, 3.0)
-        found = self.scale * self.scale * a / ((a - 1.0) * (a - 1.0) * (a - 2.0))
+        less = a - 1.0
+        found = self.scale / less * (self.scale / (a - 2.0)) * (a / less)
         return dt.where(self.alpha > 2.0, found, math.inf)
 
     def entropy(self) -> Tensor:
