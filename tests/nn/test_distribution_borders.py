@@ -757,7 +757,7 @@ def test_divergences_at_borders() -> None:
             assert g is None or not bool(dt.isnan(g).any()), name
 
 
-# --- moments whose terms leave the range of the dtype ----------------------------------------------
+# --- moments whose terms leave the range of the dtype ---------------------------------------------
 
 
 def beta_variance(concentration1: Any, concentration0: Any) -> Any:
