@@ -220,3 +220,14 @@ def test_captured_values_of_halves_are_those_of_plain_calls() -> None:
 
     a, x = dt.asarray([3.0, 90.0], dtype="float16"), dt.asarray([2.0, 200.0], dtype="float16")
     np.testing.assert_array_equal(dt.jit(value)(a, x).tolist(), value(a, x).tolist())
+
+
+def test_values_of_distributions_take_keywords() -> None:
+    p = D.Normal(dt.zeros(2, dtype="float16"), 1.0)
+    q = D.Normal(dt.ones(2, dtype="float32"), 1.0)
+    assert D.kl_divergence(p=p, q=p).dtype is dt.float16
+    assert D.kl_divergence(p, q=q).tolist() == D.kl_divergence(q=q, p=p).tolist() == [0.5, 0.5]
+    assert q.log_prob(value=1.0).tolist() == q.log_prob(1.0).tolist()
+    assert p.log_prob(value=1.0).dtype is dt.float16
+    with pytest.raises(TypeError, match="missing 2 required"):
+        D.kl_divergence()

@@ -44,7 +44,9 @@ def in_float32(function: Function) -> Function:
     """Return a function of distributions and tensors that computes halves in float32."""
 
     @functools.wraps(function)
-    def call(first: Any, second: Any = MISSING, /, *rest: Any, **options: Any) -> Any:
+    def call(
+        first: Any = MISSING, second: Any = MISSING, /, *rest: Any, **options: Any
+    ) -> Any:  # fmt: skip
         # inline, because a density of float32 takes 2 us and the call of a function 0.1 us
         if getattr(first, "_has_halves", None) is False and not options and not rest:
             if second is MISSING:
@@ -55,7 +57,7 @@ def in_float32(function: Function) -> Function:
                     return function(first, second)
             elif not has_halves(second):
                 return function(first, second)
-        args = (first, *rest) if second is MISSING else (first, second, *rest)
+        args = tuple(x for x in (first, second, *rest) if x is not MISSING)
         if not any(map(has_halves, args)) and not any(map(has_halves, options.values())):
             return function(*args, **options)
         return _call_in_float32(function, args, options)
