@@ -30,11 +30,11 @@ if _sparse is not None and _sparse.origin is None:
 pytest.register_assert_rewrite("captured", "cstyle_cases", "fake_device")
 
 
-PART, FEWEST = 16, 3
+PART, FEWEST = 16, 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "of each parametrized test one case in N, three at least; 1: all. Unless something is "
+    text = "of each parametrized test one case in N, two at least; 1: all. Unless something is "
     text += f"chosen by `::`, -k or -m, N is {PART}"
     parser.addoption("--part", type=int, metavar="N", help=text)
 

@@ -46,8 +46,8 @@ def test_the_kit_reaches_every_row_of_the_op_table() -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_a_sample_conforms(name: str, tmp_path: Path) -> None:
-    certificate = conformance(name, tmp_path / "report.json", "--sample", "120")
-    assert certificate["device"]["type"] == name and certificate["sample"] == 120
+    certificate = conformance(name, tmp_path / "report.json", "--sample", "300")
+    assert certificate["device"]["type"] == name and certificate["sample"] == 300
     assert certificate["cases"] > 50 and certificate["comparisons"] > 400
     assert len(certificate["digest"]) == 64 and certificate["versions"]["dovetail"]
 
