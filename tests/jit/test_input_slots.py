@@ -175,3 +175,39 @@ def test_what_a_vmap_has_left_behind_does_not_hinder_a_capture(device: dt.Device
     assert dt.jit(lambda x: x + 1)(dt.ones(2)).tolist() == [2.0, 2.0]
     with pytest.raises(dt.TransformError, match="looked at after"):
         left[0].tolist()
+
+
+def test_what_an_earlier_capture_has_left_behind_does_not_hinder_a_capture(
+    device: dt.Device,
+) -> None:
+    """An error keeps the frames of its capture, and with them tensors that have no memory."""
+    left: list[dt.Tensor] = []
+
+    def body(i: dt.Tensor, c: dt.Tensor) -> dt.Tensor:
+        left.append((c + 1) * 2)
+        return c + float(left[-1].sum())
+
+    with pytest.raises(dt.CaptureError):
+        dt.jit(lambda x: dt.fori_loop(0, 3, body, x))(dt.ones(2))
+    assert dt.jit(lambda x: x + 1)(dt.ones(2)).tolist() == [2.0, 2.0]
+    assert dt.fori_loop(0, 3, lambda i, c: c + 1, dt.ones(2)).tolist() == [4.0, 4.0]
+    assert len(left) == 1
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_nested_loop_reads_what_its_outer_body_has_pending(device: dt.Device, depth: int) -> None:
+    def inner(c: dt.Tensor) -> dt.Tensor:
+        lam = c.sum() * 2.0  # pending where the inner loop begins
+        made = dt.fori_loop(0, 2, lambda i, w: dt.func.grad(lambda v: lam * (v * v).sum())(w), c)
+        lam[...] = 1.0
+        return made * lam
+
+    def outer(c: dt.Tensor) -> dt.Tensor:
+        if depth == 1:
+            return inner(c)
+        return dt.fori_loop(0, 2, lambda i, w: inner(w) / 100.0, c)
+
+    c = dt.asarray([1.0, 2.0])
+    with dt.eager():
+        want = outer(c).tolist()
+    assert dt.jit(outer)(c).tolist() == outer(c).tolist() == want

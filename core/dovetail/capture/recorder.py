@@ -459,18 +459,52 @@ def evaluate_pending() -> None:
     """Evaluate all that is pending, so that each tensor made before a capture is a leaf in it.
 
     Otherwise an expression of the captured function could contain how such a tensor was made, and
-    a replay would use that instead of the tensor's value.
+    a replay would use that instead of the tensor's value. Expressions that earlier captures and
+    `vmap` have left behind have no value; they are passed over.
     """
-    waiting = pending()
+    known: dict[Expr, bool] = {}
+    waiting = [e for e in pending() if _has_value(e, known)]
     arguments = {id(a) for e in waiting for a in e.args if type(a) is Expr}
     for exprs in ([e for e in waiting if id(e) not in arguments], waiting):
         todo = [e for e in exprs if e.op is not None]
         try:
             engine.evaluate(todo, asked=False)
-        except TransformError:  # what is left of a `vmap` has no value
+        except TransformError:  # some stand for one example of a `vmap` that has ended
             for e in todo:
                 with suppress(TransformError):
                     engine.evaluate([e], asked=False)
+
+
+def _has_value(e: Expr, known: dict[Expr, bool]) -> bool:
+    """Return True if all leaves of `e` have memory, or are known to the recorder of this thread."""
+    stack = [e]
+    while stack:
+        top = stack[-1]
+        source = top.storage.pending if top.op is None else None
+        parts = [a for a in top.args if type(a) is Expr] if top.op is not None else [source]
+        unknown = [a for a in parts if a is not None and a not in known]
+        if unknown:
+            stack += unknown
+            continue
+        stack.pop()
+        if top.op is not None or source is not None:
+            known[top] = all(known[a] for a in parts if a is not None)
+        else:
+            storage = top.storage
+            is_real = not storage.nbytes or storage.ptr.handle is not None
+            known[top] = is_real or _is_recorded(storage)
+    return known[e]
+
+
+def _is_recorded(storage: Storage) -> bool:
+    """Return True if a capture that goes on has made this memory, which has no contents."""
+    recorder = recording.current()
+    while isinstance(recorder, Recorder):
+        slot = recorder._known.get(id(storage))
+        if slot is not None and slot[0]() is storage:
+            return True
+        recorder = recorder.outer
+    return False
 
 
 def _whole(p: Place, s: Spec) -> Strided:
