@@ -218,7 +218,7 @@ def fits(kind: Any, value: object) -> bool:
         return all(map(fits, inner, value))
     if origin in (tuple, list, abc.Sequence):
         listed = isinstance(value, abc.Sequence) and not isinstance(value, (str, bytes, bytearray))
-        return listed and all(fits(inner[0], v) for v in value)  # type: ignore[attr-defined]
+        return listed and all(fits(inner[0], v) for v in value)  # type: ignore[attr-defined]  # it is a sequence
     if not isinstance(origin, type):
         return True
     if not isinstance(value, origin) or getattr(value, "ndim", 1) == 0:

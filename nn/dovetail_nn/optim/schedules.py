@@ -544,7 +544,7 @@ def _is_alike(name: str, new: object, old: object) -> bool:
         return True
     if isinstance(old, (int, float)):
         is_number = isinstance(new, (int, float, dt.Tensor))
-        return is_number and (name not in _PERIODS or bool(new >= 1))  # type: ignore[operator]
+        return is_number and (name not in _PERIODS or bool(new >= 1))  # type: ignore[operator]  # a number
     if isinstance(old, list):
         if not isinstance(new, list) or len(new) != len(old):
             return False
