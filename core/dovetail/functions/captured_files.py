@@ -29,7 +29,7 @@ from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
 from .calls import MISS, Beside, Call
 from .captures import Capture, shown_leaf
-from .closures import Source
+from .closures import ClosurePath
 from .containers import Flat, Grown, Static, flattened
 from .facts import Candidate, Facts, Made, Position, call_of
 from .jit import Captured
@@ -349,7 +349,7 @@ def _candidate(
     if low < 0 or high * s.dtype.itemsize > storage.nbytes:
         raise ValueError(f"a tensor of the closure, {s!r}, lies outside of its memory")
     tensor = make(leaf(storage, s, steps, begin))
-    return Candidate(tensor, path=Source(tensor))
+    return Candidate(tensor, path=ClosurePath(tensor))
 
 
 def _range(c: Candidate) -> tuple[int, int]:

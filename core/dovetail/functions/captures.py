@@ -276,7 +276,7 @@ class Session:
         facts = Facts(
             self.name, program, self.leaves, self.tree, self.settings, self.candidates,
             self.inputs, recorder.environment, self.floats, made, result, gradients,
-            self.closure.sources, self.arrays, None if flow is None else len(saved),
+            self.closure.paths, self.arrays, None if flow is None else len(saved),
         )  # fmt: skip
         call, numbers = numbered_call(facts)
         self.closure.forget()

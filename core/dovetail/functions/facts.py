@@ -39,7 +39,7 @@ from .calls import (
     Read,
     Wanted,
 )
-from .closures import CONTAINERS, NUMBERS, Source
+from .closures import CONTAINERS, NUMBERS, ClosurePath
 from .containers import Flat, Static, array_key, static_key
 
 
@@ -47,7 +47,7 @@ class Candidate:
     """A tensor that a function may use: an argument, one that it finds, or the gradient of one."""
 
     def __init__(
-        self, tensor: Tensor, argument: int | None = None, path: Source | None = None,
+        self, tensor: Tensor, argument: int | None = None, path: ClosurePath | None = None,
         gradient_of: Candidate | None = None,
     ) -> None:  # fmt: skip
         self.tensor, self.argument, self.path = tensor, argument, path
@@ -108,7 +108,7 @@ class Facts(NamedTuple):
     made: list[Made]
     result: Flat  # leaves: positions in `made`, or values
     gradients: list[Gradient]
-    closure: Sequence[Source] = ()
+    closure: Sequence[ClosurePath] = ()
     arrays: Sequence[np.ndarray] = ()  # that tensors were made of
     saved: int | None = None  # where gradients flow: so many of `made`, the last, are for that
 
@@ -190,7 +190,7 @@ class _Maker:
                 if p.again is not None and id(p.again) in self.reads:
                     self.read(p)
 
-    def read(self, p: Source) -> int:
+    def read(self, p: ClosurePath) -> int:
         """Return the number of the read of a place; its owners are read before."""
         if id(p) not in self.reads:
             if p.owner is not None:
@@ -204,7 +204,7 @@ class _Maker:
             self.call.reads.append(r)
         return self.reads[id(p)]
 
-    def expect(self, r: Read, p: Source) -> None:
+    def expect(self, r: Read, p: ClosurePath) -> None:
         """Say what must be there: what the function has left there at the capture."""
         r.check, r.expected, r.number = NOTHING_CHECKED, None, NONE
         value = p.value

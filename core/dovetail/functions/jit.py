@@ -24,7 +24,7 @@ from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
 from .calls import MISS, Latest
 from .captures import Capture, Failed, Session, freed
-from .closures import Closure, Source, modes_now
+from .closures import Closure, ClosurePath, modes_now
 from .containers import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
 from .datatypes import get_default_dtype, when_default_changes
 
@@ -67,7 +67,9 @@ class Captured(Latest, Generic[P, R]):
         self._latest = ()
         self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
         self._lock = Lock(waited=False)
-        self._modes: dict[Hashable, list[Source]] = {}  # by the static arguments that lead to them
+        self._modes: dict[
+            Hashable, list[ClosurePath]
+        ] = {}  # by the static arguments that lead to them
         self.captures = 0
         _every.add(ref(self, _every.discard))
 
@@ -145,7 +147,7 @@ class Captured(Latest, Generic[P, R]):
             modes = self._set_modes(statics, Closure([self._function, *(x.value for x in statics)]))
         return leaves, (key, modes_now(modes))
 
-    def _set_modes(self, statics: list[Static], closure: Closure) -> list[Source]:
+    def _set_modes(self, statics: list[Static], closure: Closure) -> list[ClosurePath]:
         """Keep the places of the modes of objects that are part of the key of a capture."""
         key = tuple([x.key for x in statics])
         if len(self._modes) >= KINDS and key not in self._modes:
