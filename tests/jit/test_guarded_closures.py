@@ -193,3 +193,21 @@ def test_large_closure_is_searched_to_its_end_once(device: dt.Device) -> None:
     late.scale = dt.asarray([3.0, 4.0])
     assert f(ones()).tolist() == [6003.0, 6004.0]
     assert f.captures == 1
+
+
+def test_tensor_at_the_end_of_a_long_chain_is_read_again(device: dt.Device) -> None:
+    first = last = SimpleNamespace()
+    for _ in range(3000):
+        last.next = SimpleNamespace()
+        last = last.next
+    last.w = dt.asarray([1.0, 2.0])
+
+    def end_of(node: SimpleNamespace) -> dt.Tensor:
+        while hasattr(node, "next"):
+            node = node.next
+        return node.w
+
+    f = dt.jit(lambda x: x * end_of(first))
+    f(ones())
+    last.w = dt.asarray([3.0, 4.0])
+    assert f(ones()).tolist() == [3.0, 4.0]

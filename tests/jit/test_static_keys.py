@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import dovetail as dt
+import numpy as np
 import pytest
 
 
@@ -18,6 +19,7 @@ class Options:
 PAIRS = [
     (0.0, -0.0), ((True,), (1,)), (1, True), (1.0, 1), (0.0, 0), (1, 1.0), ("1", 1), (2, 2 + 0j),
     (0j, complex(0.0, -0.0)), (frozenset([1]), frozenset([True])), (((0.0,),), ((-0.0,),)),
+    (np.complex64(0), np.complex64(complex(0.0, -0.0))), (np.int32(1), np.int64(1)),
     (Options(0.0), Options(-0.0)), (Options((True,)), Options((1,))),
 ]  # fmt: skip
 

@@ -463,7 +463,7 @@ def evaluate_pending() -> None:
     `vmap` have left behind have no value; they are passed over.
     """
     known: dict[Expr, bool] = {}
-    waiting = [e for e in pending() if _has_value(e, known)]
+    waiting = [e for e in pending() if _is_computable(e, known)]
     arguments = {id(a) for e in waiting for a in e.args if type(a) is Expr}
     for exprs in ([e for e in waiting if id(e) not in arguments], waiting):
         todo = [e for e in exprs if e.op is not None]
@@ -475,7 +475,7 @@ def evaluate_pending() -> None:
                     engine.evaluate([e], asked=False)
 
 
-def _has_value(e: Expr, known: dict[Expr, bool]) -> bool:
+def _is_computable(e: Expr, known: dict[Expr, bool]) -> bool:
     """Return True if all leaves of `e` have memory, or are known to the recorder of this thread."""
     stack = [e]
     while stack:

@@ -51,13 +51,17 @@ class ClosurePath:
 
     def read(self) -> Any:
         """Return the value that is there now; None if the way to it is gone."""
-        if self.parent is None:
-            return self.value
-        owner = self.parent.read()
+        root, steps = self, list[ClosurePath]()
+        while root.parent is not None:
+            steps.append(root)
+            root = root.parent
+        value = root.value
         try:
-            return owner[self.key] if self.is_item else getattr(owner, self.key)
+            for step in reversed(steps):
+                value = value[step.key] if step.is_item else getattr(value, step.key)
         except (AttributeError, LookupError, TypeError, ValueError):
             return None
+        return value
 
 
 class Closure:
@@ -227,7 +231,7 @@ class Closure:
 
 
 def _root(value: object, owner: ClosurePath) -> ClosurePath:
-    """Return the root of a value that belongs to the owner's value: a cell, a method."""
+    """Return a root that is valid while its owner's value is unchanged: a cell, a method."""
     path = ClosurePath(value)
     path.owner = owner
     return path
@@ -242,7 +246,7 @@ def _names_in(code: CodeType) -> set[str]:
     return names
 
 
-def modes_now(modes: list[ClosurePath]) -> tuple[object, ...]:
+def read_modes(modes: list[ClosurePath]) -> tuple[object, ...]:
     """Return the attributes of objects at these paths that are part of the key of a capture."""
     objects = [path.read() for path in modes]
     return tuple(

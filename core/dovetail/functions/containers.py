@@ -104,14 +104,17 @@ def static(name: str, value: object) -> Hashable:
 
 
 def static_key(value: object) -> Hashable:
-    """Return a key that is equal for two values only if their types and bits are equal.
+    """Return a key that tells numbers and strings apart by type and bits, not by value.
 
     `0.0 == -0.0` and `(True,) == (1,)`, but a function may give something else for each. Elements
-    of tuples and frozensets and fields of frozen dataclasses are compared in the same way.
+    of tuples and frozensets and fields of frozen dataclasses are compared in the same way, objects
+    of other types by their own `==`.
     """
     kind = type(value)
     if kind in PLAIN:
         return kind, value
+    if isinstance(value, np.generic):
+        return kind, value.tobytes()
     if isinstance(value, float):
         return kind, float.__repr__(value)
     if isinstance(value, complex):

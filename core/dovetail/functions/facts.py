@@ -135,7 +135,7 @@ class _Maker:
         self.arguments()
         for c in [*facts.inputs, *self.others(), *filter(self.is_needed, facts.candidates)]:
             self.number(c)
-        self.closure()
+        self.add_closure_reads()
         self.sharing()
         self.memory()
         self.results()
@@ -165,8 +165,8 @@ class _Maker:
             self.call.wanted.append(made)
         return self.numbers[id(c)]
 
-    def closure(self) -> None:
-        """Read again, at each call, what the function has read of its closure."""
+    def add_closure_reads(self) -> None:
+        """Add a read for each path of the closure that decides what the function gives."""
         used = {id(c.tensor) for c in self.f.candidates if id(c) in self.numbers}
         for p in self.f.closure:
             if type(p.value) is Tensor:
@@ -192,20 +192,23 @@ class _Maker:
 
     def read(self, p: ClosurePath) -> int:
         """Return the number of the read of a place; its owners are read before."""
-        if id(p) not in self.reads:
-            if p.owner is not None:
-                self.read(p.owner)
+        waiting: list[ClosurePath] = []
+        owner: ClosurePath | None = p
+        while owner is not None and id(owner) not in self.reads:
+            waiting.append(owner)
+            owner = owner.owner
+        for path in reversed(waiting):
             r = Read()
-            r.parent = NONE if p.parent is None else self.reads[id(p.parent)]
-            r.argument, r.key, r.is_item = p.argument, p.key, p.is_item
-            r.root = p.value if p.parent is None and p.argument < 0 else None
-            self.expect(r, p)
-            self.reads[id(p)] = len(self.call.reads)
+            r.parent = NONE if path.parent is None else self.reads[id(path.parent)]
+            r.argument, r.key, r.is_item = path.argument, path.key, path.is_item
+            r.root = path.value if path.parent is None and path.argument < 0 else None
+            self.set_check(r, path)
+            self.reads[id(path)] = len(self.call.reads)
             self.call.reads.append(r)
         return self.reads[id(p)]
 
-    def expect(self, r: Read, p: ClosurePath) -> None:
-        """Say what must be there: what the function has left there at the capture."""
+    def set_check(self, r: Read, p: ClosurePath) -> None:
+        """Set what the read of a path must find, from the value there after the capture."""
         r.check, r.expected, r.number = NOTHING_CHECKED, None, NONE
         value = p.value
         if type(value) is Tensor:

@@ -24,7 +24,7 @@ from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
 from .calls import MISS, Latest
 from .captures import Capture, Failed, Session, freed
-from .closures import Closure, ClosurePath, modes_now
+from .closures import Closure, ClosurePath, read_modes
 from .containers import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
 from .datatypes import get_default_dtype, when_default_changes
 
@@ -145,7 +145,7 @@ class Captured(Latest, Generic[P, R]):
         modes = self._modes.get(tuple([x.key for x in statics]))
         if modes is None:
             modes = self._set_modes(statics, Closure([self._function, *(x.value for x in statics)]))
-        return leaves, (key, modes_now(modes))
+        return leaves, (key, read_modes(modes))
 
     def _set_modes(self, statics: list[Static], closure: Closure) -> list[ClosurePath]:
         """Keep the places of the modes of objects that are part of the key of a capture."""
@@ -224,7 +224,7 @@ class Captured(Latest, Generic[P, R]):
 def look_up_again() -> None:
     """Has captures found by their keys again.
 
-    Of these the default dtype is a part, and what objects are captured for (`closures.modes_of`).
+    The default dtype is a part of a key, and so are the modes of objects (`Closure.modes`).
     """
     for captured in [found() for found in list(_every)]:
         if captured is not None:

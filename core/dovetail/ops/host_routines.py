@@ -34,10 +34,10 @@ class Failure:
         wrong, way_out = self.wrong, self.way_out
         if not np.isfinite(matrix).all():
             wrong, way_out = "has NaN or infinite elements", "see dt.isfinite"
-        return LinAlgError(f"{name}: the matrix{_place(at)} {wrong}; {way_out}")
+        return LinAlgError(f"{name}: the matrix{_batch_index_text(at)} {wrong}; {way_out}")
 
 
-def _place(at: tuple[int, ...]) -> str:
+def _batch_index_text(at: tuple[int, ...]) -> str:
     return f" at {list(at)} of the batch" if at else ""
 
 
@@ -47,7 +47,7 @@ UNSETTLED = Failure("makes LAPACK's iteration not converge", "scale it, or use f
 
 
 class HostRoutine(NamedTuple):
-    """A row of the table.
+    """A routine of the host: how it runs, how it fails, and what its results look like.
 
     `run` takes arrays (batch, rows, columns), then the options. `results` returns the shape behind
     the batch and the dtype of each result; it takes the dtype, the rows and the columns of the
@@ -145,7 +145,7 @@ class HostCall(NamedTuple):
 # --- what NumPy and SciPy are asked ---------------------------------------------------------------
 
 
-def _numpys(name: str) -> Run:
+def _numpy_routine(name: str) -> Run:
     """NumPy's routine of that name."""
 
     def run(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
@@ -155,8 +155,8 @@ def _numpys(name: str) -> Run:
     return run
 
 
-def _finite(run: Run) -> Run:
-    """A routine that refuses NaN and infinity, of which LAPACK's makes anything, or never ends."""
+def _reject_nonfinite(run: Run) -> Run:
+    """Return a routine that raises for NaN and infinity, with which LAPACK may never end."""
 
     @wraps(run)
     def refusing(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
@@ -167,9 +167,10 @@ def _finite(run: Run) -> Run:
     return refusing
 
 
-def _lower(a: np.ndarray) -> np.ndarray:
-    """LAPACK's of finite matrices: what else there is in a row ends on the diagonal of the result.
+def _cholesky(a: np.ndarray) -> np.ndarray:
+    """Return the Cholesky factor. Raises: LinAlgError for NaN and infinity.
 
+    Such an element of a row reaches the diagonal of the factor, so that only diagonals are checked.
     To look at all of a matrix of 1000 x 1000 would take a twentieth of the time.
     """
     made = np.linalg.cholesky(a)
@@ -188,7 +189,7 @@ def _inverse_or_nan(a: np.ndarray) -> np.ndarray:
 
 
 def _cofactors(a: np.ndarray) -> np.ndarray:
-    """By singular values: the product of all but one, for each, between the singular vectors."""
+    """Return the cofactor matrix from the singular values; it exists for singular matrices, too."""
     u, s, vh = np.linalg.svd(a.conj())
     n = s.shape[-1]
     others = np.where(np.eye(n, dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
@@ -208,7 +209,7 @@ def _pseudo_inverse(a: np.ndarray, *share: Any) -> np.ndarray:
     return found
 
 
-def _complex(a: np.ndarray) -> np.ndarray:
+def _as_complex(a: np.ndarray) -> np.ndarray:
     """Complex numbers: of real matrices whose eigenvalues all are real NumPy gives real ones."""
     return a.astype(np.result_type(a.dtype, np.complex64), copy=False)
 
@@ -216,26 +217,26 @@ def _complex(a: np.ndarray) -> np.ndarray:
 # --- the table ------------------------------------------------------------------------------------
 
 
-def _first(d: DType, m: int, n: int, k: int, *options: Any) -> Results:
+def _like_first(d: DType, m: int, n: int, k: int, *options: Any) -> Results:
     return (((m, n), d),)
 
 
-def _last(d: DType, m: int, n: int, k: int, *options: Any) -> Results:
+def _like_last(d: DType, m: int, n: int, k: int, *options: Any) -> Results:
     return (((m, k), d),)
 
 
-def _qr(d: DType, m: int, n: int, k: int, mode: str) -> Results:
+def _qr_results(d: DType, m: int, n: int, k: int, mode: str) -> Results:
     inner = m if mode == "complete" else min(m, n)
     return ((m, inner), d), ((inner, n), d)
 
 
-def _svd(d: DType, m: int, n: int, k: int, full: bool) -> Results:
+def _svd_results(d: DType, m: int, n: int, k: int, full: bool) -> Results:
     inner = min(m, n)
     rows, columns = (m, n) if full else (inner, inner)
     return ((m, rows), d), ((inner,), d.part), ((columns, n), d)
 
 
-def _lu(d: DType, m: int, n: int, k: int) -> Results:
+def _lu_results(d: DType, m: int, n: int, k: int) -> Results:
     inner = min(m, n)
     return ((m, m), d), ((m, inner), d), ((inner, n), d)
 
@@ -243,50 +244,64 @@ def _lu(d: DType, m: int, n: int, k: int) -> Results:
 TABLE: dict[str, HostRoutine] = {}
 
 
-def _row(name: str, failure: Failure, run: Run, results: Callable[..., Results]) -> HostRoutine:
+def _register(
+    name: str, failure: Failure, run: Run, results: Callable[..., Results]
+) -> HostRoutine:
     row = TABLE[name] = HostRoutine(name, failure, run, results)
     return row
 
 
-def _complex_of(d: DType) -> DType:
+def _complex_dtype(d: DType) -> DType:
     return promote(d, complex64)
 
 
-# fmt: off
-CHOLESKY = _row("cholesky", INDEFINITE, _lower, _first)
-QR = _row("qr", UNSETTLED, _numpys("qr"), _qr)
-SVD = _row("svd", UNSETTLED, _finite(_numpys("svd")), _svd)
-SVDVALS = _row(
-    "svdvals", UNSETTLED, _finite(_numpys("svdvals")), lambda d, m, n, k: (((min(m, n),), d.part),)
+CHOLESKY = _register("cholesky", INDEFINITE, _cholesky, _like_first)
+QR = _register("qr", UNSETTLED, _numpy_routine("qr"), _qr_results)
+SVD = _register("svd", UNSETTLED, _reject_nonfinite(_numpy_routine("svd")), _svd_results)
+SVDVALS = _register(
+    "svdvals",
+    UNSETTLED,
+    _reject_nonfinite(_numpy_routine("svdvals")),
+    lambda d, m, n, k: (((min(m, n),), d.part),),
 )
-LU = _row("lu", SINGULAR, elimination.lu, _lu)
-EIGH = _row(
-    "eigh", UNSETTLED, _finite(_numpys("eigh")),
+LU = _register("lu", SINGULAR, elimination.lu, _lu_results)
+EIGH = _register(
+    "eigh",
+    UNSETTLED,
+    _reject_nonfinite(_numpy_routine("eigh")),
     lambda d, m, n, k: (((n,), d.part), ((n, n), d)),
 )
-EIGVALSH = _row(
-    "eigvalsh", UNSETTLED, _finite(_numpys("eigvalsh")), lambda d, m, n, k: (((n,), d.part),)
+EIGVALSH = _register(
+    "eigvalsh",
+    UNSETTLED,
+    _reject_nonfinite(_numpy_routine("eigvalsh")),
+    lambda d, m, n, k: (((n,), d.part),),
 )
-EIG = _row(
-    "eig", UNSETTLED, _finite(lambda a: tuple(map(_complex, np.linalg.eig(a)))),
-    lambda d, m, n, k: (((n,), _complex_of(d)), ((n, n), _complex_of(d))),
+EIG = _register(
+    "eig",
+    UNSETTLED,
+    _reject_nonfinite(lambda a: tuple(map(_as_complex, np.linalg.eig(a)))),
+    lambda d, m, n, k: (((n,), _complex_dtype(d)), ((n, n), _complex_dtype(d))),
 )
-EIGVALS = _row(
-    "eigvals", UNSETTLED, _finite(lambda a: _complex(np.linalg.eigvals(a))),
-    lambda d, m, n, k: (((n,), _complex_of(d)),),
+EIGVALS = _register(
+    "eigvals",
+    UNSETTLED,
+    _reject_nonfinite(lambda a: _as_complex(np.linalg.eigvals(a))),
+    lambda d, m, n, k: (((n,), _complex_dtype(d)),),
 )
-PINV = _row(
-    "pinv", UNSETTLED, _finite(_pseudo_inverse), lambda d, m, n, k, *share: (((n, m), d),)
+PINV = _register(
+    "pinv", UNSETTLED, _reject_nonfinite(_pseudo_inverse), lambda d, m, n, k, *share: (((n, m), d),)
 )
-SOLVE = _row("solve", SINGULAR, _numpys("solve"), _last)
-TRIANGULAR = _row("solve_triangular", SINGULAR, elimination.solve_triangular, _last)
-INVERSE = _row("inv", SINGULAR, _numpys("inv"), _first)
-INVERSE_OR_NAN = _row("inverse_or_nan", SINGULAR, _inverse_or_nan, _first)
-DETERMINANT = _row("det", SINGULAR, _numpys("det"), lambda d, m, n, k: (((), d),))
-LOG_DETERMINANT = _row(
-    "slogdet", SINGULAR, _numpys("slogdet"),
+SOLVE = _register("solve", SINGULAR, _numpy_routine("solve"), _like_last)
+TRIANGULAR = _register("solve_triangular", SINGULAR, elimination.solve_triangular, _like_last)
+INVERSE = _register("inv", SINGULAR, _numpy_routine("inv"), _like_first)
+INVERSE_OR_NAN = _register("inverse_or_nan", SINGULAR, _inverse_or_nan, _like_first)
+DETERMINANT = _register("det", SINGULAR, _numpy_routine("det"), lambda d, m, n, k: (((), d),))
+LOG_DETERMINANT = _register(
+    "slogdet",
+    SINGULAR,
+    _numpy_routine("slogdet"),
     lambda d, m, n, k: (((), d), ((), d.part)),
 )
-COFACTORS = _row("cofactors", UNSETTLED, _finite(_cofactors), _first)
-FINITE = _row("finite", UNSETTLED, _finite(np.positive), _first)
-# fmt: on
+COFACTORS = _register("cofactors", UNSETTLED, _reject_nonfinite(_cofactors), _like_first)
+FINITE = _register("finite", UNSETTLED, _reject_nonfinite(np.positive), _like_first)

@@ -125,8 +125,9 @@ def cast_within(x: Any, found: dict[int, Any], half: dt.DType) -> Any:
         return found[id(x)]
     if isinstance(x, dt.Tensor):
         return wide(x)
-    if type(x) in (list, tuple):
-        return type(x)(cast_within(v, found, half) for v in x)
+    if isinstance(x, (list, tuple)):
+        parts = [cast_within(v, found, half) for v in x]
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
     if isinstance(x, dict):
         return type(x)((n, cast_within(v, found, half)) for n, v in x.items())
     if not isinstance(x, Explained):
