@@ -30,7 +30,7 @@ if _sparse is not None and _sparse.origin is None:
 pytest.register_assert_rewrite("captured", "cstyle_cases", "fake_device")
 
 
-PART, FEWEST = 16, 2
+PART, FEWEST = 24, 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
