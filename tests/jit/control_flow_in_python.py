@@ -35,12 +35,15 @@ def fori_loop(lower: Any, upper: Any, body: Any, init: Any) -> Any:
     return value
 
 
-def scan(f: Any, init: Any, xs: Any) -> Any:
-    value, xs, ys = copies(init), copies(xs), []
-    for x in dt.unstack(xs):
-        value, y = copies(f(value, x.copy()))
-        ys.append(y)
-    return value, dt.stack(ys)
+def scan(f: Any, init: Any, xs: Any, length: int | None = None, reverse: bool = False) -> Any:
+    value, parts, made = copies(init), flattened(copies(xs)), []
+    n = parts.leaves[0].shape[0] if length is None else length
+    for k in range(n)[:: -1 if reverse else 1]:
+        value, y = copies(f(value, rebuilt(parts, [x[k].copy() for x in parts.leaves])))
+        made.append(flattened(y))
+    made = made[:: -1 if reverse else 1]
+    columns = zip(*[m.leaves for m in made], strict=True)
+    return value, rebuilt(made[0], [dt.stack(list(column)) for column in columns])
 
 
 PYTHON = SimpleNamespace(cond=cond, while_loop=while_loop, fori_loop=fori_loop, scan=scan)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from weakref import ref
 
 from ..errors import CaptureError
@@ -121,6 +121,44 @@ class Recorder(Protocol):
 
     def selecting(self, mask: Tensor) -> AbstractContextManager[None]:
         """Return a context in which only those examples of `mask` write that do now."""
+
+
+@runtime_checkable
+class BatchTracer(Recorder, Protocol):
+    """The recorder of a function of one example that runs for all of them: that of `vmap`."""
+
+    def outside(self, action: Callable[[], T]) -> T:
+        """Return what an action gives outside of the function, where gradients are recorded."""
+
+    def differs(self, x: Tensor) -> bool:
+        """Return True if a tensor is not the same for each example."""
+
+    def untaped(self, x: Tensor) -> Tensor:
+        """Return a tensor of all examples, with an axis of them in front, without gradients."""
+
+    def example(self, many: Tensor, is_argument: bool = False) -> Tensor:
+        """Return a tensor that stands for one example; a write to an argument writes to `many`."""
+
+    def adopt(self, x: Tensor) -> Tensor:
+        """Return a tensor that was made outside as one that this function made."""
+
+    def settle(self) -> None:
+        """Raises: UnrolledLoop, if a pending tensor reads what examples have overwritten since."""
+
+    def iteration(self) -> AbstractContextManager[BatchTracer]:
+        """Return a context in which the body of a loop runs, captured by the current recorder."""
+
+
+class UnrolledLoop(BaseException):
+    """Raised where a loop of examples cannot be one loop of all of them.
+
+    No `Exception`, because the body of a loop must not catch it. `storage`: the memory that is
+    written there, if a write is the reason.
+    """
+
+    def __init__(self, storage: Storage | None = None) -> None:
+        super().__init__()
+        self.storage = storage
 
 
 class Tapes(Protocol):

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
+from ..autograd.engine import detach
 from ..autograd.tape import Leaf
 from ..backend.interface import Scalar
 from ..engine import evaluate as engine
@@ -68,6 +69,7 @@ class Examples:
         self._mine: dict[int, ref[Storage]] = {}  # memory that was made in here
         self._kept: dict[Expr, Tensor] = {}  # what is written where it is
         self._arguments: dict[Expr, Tensor] = {}
+        self._parent: Examples | None = None  # around the loop whose body this one runs
 
     @property
     def is_capture(self) -> bool:
@@ -113,13 +115,13 @@ class Examples:
     def all(self, x: Tensor) -> Tensor:
         """What a result is for all examples."""
         e = x._expr
-        found = self._outside(partial(self.lifting.lift, e))
+        found = self.outside(partial(self.lifting.lift, e))
         if found is e:
-            found = self._outside(partial(self.lifting.whole, e, e))
+            found = self.outside(partial(self.lifting.whole, e, e))
         return make(found)
 
-    def _outside(self, action: Callable[[], Any]) -> Any:
-        """What an action gives that is done as if this were not there, recorded for gradients."""
+    def outside(self, action: Callable[[], Any]) -> Any:
+        """See `recording.BatchTracer`: as if this were not there."""
         mine, before = recording.become(self.outer), current()
         try:
             record(True)
@@ -130,6 +132,39 @@ class Examples:
             restore(before)
             recording.become(mine)
 
+    def differs(self, x: Tensor) -> bool:
+        """See `recording.BatchTracer`."""
+        return self._is_many(x._expr)
+
+    # --- loops
+
+    def untaped(self, x: Tensor) -> Tensor:
+        """See `recording.BatchTracer`."""
+        found = self.all(x)
+        return found if found._expr.tape is None else detach(found)
+
+    def adopt(self, x: Tensor) -> Tensor:
+        """See `recording.BatchTracer`."""
+        self._note_mine(storage_of(x._expr))
+        return x
+
+    def settle(self) -> None:
+        """See `recording.BatchTracer`."""
+        if self.lifting.memory:
+            made = [e for e in self.lifting.known.values() if e.op not in (None, EXAMPLE)]
+            self.outside(partial(engine.evaluate, made, False))
+            if any(self._reads_old_memory(e) for e in pending()):
+                raise recording.UnrolledLoop
+
+    @contextmanager
+    def iteration(self) -> Iterator[Examples]:
+        """See `recording.BatchTracer`. A write to what was there before the loop ends the try."""
+        made = Examples(self.name, self.size, self.randomness)
+        made.lifting.inherit(self.lifting)
+        made.mask, made._saving, made._parent = self.mask, self._saving, self
+        with on_examples(made):
+            yield made
+
     # --- evaluations
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
@@ -139,13 +174,13 @@ class Examples:
         roots = [r for r in evaluation.roots if r.op is not None]
         if evaluation.target is None and not asked:
             roots = [r for r in roots if not self._reads_old_memory(r)]
-        found = [self._outside(partial(self.lifting.lift, r)) for r in roots]
+        found = [self.outside(partial(self.lifting.lift, r)) for r in roots]
         if evaluation.target is not None:
             self._write(roots[0], found[0], evaluation.target)
             return True
         shared = [r for r, f in zip(roots, found, strict=True) if f is r]
         if shared:
-            self._outside(partial(engine.evaluate, shared, asked))
+            self.outside(partial(engine.evaluate, shared, asked))
             for r in shared:
                 if r.op is None and not _is_among(self._outer_pending, r):
                     self._note_mine(storage_of(r))
@@ -179,21 +214,28 @@ class Examples:
     def _write(self, value: Expr, found: Expr, target: Expr) -> None:
         storage = storage_of(target)
         source = self.lifting.source_of(target)
+        if self._parent is not None and source in self._parent.lifting.known:
+            raise recording.UnrolledLoop
         if source is None:
             if found is value:
-                self._outside(partial(engine.write, [value], target))
+                self._lift_readers(storage.readers)
+                self.outside(partial(engine.write, [value], target))
                 return
             source = self._become_many(storage, target.spec)
         noted = storage.readers if storage.pending is None else source.readers
         aliases = self._aliases_of(source)
-        for r in (*(noted or ()), *(r for a in aliases for r in a.readers or ())):
-            reader = r()
-            if reader is not None and reader.op is not None:
-                self._outside(partial(self.lifting.lift, reader))  # as it is before the write
-        self._outside(partial(self._written_into, source, target, value, found))
+        self._lift_readers(noted, *(a.readers for a in aliases))
+        self.outside(partial(self._written_into, source, target, value, found))
         for a in aliases:
             self.lifting.forget(a, self._arguments[a]._expr)
             mark_overwritten(a, self.name)
+
+    def _lift_readers(self, *readers: Sequence[Callable[[], Expr | None]] | None) -> None:
+        """Lift what is pending and reads memory, as that is before a write."""
+        for r in (r for noted in readers for r in noted or ()):
+            reader = r()
+            if reader is not None and reader.op is not None:
+                self.outside(partial(self.lifting.lift, reader))
 
     def _aliases_of(self, source: Expr) -> list[Expr]:
         """Return the sources of other arguments over the memory of an argument."""
@@ -221,6 +263,8 @@ class Examples:
     def _become_many(self, storage: Storage, s: Spec) -> Expr:
         """The source of memory that was the same for each example, and is not from now on."""
         if not self._is_mine(storage):
+            if self._parent is not None:
+                raise recording.UnrolledLoop(storage)
             what = "what differs from example to example is written"
             if self.mask is not None:
                 what = "a branch or loop that each example chooses for itself writes"
@@ -232,7 +276,7 @@ class Examples:
         n = storage.nbytes // s.itemsize
         flat = leaf(storage, spec((n,), s.dtype, s.device), (1,), 0)
         source = node(EXAMPLE, (), flat.spec)
-        self.lifting.known[source] = self._outside(partial(self.lifting.whole, flat, flat))
+        self.lifting.known[source] = self.outside(partial(self.lifting.whole, flat, flat))
         self.lifting.memory[id(storage)] = storage, source
         return source
 
@@ -268,7 +312,7 @@ class Examples:
     def settle_earlier(self, e: Expr) -> None:
         """See `recording.Recorder`."""
         if _is_among(self._outer_pending, e):
-            self._outside(partial(engine.evaluate, [e], False))
+            self.outside(partial(engine.evaluate, [e], False))
         else:
             engine.evaluate([e])
 
@@ -348,7 +392,7 @@ class Examples:
         """See `recording.Recorder`. The operands are the same for each example."""
         if self.outer is None:
             return None
-        made: Sequence[Expr] | None = self._outside(partial(self.outer.host, call, operands, into))
+        made: Sequence[Expr] | None = self.outside(partial(self.outer.host, call, operands, into))
         for e in made or ():
             self._note_mine(storage_of(e))
         return made
@@ -368,7 +412,7 @@ class Examples:
 
     def hooked(self, e: Expr) -> None:
         """See `recording.Recorder`. Of what is the same for each example the hook is there."""
-        found = self._outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
+        found = self.outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
         if found is not e and found.tape is not None:
             self.hooks.append((e.tape, make(found)))
             self.lifting.hooked[e.tape] = found
@@ -378,14 +422,14 @@ class Examples:
         if self.mask is not None:
             x = apply(LOGICAL_AND, (self.mask, x))
         if self._is_many(x._expr):
-            x = self._outside(partial(any_true, self.all(x)))
+            x = self.outside(partial(any_true, self.all(x)))
         outer = self.outer
         if outer is None or not outer.batches(x._expr):
-            return bool(self._outside(partial(bool, x)))
-        return bool(self._outside(partial(outer.any_of, x)))
+            return bool(self.outside(partial(bool, x)))
+        return bool(self.outside(partial(outer.any_of, x)))
 
     def _is_many(self, *exprs: Expr) -> bool:
-        return bool(self._outside(lambda: any(self.lifting.is_many(e) for e in exprs)))
+        return bool(self.outside(lambda: any(self.lifting.is_many(e) for e in exprs)))
 
     def lifted(
         self, function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
@@ -394,7 +438,7 @@ class Examples:
         if not self.batches(*[t._expr for t in given]):
             return None
         many = [self.all(t) for t in given]
-        made = self._outside(lambda: function(*many))
+        made = self.outside(lambda: function(*many))
         return [self.example(t) for t in made]
 
 

@@ -62,6 +62,14 @@ class Lifting:
         self.functions: dict[Any, Any] = {}  # places on the tape of one, and those of all
         self.by_itself: list[str] = []  # the ops that were done example by example
 
+    def inherit(self, parent: Lifting) -> None:
+        """Know what another one knows, from now on apart from it."""
+        self.known = {e: found for e, found in parent.known.items() if found is not e}
+        self.views = {e: [*views] for e, views in parent.views.items()}
+        self.memory, self.drawn = {**parent.memory}, {**parent.drawn}
+        self.tapes, self.hooked = {*parent.tapes}, {**parent.hooked}
+        self.functions = {**parent.functions}
+
     # --- the way through a graph
 
     def lift(self, e: Expr) -> Expr:

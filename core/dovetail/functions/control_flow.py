@@ -8,7 +8,7 @@ its rounds are recorded one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
@@ -24,13 +24,20 @@ from ..device import Device, usable
 from ..dtypes import bool_, int64, uint8
 from ..engine import evaluate as run
 from ..engine import recording
-from ..errors import ArgumentTypeError, CaptureError, DTypeError, GradientError, ShapeError
+from ..engine.recording import UnrolledLoop
+from ..errors import CaptureError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, Spec, spec, storage_of
 from ..ops import table as ops
 from ..settings import Switch, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
+from .batched_loops import (
+    batch_tracer,
+    rounds_of_examples,
+    scan_of_examples,
+    while_of_examples,
+)
 from .containers import Flat, flattened, rebuilt, tensor_leaves
 from .copies import stack
 from .rounds import (
@@ -42,6 +49,7 @@ from .rounds import (
     is_of_examples,
     many_rounds,
     many_while,
+    pair,
     rounds,
     separated,
     truth_of,
@@ -92,6 +100,10 @@ def fori_loop(
     bounds = [_bound(name, n, k) for k, n in (("lower", lower), ("upper", upper))]
     carried = tensor_leaves(name, init)
     known = [b for b in bounds if isinstance(b, int)]
+    if (tracer := batch_tracer()) is not None:
+        with suppress(UnrolledLoop):
+            repeat, go_on = partial(_repeat_at_once, name), partial(_go_on_at_once, name)
+            return rounds_of_examples(name, tracer, body, carried, bounds, repeat, go_on)
     if is_of_examples():
         return many_rounds(name, body, carried, lower, upper)
     if current().eager and recording.current() is None:  # the host reads the bounds
@@ -101,12 +113,8 @@ def fori_loop(
         return result
     if _is_plain(carried) and len(known) == 2:
         return rounds(name, body, carried, range(known[0], known[1]))
-    with _recorder(carried, *bounds) as (recorder, device):
-        loop = _Loop(name, recorder, device, carried)
-        part = loop.captured(lambda i, xs, c: (body(i, c), ()), indexed=True)
-        if not loop.taped:
-            made: C = loop.repeated(part, [_length(recorder, b) for b in bounds], False)[0]
-            return made
+    with suppress(UnrolledLoop):
+        return _repeat_at_once(name, body, carried, bounds)
     _require_ints(name, bounds)
     return rounds(name, body, carried, range(known[0], known[1]))
 
@@ -133,17 +141,19 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     if (own := of_numbers.get()) is not None:
         own.refuse(name)
     carried = tensor_leaves(name, init)
+    if (tracer := batch_tracer()) is not None:
+        with suppress(UnrolledLoop):
+            go_on = partial(_go_on_at_once, name)
+            return while_of_examples(name, tracer, cond, body, carried, go_on)
     if is_of_examples():
         return many_while(name, cond, body, carried)
-    with _recorder(carried) as (recorder, device):
-        loop = _Loop(name, recorder, device, carried)
-        part = loop.captured(lambda i, xs, c: (body(c), ()))
-        if loop.taped or any(t._expr.tape is not None for t in _recorded(carried)):
-            raise GradientError(
-                f"{name}: no gradients flow through a loop of unknown length; use dt.fori_loop or "
-                "dt.scan, or dt.no_grad()"
-            )
-        return loop.repeated_while(cond, part)
+    if not any(t._expr.tape is not None for t in _recorded(carried)):
+        with suppress(UnrolledLoop):
+            return _go_on_at_once(name, cond, body, carried)
+    raise GradientError(
+        f"{name}: no gradients flow through a loop of unknown length; use dt.fori_loop or "
+        "dt.scan, or dt.no_grad()"
+    )
 
 
 @named(widen=False)
@@ -224,17 +234,14 @@ def scan(
     like = parts.leaves[0] if parts.leaves else None
     carried = tensor_leaves(name, init, like)
     n = _common_length(name, parts, length)
+    if n and (tracer := batch_tracer()) is not None:
+        with suppress(UnrolledLoop):
+            at_once = partial(_scan_at_once, name, n=n, reverse=reverse)
+            return scan_of_examples(name, tracer, f, carried, parts, at_once)
     if _is_plain(Flat([*carried.leaves, *parts.leaves], None)) or not n:
         return _steps(name, f, carried, parts, n, reverse)
-    with _recorder(carried, *parts.leaves) as (recorder, device):
-        loop = _Loop(name, recorder, device, carried, parts)
-
-        def step(i: Tensor, x: X, c: C) -> tuple[C, Y]:
-            return f(c, x)
-
-        part = loop.captured(step)
-        if not loop.taped:
-            return loop.repeated(part, [0, n], reverse)
+    with suppress(UnrolledLoop):
+        return _scan_at_once(name, f, carried, parts, n, reverse)
     return _steps(name, f, carried, parts, n, reverse)
 
 
@@ -273,7 +280,7 @@ def _steps(
     leaves, xs = copied(carried.leaves), copied(parts.leaves)
     ys: list[Flat] = []
     for k in range(n - 1, -1, -1) if reverse else range(n):
-        value, y = _pair(name, f(rebuilt(carried, leaves), rebuilt(parts, [x[k] for x in xs])))
+        value, y = pair(name, f(rebuilt(carried, leaves), rebuilt(parts, [x[k] for x in xs])))
         after, flat = carried_on(name, carried, value), tensor_leaves(name, y, first(carried))
         y_leaves, tree = [*flat.leaves], flat.tree
         del value, y, flat  # references that `separated` would count
@@ -286,12 +293,38 @@ def _steps(
     return rebuilt(carried, leaves), rebuilt(ys[0], columns)
 
 
-def _pair(name: str, made: tuple[C, Y]) -> tuple[C, Y]:
-    if not isinstance(made, tuple) or len(made) != 2:
-        raise ArgumentTypeError(
-            f"{name}: f gives a pair, what is carried and a y, not {shown(made)}"
-        )
-    return made
+def _repeat_at_once(
+    name: str, body: Callable[[Tensor, C], C], carried: Flat, bounds: Sequence[int | Tensor]
+) -> C:
+    """Run a loop whose body is captured. Raises: UnrolledLoop where gradients flow through it."""
+    with _recorder(carried, *bounds) as (recorder, device):
+        loop = _Loop(name, recorder, device, carried)
+        part = loop.captured(lambda i, xs, c: (body(i, c), ()), indexed=True)
+        made: C = loop.repeated(part, [_length(recorder, b) for b in bounds], False)[0]
+        return made
+
+
+def _go_on_at_once(
+    name: str, condition: Callable[[C], object], body: Callable[[C], C], carried: Flat
+) -> C:
+    """Run a loop of unknown length. Raises: UnrolledLoop where gradients flow through it."""
+    with _recorder(carried) as (recorder, device):
+        loop = _Loop(name, recorder, device, carried)
+        part = loop.captured(lambda i, xs, c: (body(c), ()))
+        return loop.repeated_while(condition, part)
+
+
+def _scan_at_once(
+    name: str, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat, n: int, reverse: bool
+) -> tuple[C, Y]:
+    """Run a scan whose body is captured. Raises: UnrolledLoop where gradients flow through it."""
+    with _recorder(carried, *parts.leaves) as (recorder, device):
+        loop = _Loop(name, recorder, device, carried, parts)
+
+        def step(i: Tensor, x: X, c: C) -> tuple[C, Y]:
+            return f(c, x)
+
+        return loop.repeated(loop.captured(step), [0, n], reverse)
 
 
 def _common_length(name: str, parts: Flat, length: int | None) -> int:
@@ -392,7 +425,6 @@ class _Loop:
     ) -> None:  # fmt: skip
         self.name, self.recorder, self.device = name, recorder, device
         self.carried, self.parts = carried, parts or Flat([], flattened(()).tree)
-        self.taped = False  # whether a gradient flows through what the body gives
         self.first = [_contiguous(t) for t in carried.leaves]
         self.given = [_contiguous(t) for t in self.parts.leaves]
         self.variable: int | None = None
@@ -400,23 +432,23 @@ class _Loop:
         self.ys = Flat([], self.parts.tree)
         self.y_specs: list[Spec] = []
 
-    def captured(
-        self, step: Callable[[Tensor, X, C], tuple[C, Y]], indexed: bool = False
-    ) -> Part | None:
-        """The body, of an index, the parts and what is carried; None where gradients flow."""
+    def captured(self, step: Callable[[Tensor, X, C], tuple[C, Y]], indexed: bool = False) -> Part:
+        """Return the body, of an index, the parts and what is carried.
+
+        Raises: UnrolledLoop where gradients flow through what it gives.
+        """
         inner = Inner(self.recorder, self.device)
         with recorded_by(inner.recorder), _DEFERRED if current().eager else nullcontext():
             inputs = [inner.recorder.placeholder(e.spec) for e in self.first]
             xs = [inner.recorder.placeholder(_row(e.spec)) for e in self.given]
             carried: C = rebuilt(self.carried, [make(e) for e in inputs])
             given: X = rebuilt(self.parts, list(map(make, xs)))
-            made, y = _pair(self.name, step(self._index(indexed), given, carried))
+            made, y = pair(self.name, step(self._index(indexed), given, carried))
             results = carried_on(self.name, self.carried, made)
             self.ys = tensor_leaves(self.name, y, first(self.carried))
             tensors = [*results, *self.ys.leaves]
-            self.taped = any(t._expr.tape is not None for t in tensors)
-            if self.taped:
-                return None
+            if any(t._expr.tape is not None for t in tensors):
+                raise UnrolledLoop
             places, same = inner.finished(tensors, inputs)
         self.same = same[: len(inputs)]
         self.y_specs = [t._expr.spec for t in self.ys.leaves]
@@ -460,11 +492,8 @@ class _Loop:
         is_foreign = storage_of(e).overlap is not None
         return bool(outside) and (is_foreign or self.recorder.place(e).slot in outside)
 
-    def repeated(
-        self, part: Part | None, bounds: Sequence[int | Place], reverse: bool
-    ) -> tuple[Any, Any]:
+    def repeated(self, part: Part, bounds: Sequence[int | Place], reverse: bool) -> tuple[Any, Any]:
         """What the loop gives."""
-        assert part is not None
         recorder = self.recorder
         exprs, carried = self.buffers(part)
         for k in range(len(self.given)):
@@ -490,9 +519,8 @@ class _Loop:
         made = rebuilt(self.carried, [make(e) for e in exprs])
         return made, rebuilt(self.ys, [make(e) for e in ys])
 
-    def repeated_while(self, condition: Callable[[C], object], part: Part | None) -> C:
+    def repeated_while(self, condition: Callable[[C], object], part: Part) -> C:
         """What a loop gives that goes on while a condition holds."""
-        assert part is not None
         inner = Inner(self.recorder, self.device)
         with recorded_by(inner.recorder):
             inputs = [make(inner.recorder.placeholder(e.spec)) for e in self.first]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from ..arguments import shown
 from ..capture.recorder import Recorder
 from ..device import Device, default_device
 from ..dtypes import bool_, int64
 from ..engine import recording
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentTypeError, DTypeError, ShapeError
 from ..graph.expr import Expr, node, spec, storage_of
 from ..graph.ownership import Holder, is_alone
 from ..ops import table as ops
@@ -19,6 +20,7 @@ from .containers import Flat, rebuilt, tensor_leaves
 
 C = TypeVar("C")
 R = TypeVar("R")
+Y = TypeVar("Y")
 
 
 def rounds(name: str, body: Callable[[Tensor, C], C], carried: Flat, indices: range) -> C:
@@ -83,6 +85,15 @@ def carried_on(name: str, carried: Flat, made: object) -> list[Tensor]:
     return list(flat.leaves)
 
 
+def pair(name: str, made: tuple[C, Y]) -> tuple[C, Y]:
+    """Return what the body of a scan gave. Raises: ArgumentTypeError where that is no pair."""
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise ArgumentTypeError(
+            f"{name}: f gives a pair, what is carried and a y, not {shown(made)}"
+        )
+    return made
+
+
 def index(i: int, device: Device) -> Tensor:
     """The index of a round: a number that is given when it runs."""
     args = (*[i],)  # an object of its own, by which it may be known again
@@ -115,12 +126,13 @@ def branches_of_examples(
     flat = tensor_leaves(name, yes)
     with recording.selecting(apply(ops.LOGICAL_NOT, (truth,))):
         no = false_fn()
-    chosen = _choose(truth, flat.leaves, carried_on(name, flat, no))
+    chosen = choose(truth, flat.leaves, carried_on(name, flat, no))
     result: R = rebuilt(flat, chosen)
     return result
 
 
-def _choose(truth: Tensor, yes: Sequence[Tensor], no: Sequence[Tensor]) -> list[Tensor]:
+def choose(truth: Tensor, yes: Sequence[Tensor], no: Sequence[Tensor]) -> list[Tensor]:
+    """Return the leaves of each example's own choice."""
     return [apply(ops.WHERE, (truth, a, b)) for a, b in zip(yes, no, strict=True)]
 
 
@@ -147,7 +159,7 @@ def many_while(
             return value
         with recording.selecting(active):
             after = carried_on(name, carried, body(rebuilt(carried, leaves)))
-        leaves = separated(after, leaves) if active is None else _choose(active, after, leaves)
+        leaves = separated(after, leaves) if active is None else choose(active, after, leaves)
 
 
 def many_rounds(
@@ -158,6 +170,19 @@ def many_rounds(
     given = [b for b in (lower, upper) if isinstance(b, Tensor)]
     if not any(recording.batches(b._expr) for b in given):
         return rounds(name, body, carried, range(int(lower), int(upper)))
+    made: tuple[Tensor, C] = many_while(name, *as_while(name, body, carried, lower, upper))
+    return made[1]
+
+
+def as_while(
+    name: str, body: Callable[[Tensor, C], C], carried: Flat, lower: int | Tensor,
+    upper: int | Tensor,
+) -> tuple[Callable[[Any], Tensor], Callable[[Any], tuple[Tensor, C]], Flat]:  # fmt: skip
+    """Return a `fori_loop` as condition, body and initial value of a `while_loop`.
+
+    It carries an index and what the `fori_loop` carries. One of the bounds is a tensor.
+    """
+    given = [b for b in (lower, upper) if isinstance(b, Tensor)]
     if isinstance(upper, Tensor):
         upper = copied([upper])[0]  # the body may write there
     first = apply(ops.ADD, (given[0].reshape(()) * 0, lower))  # of the dtype of one of them
@@ -169,4 +194,4 @@ def many_rounds(
     def step(c: tuple[Tensor, C]) -> tuple[Tensor, C]:
         return c[0] + 1, body(c[0].astype(int64), c[1])
 
-    return many_while(name, goes_on, step, both)[1]
+    return goes_on, step, both
