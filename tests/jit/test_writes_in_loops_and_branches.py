@@ -236,8 +236,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         branch_in_counted_loop, counted_loop_with_bound_of_its_own, scan_in_branch, loop_in_loop,
     )
 }  # fmt: skip
-# The host asks whether any example goes on, which no captured function may.
-HOST_DECIDES = ("loop_", "condition_writes", "branch_in_loop", "counted_loop")
+# The host asks whether any example goes on, because the loop writes to examples from outside of it.
+HOST_DECIDES = (
+    "loop_writes_outside", "loop_writes_argument", "condition_writes", "branch_in_loop",
+    "loop_in_", "counted_loop",
+)  # fmt: skip
 
 
 def examples() -> tuple[dt.Tensor, dt.Tensor, dt.Tensor]:
