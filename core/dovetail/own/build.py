@@ -7,8 +7,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..arguments import shown
 from ..dtypes import DType
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentTypeError, KernelError
 from ..loops.builder import Kernel
 from ..loops.language import Effect, Value
 from ..loops.verify import verify
@@ -50,6 +51,8 @@ class Text:
     """What is known of a function of the user's, before any tensor."""
 
     def __init__(self, f: Callable[..., object]) -> None:
+        if not inspect.isfunction(f):
+            raise KernelError(f"kernel: function is a function made with def, not {shown(f)}")
         self.source = Source(f, f.__name__)
         self.parameters = _parameters(self.source)
         self.outside: list[tuple[Source, str]] = []  # numbers, which are read at each launch

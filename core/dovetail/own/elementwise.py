@@ -345,7 +345,7 @@ def _made(
     result: DTypeLike, gradient: Gradients | None, examples: Examples | None,
 ) -> Elementwise:  # fmt: skip
     callable_("elementwise", function)
-    called_so = name if name is not None else getattr(function, "__name__", "")
+    called_so = name if name is not None else getattr(function, "__name__", "<lambda>")
     if not isinstance(called_so, str) or not called_so.isidentifier():
         if name is None and called_so == "<lambda>":
             called_so = "elementwise"

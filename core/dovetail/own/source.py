@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..arguments import shown
 from ..errors import DovetailError, KernelError
 
 BY_HAND = "in a file or a cell of a notebook, where Python keeps its text"
@@ -19,8 +18,6 @@ class Source:
     """A function of the user's: its tree, where it stands, and what its names mean outside."""
 
     def __init__(self, f: Callable[..., object], called: str) -> None:
-        if not inspect.isfunction(f):
-            raise KernelError(f"{called}: needs a function written in Python, not {shown(f)}")
         self.function, self.called, self.name = f, called, f.__name__
         self.file = f.__code__.co_filename
         try:
