@@ -45,9 +45,9 @@ OFFERS: dict[str, str] = {
     "engine.lines": "",
     "errors": "",
     "func.mapping": "",
-    "functions.captured_files": "",
+    "capture.files": "",
     "functions.choosing": "",
-    "functions.control_flow": "",
+    "capture.control_flow": "",
     "functions.copies": "",
     "functions.creation": "",
     "functions.cumulative": "",
@@ -63,7 +63,7 @@ OFFERS: dict[str, str] = {
     "functions.index_writes": "",
     "functions.indexing": "",
     "functions.interop": "",
-    "functions.jit": "",
+    "capture.jit": "",
     "functions.joining": "",
     "functions.linalg": "matmul matrix_transpose outer reproducible tensordot vecdot",
     "functions.manipulation": "",
@@ -239,7 +239,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "jit": (
         "Captured functions",
-        {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
+        {"capture.jit": "", "capture.control_flow": "", "capture.files": ""},
     ),
     "kernels": (
         "Kernels of one's own",
@@ -270,10 +270,10 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
 LATE = (
-    "autograd.nans", "func.mapping", "functions.captured_files", "functions.choosing",
-    "functions.control_flow",
+    "autograd.nans", "func.mapping", "capture.files", "functions.choosing",
+    "capture.control_flow",
     "functions.editing", "functions.everyday", "functions.files", "functions.grids",
-    "functions.histograms", "functions.jit", "functions.joining", "functions.moments",
+    "functions.histograms", "capture.jit", "functions.joining", "functions.moments",
     "functions.nan_functions", "functions.number_parts", "functions.order_statistics",
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.ported", "functions.products", "functions.sampled", "functions.set_operations",
@@ -353,7 +353,7 @@ def namespace() -> str:
 # --- signatures ----------------------------------------------------------------------------------
 
 
-GENERIC = ("functions.jit", "func.mapping")  # their types are of functions, and say that
+GENERIC = ("capture.jit", "func.mapping")  # their types are of functions, and say that
 
 
 def lenient(name: str) -> list[str]:

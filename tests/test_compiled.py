@@ -66,7 +66,7 @@ def test_both_modes_give_the_same_bits() -> None:
 
 @pytest.mark.skipif(not is_built(), reason="dovetail was installed without a C compiler")
 def test_all_that_has_types_is_compiled() -> None:
-    late = ("functions.jit", "own.elementwise", "own.kernels")  # loaded when they are asked for
+    late = ("capture.jit", "own.elementwise", "own.kernels")  # loaded when they are asked for
     code = f"import {', '.join(f'dovetail.{n}' for n in late)}; print(*dovetail.compiled.modules())"
     found = {*" ".join(ran(False, code)).split()}
     assert found == {*TYPED}

@@ -87,13 +87,13 @@ MAY_IMPORT = {
     "memory": "backend",
     "plugins": "loops backend memory",
     "engine": "loops graph ops backend fusion memory plugins",
-    "capture": "loops graph ops backend fusion memory plugins engine",
-    "tensor": "graph ops backend memory plugins engine capture",
-    "functions": "loops graph ops backend memory plugins engine capture tensor",
-    "insight": "graph fusion memory plugins engine capture tensor",
+    "tensor": "graph ops backend memory plugins engine",
+    "functions": "loops graph ops backend memory plugins engine tensor",
+    "capture": "loops graph ops backend fusion memory plugins engine tensor functions",
+    "insight": "graph fusion memory plugins engine tensor capture",
     "autograd": "graph ops fusion engine memory tensor functions",
-    "func": "graph ops backend engine memory tensor functions autograd",
-    "linalg": "loops ops engine tensor functions autograd",
+    "func": "graph ops backend engine memory tensor functions capture autograd",
+    "linalg": "loops ops engine tensor functions capture autograd",
     "fft": "loops graph ops engine tensor functions autograd",
     "own": (
         "loops graph ops backend fusion memory plugins engine capture insight tensor functions "
@@ -101,7 +101,7 @@ MAY_IMPORT = {
     ),
     "commands": "loops backend memory plugins engine tensor",
     "testing": (
-        "loops graph ops backend fusion memory plugins engine tensor functions autograd own"
+        "loops graph ops backend fusion memory plugins engine tensor functions capture autograd own"
     ),
 }
 GROUND = {
@@ -189,7 +189,7 @@ TAKES = {
         "linalg ops own plugins tensor testing"
     ),
     "opt_einsum": "functions",  # when three operands are contracted
-    "optree": "functions",  # when a captured function meets a container
+    "optree": "capture",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
     "rich": "commands functions insight testing",
@@ -214,7 +214,7 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
 CALLED_BACK = {
     "engine.lines": {"WeakKeyDictionary"},  # of nodes, while `debug_lines` asks
     "forks": {"ref"},  # of locks, by `discard` of a set, which is no Python
-    "functions.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
+    "capture.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end
     "memory.mapped": {"finalize"},  # files, when nobody uses them
@@ -327,8 +327,8 @@ def test_importing_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
     assert outside == {"dovetail", "numpy", "pluggy"}
     assert "importlib.metadata" not in loaded
     late = (
-        "dovetail.commands", "dovetail.testing", "dovetail.functions.jit", "dovetail.insight.",
-        "dovetail.capture.program", "dovetail.capture.recorder",
+        "dovetail.commands", "dovetail.testing", "dovetail.capture.jit", "dovetail.insight.",
+        "dovetail.capture.program", "dovetail.capture.tracer",
         "dovetail.memory.drawing", "dovetail.autograd.check", "dovetail.linalg.", "dovetail.fft.",
         "dovetail.own.", "json",
     )  # fmt: skip

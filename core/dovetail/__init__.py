@@ -124,18 +124,18 @@ else:
 _LATE = {  # name -> the module that is loaded when it is first asked for
     "debug_nans": "autograd.nans",
     "vmap": "func.mapping",
-    "load_function": "functions.captured_files",
-    "save_function": "functions.captured_files",
+    "load_function": "capture.files",
+    "save_function": "capture.files",
     "choose": "functions.choosing",
     "piecewise": "functions.choosing",
     "put": "functions.choosing",
     "put_along_axis": "functions.choosing",
     "select": "functions.choosing",
     "vectorize": "functions.choosing",
-    "cond": "functions.control_flow",
-    "fori_loop": "functions.control_flow",
-    "scan": "functions.control_flow",
-    "while_loop": "functions.control_flow",
+    "cond": "capture.control_flow",
+    "fori_loop": "capture.control_flow",
+    "scan": "capture.control_flow",
+    "while_loop": "capture.control_flow",
     "append": "functions.editing",
     "block": "functions.editing",
     "compress": "functions.editing",
@@ -178,8 +178,8 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "histogram": "functions.histograms",
     "histogram2d": "functions.histograms",
     "histogram_bin_edges": "functions.histograms",
-    "constant": "functions.jit",
-    "jit": "functions.jit",
+    "constant": "capture.jit",
+    "jit": "capture.jit",
     "array_split": "functions.joining",
     "atleast_1d": "functions.joining",
     "atleast_2d": "functions.joining",
@@ -298,9 +298,9 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
 if typing.TYPE_CHECKING:
     from .autograd.nans import debug_nans
     from .func.mapping import vmap
-    from .functions.captured_files import load_function, save_function
+    from .capture.files import load_function, save_function
     from .functions.choosing import choose, piecewise, put, put_along_axis, select, vectorize
-    from .functions.control_flow import cond, fori_loop, scan, while_loop
+    from .capture.control_flow import cond, fori_loop, scan, while_loop
     from .functions.editing import (
         append, block, compress, copyto, delete, extract, fill_diagonal, flatnonzero, insert, place,
         putmask, resize, trim_zeros,
@@ -314,7 +314,7 @@ if typing.TYPE_CHECKING:
     from .functions.histograms import (
         bincount, digitize, histogram, histogram2d, histogram_bin_edges,
     )
-    from .functions.jit import constant, jit
+    from .capture.jit import constant, jit
     from .functions.joining import (
         array_split, atleast_1d, atleast_2d, atleast_3d, column_stack, dsplit, dstack, hsplit,
         hstack, vsplit, vstack,

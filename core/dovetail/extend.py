@@ -85,7 +85,8 @@ from .backend.launches import BindingBackend, scalar_argument
 from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
-from .capture.recorder import recorded_by
+from .capture.rounds import is_of_examples as is_mapping
+from .capture.tracer import recorded_by
 from .device import Device
 from .device import opened as open_device
 from .dtypes import (
@@ -123,7 +124,6 @@ from .functions.convolutions import convolved
 from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.halves import widen_halves
-from .functions.rounds import is_of_examples as is_mapping
 from .functions.sorting import order_of
 from .late import late
 from .layout import (
@@ -204,8 +204,8 @@ from .tensor.together import put_rows, write_together
 from .tensor.verbs import apply, reduce
 
 if TYPE_CHECKING:
+    from .capture.jit import look_up_again
     from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
-    from .functions.jit import look_up_again
     from .functions.places import in_range, read_at
 else:  # which few plugins need
     __getattr__ = late(
@@ -215,7 +215,7 @@ else:  # which few plugins need
                 ("Composite", "Graph", "GraphNode", "composite", "graph_of"), ".func.graphs"
             ),
             **dict.fromkeys(("in_range", "read_at"), ".functions.places"),
-            "look_up_again": ".functions.jit",
+            "look_up_again": ".capture.jit",
         },
     )
 

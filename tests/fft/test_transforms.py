@@ -236,3 +236,12 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(40, 80, 2):
         near(fft.fft(dt.asarray(drawn(n), device="reference")), np.fft.fft(drawn(n)))
     assert sum(t.nbytes for t in tables.every().values() if t.nbytes < 4096) <= 4096 + 2048
+
+
+def test_roots_that_the_host_has_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(n: int) -> np.ndarray:
+        raise MemoryError("Unable to allocate 15.0 GiB")
+
+    monkeypatch.setattr("dovetail.fft.roots._listed", refused)
+    with pytest.raises(dt.OutOfMemoryError, match="roots of unity for 7,776 points"):
+        dt.fft.fft(dt.ones(7776)).numpy()

@@ -13,7 +13,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from captured import bits, device, vector
-from dovetail.functions.captured_files import DIGEST, MAGIC
+from dovetail.capture.files import DIGEST, MAGIC
 
 __all__ = ["device"]
 

@@ -8,7 +8,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from captured import Pair, bits, device, same, vector
-from dovetail.functions.closures import Closure
+from dovetail.capture.closures import Closure
 
 __all__ = ["device"]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dovetail as dt
-from dovetail.functions.containers import flattened, rebuilt
+from dovetail.capture.pytree import flattened, rebuilt
 
 __all__ = ["PYTHON", "one_by_one"]
 

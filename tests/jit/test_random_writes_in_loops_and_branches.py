@@ -9,7 +9,7 @@ from typing import Any
 import dovetail as dt
 import pytest
 from control_flow_in_python import PYTHON, one_by_one
-from dovetail.functions.containers import flattened
+from dovetail.capture.pytree import flattened
 
 EXAMPLES, WIDTH = 3, 4
 SEEDS = 48

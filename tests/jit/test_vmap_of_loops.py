@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from control_flow_in_python import PYTHON, one_by_one
 from dovetail.capture.forms import Repeat, While
-from dovetail.functions.containers import flattened
+from dovetail.capture.pytree import flattened
 
 EXAMPLES = 4
 

@@ -14,8 +14,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from control_flow_in_python import PYTHON, fori_loop, one_by_one
+from dovetail.capture.pytree import flattened, rebuilt
 from dovetail.engine.events import counters
-from dovetail.functions.containers import flattened, rebuilt
 from dovetail.tensor.together import write_together
 
 EXAMPLES = 4

@@ -13,9 +13,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..engine.traced_numbers import Env
 from ..memory.pointer import StreamHandle
 from ..plugins.opened import Opened
-from .numbers import Env
 from .program import Act, At, Place, Program
 
 

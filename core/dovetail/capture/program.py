@@ -25,6 +25,7 @@ from ..backend.streams import wait
 from ..dtypes import DType
 from ..engine import events
 from ..engine.programs import BoundStep, Part
+from ..engine.traced_numbers import Env, Number
 from ..errors import InternalError, LinAlgError
 from ..fusion.plan import Step
 from ..layout import Shape
@@ -33,7 +34,6 @@ from ..memory.storage import Storage
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
 from ..plugins.opened import Opened
-from .numbers import Env, Number
 from .replay import At as At
 from .replay import Checked, OneByOne, Replayer, Routine
 

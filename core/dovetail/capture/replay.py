@@ -14,11 +14,11 @@ from ..engine.evaluate import lock
 from ..engine.events import counters
 from ..engine.launching import part
 from ..engine.programs import Part
+from ..engine.traced_numbers import Env
 from ..memory.pointer import StreamHandle
 from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from ..settings import flags
-from .numbers import Env
 
 At: TypeAlias = list[Any]  # handle and byte offset of each slot
 Buffers: TypeAlias = tuple[tuple[int, int], ...]  # slots, and bytes there

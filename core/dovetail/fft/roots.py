@@ -14,6 +14,7 @@ import numpy as np
 from ..device import Device
 from ..dtypes import DType
 from ..engine import recording
+from ..errors import host_memory
 from ..graph.expr import storage_of
 from ..recent import Recent
 from ..tensor.host import from_host
@@ -82,7 +83,8 @@ def table(
     key = what, n, dtype, device
     found = _tables.find(key)
     if found is None:
-        values = make().astype(np.dtype(dtype.name))
+        with host_memory(f"fft: the roots of unity for {n:,} points"):
+            values = make().astype(np.dtype(dtype.name))
         found = from_host(values, dtype, device)
         if recording.current() is None and 2 * found.nbytes <= KEPT:
             young = sum(t.nbytes for t in _tables.young.values())

@@ -12,8 +12,8 @@ from ..arguments import flag, integer, integers, named, shown
 from ..arguments import function as callable_
 from ..autograd.engine import detach
 from ..autograd.transforms import inputs_of, is_deep, jvp, linearize, recorded, vjp
+from ..capture.pytree import Flat, flattened, rebuilt
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
-from ..functions.containers import Flat, flattened, rebuilt
 from ..tensor.tensor import Tensor
 from . import at_points
 from .at_points import Nested, by_columns, by_rows, floats, gradients, scalar

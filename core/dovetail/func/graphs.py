@@ -16,13 +16,13 @@ from weakref import ref
 
 from ..arguments import function as callable_
 from ..backend.interface import Scalar
+from ..capture.pytree import Flat, flattened, rebuilt
 from ..dtypes import DType
 from ..engine import evaluate as engine
 from ..engine import recording
 from ..engine.evaluate import Evaluation
 from ..engine.together import Together
 from ..errors import CaptureError, DovetailError, LayoutError
-from ..functions.containers import Flat, flattened, rebuilt
 from ..functions.from_values import asarray
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
 from ..layout import Shape, StridedView, contiguous, move_shape

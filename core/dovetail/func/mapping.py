@@ -15,8 +15,8 @@ from ..arguments import function as callable_
 from ..autograd.engine import register_hook
 from ..autograd.flow import checked
 from ..autograd.tape import Node
+from ..capture.pytree import Flat, flattened, rebuilt
 from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
-from ..functions.containers import Flat, flattened, rebuilt
 from ..functions.copies import concat
 from ..functions.from_values import asarray
 from ..functions.manipulation import moveaxis

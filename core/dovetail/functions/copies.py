@@ -11,7 +11,7 @@ from .. import layout as lay
 from ..arguments import dimensions, integer, integers, sequence, shown
 from ..dtypes import int64
 from ..engine import evaluate as run
-from ..errors import ArgumentError, ArgumentTypeError, DeviceError, OutOfMemoryError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError, host_memory
 from ..graph.expr import Expr, Spec, node, spec, tape_of
 from ..layout import Move, Shape
 from ..ops import table as ops
@@ -325,10 +325,8 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
             f"{shown(times)}"
         )
     dimensions("repeat", (sum(times),))
-    try:
+    with host_memory(f"repeat: {sum(times):,} positions"):
         places = np.repeat(np.arange(n), times)
-    except MemoryError as error:
-        raise OutOfMemoryError(f"repeat: no memory for {sum(times):,} places") from error
     shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
     index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
     source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arguments import choice, integers, sequence
 from ..dtypes import int64
-from ..errors import ArgumentError, OutOfMemoryError, ShapeError
+from ..errors import ArgumentError, ShapeError, host_memory
 from ..tensor.host import from_host
 from ..tensor.tensor import Tensor, strided
 from .copies import concat, copy
@@ -62,11 +62,8 @@ def pad(
             n = found.shape[d]
             if not n:
                 raise ShapeError(f"pad: axis {d} of shape {x.shape} has nothing to repeat")
-            try:
+            with host_memory(f"pad: {n + before + after:,} positions"):
                 places = _places(mode, np.arange(-before, n + after), n)
-            except MemoryError as error:
-                size = n + before + after
-                raise OutOfMemoryError(f"pad: no memory for {size:,} places") from error
             found = take(found, from_host(places, int64, x.device), axis=d)
     return copy(x) if found is x else found
 

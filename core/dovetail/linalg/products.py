@@ -9,11 +9,11 @@ from typing import Any
 
 from ..arguments import integer, sequence
 from ..autograd.function import Function
+from ..capture.control_flow import fori_loop
 from ..dtypes import int64
 from ..engine import recording
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functions import elementwise as ew
-from ..functions.control_flow import fori_loop
 from ..functions.copies import concat
 from ..functions.creation import tril, zeros
 from ..functions.datatypes import DTypeLike, cast, result_type

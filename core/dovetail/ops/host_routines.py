@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..dtypes import DType, complex64, promote
-from ..errors import LinAlgError
+from ..errors import LinAlgError, host_memory
 from ..layout import Shape
 from . import elimination
 
@@ -96,7 +96,8 @@ class HostCall(NamedTuple):
         return self._check(made, given)
 
     def _run(self, arrays: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
-        with np.errstate(all="ignore"):
+        of = f"{self.name}: what LAPACK makes of shape {arrays[0].shape}"
+        with np.errstate(all="ignore"), host_memory(of):
             return self.routine.run(*arrays, *self.options)
 
     def _attempt(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:

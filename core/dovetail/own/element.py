@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Any, NoReturn, TypeAlias
 
 from ..arguments import BEYOND_FLOAT, integer, shown
+from ..capture.pytree import flattened, rebuilt
 from ..device import Device, device
 from ..dtypes import DType, bool_, complex64, complex128, float32, float64, int64
 from ..errors import ArgumentTypeError, CaptureError, DTypeError, ValueOverflow
 from ..functions import datatypes
-from ..functions.containers import flattened, rebuilt
 from ..layout import Layout, Shape
 from ..ops import table as ops
 from ..ops.table import Op

@@ -11,10 +11,10 @@ import numpy as np
 from ..arguments import flag
 from ..arguments import function as callable_
 from ..backend.faults import Asked
-from ..capture.traced import TracedFloat
 from ..device import opened as open_device
 from ..engine import direct, programs, recording
 from ..engine.programs import BoundStep
+from ..engine.traced_numbers import TracedFloat
 from ..errors import ArgumentTypeError
 from ..fusion.plan import Step
 from ..fusion.reasons import Kind, Reason

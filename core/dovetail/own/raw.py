@@ -10,10 +10,10 @@ import numpy as np
 
 from ..arguments import integers, refused
 from ..backend.interface import Grid, RawArgument, RawLaunch
-from ..capture.traced import TracedFloat
 from ..device import opened as open_device
 from ..dtypes import BY_CODE, DType
 from ..engine import direct
+from ..engine.traced_numbers import TracedFloat
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,

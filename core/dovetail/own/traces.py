@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from ..capture import control_flow
 from ..dtypes import DType, int64
 from ..errors import ArgumentTypeError, CaptureError, DovetailError, InternalError, LayoutError
-from ..functions import control_flow
 from ..loops.language import Value, cast, const, fold_loop, pair
 from ..ops.arithmetic import convert
 from ..ops.table import Op

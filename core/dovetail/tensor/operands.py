@@ -10,8 +10,8 @@ from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
-from ..capture.traced import TracedFloat
 from ..dtypes import complex64, complex128, float32, float64, int64, uint64
+from ..engine.traced_numbers import TracedFloat
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ValueOverflow
 from .tensor import Tensor
 

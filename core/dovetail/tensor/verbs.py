@@ -13,8 +13,8 @@ import numpy as np
 
 from .. import layout as lay
 from ..arguments import DIMENSIONS
-from ..capture.traced import TracedFloat
 from ..dtypes import complex64, complex128, float64
+from ..engine.traced_numbers import TracedFloat
 from ..errors import DTypeError
 from ..graph.expr import Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
 from ..layout import Move, Shape, StridedView

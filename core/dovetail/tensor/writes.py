@@ -17,12 +17,12 @@ import numpy as np
 from .. import layout as lay
 from .. import settings
 from ..arguments import BEYOND_FLOAT, shown
-from ..capture.traced import TracedFloat
 from ..device import Device
 from ..dtypes import DType, dtype
 from ..engine import recording
 from ..engine.evaluate import update as update_memory
 from ..engine.evaluate import write as write_memory
+from ..engine.traced_numbers import TracedFloat
 from ..errors import (
     DeviceError,
     DovetailError,

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ..capture.jit import jit
 from ..device import Device
 from ..dtypes import float16, float32, int32
 from ..errors import DTypeError, ShapeError
 from ..functions import creation, elementwise, statistics
 from ..functions.datatypes import astype
-from ..functions.jit import jit
 from ..functions.linalg import matmul
 from ..plugins.registry import open_device
 from ..plugins.registry import registry as backends

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ..autograd.tape import rules_of
+from ..capture.jit import jit
 from ..device import device
 from ..dtypes import DType, bool_, float32
 from ..errors import DTypeError, SharingError
@@ -19,7 +20,6 @@ from ..functions import creation, cumulative, elementwise, indexing, sorting, st
 from ..functions.copies import concat
 from ..functions.datatypes import astype
 from ..functions.interop import HasDLPack, from_dlpack
-from ..functions.jit import jit
 from ..functions.linalg import matmul
 from ..functions.random import Generator
 from ..ops import table as ops

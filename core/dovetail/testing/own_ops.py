@@ -16,12 +16,12 @@ import numpy as np
 
 from ..autograd.check import gradcheck, gradgradcheck
 from ..autograd.engine import detach, grad, requires_grad_
+from ..capture.jit import jit
 from ..device import Device, device
 from ..dtypes import ALL, DType, complex128, float32, float64
 from ..errors import ArgumentError, CaptureError, DovetailError, DTypeError, GradientError
 from ..functions.elementwise import multiply
 from ..functions.from_values import asarray
-from ..functions.jit import jit
 from ..functions.linalg import reproducible
 from ..own.elementwise import Elementwise
 from ..plugins.registry import devices

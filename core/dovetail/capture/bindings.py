@@ -9,9 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..capture.numbers import Environment
-from ..capture.program import Place, Program
-from ..capture.traced import TracedFloat
+from ..engine.traced_numbers import Environment, TracedFloat
 from ..graph.expr import Expr, Spec, leaf, storage_of
 from ..layout import Shape
 from ..memory import DataPtr
@@ -19,7 +17,8 @@ from ..memory.storage import storage_at
 from ..settings import Settings
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor, make
-from .calls import (
+from .closures import CONTAINERS, NUMBERS, ClosurePath
+from .executable import (
     A_NUMBER,
     A_TENSOR,
     AN_ARRAY,
@@ -39,8 +38,8 @@ from .calls import (
     Read,
     Wanted,
 )
-from .closures import CONTAINERS, NUMBERS, ClosurePath
-from .containers import Flat, Static, array_key, static_key
+from .program import Place, Program
+from .pytree import Flat, Static, array_key, static_key
 
 
 class Candidate:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..capture.program import Program
-from ..capture.recorder import Recorder, evaluate_pending, recorded_by
-from ..capture.traced import TracedFloat
 from ..device import Device
 from ..dtypes import uint8
 from ..engine import evaluate as run
 from ..engine import recording
+from ..engine.traced_numbers import TracedFloat
 from ..errors import CaptureError
 from ..graph.expr import Expr, spec, storage_of
 from ..memory import Storage
@@ -19,11 +17,13 @@ from ..memory.callers import caller
 from ..memory.storage import next_serial
 from ..settings import Settings, flags
 from ..tensor.tensor import Tensor
-from .calls import Beside, Call
+from .bindings import Candidate, Facts, Gradient, Made, Position, numbered_call
 from .closures import Closure
-from .containers import Flat, Static, flattened_parts, rebuilt, strided_leaf
-from .facts import Candidate, Facts, Gradient, Made, Position, numbered_call
-from .flows import Flow, flow_of
+from .executable import Beside, Call
+from .grads import Flow, flow_of
+from .program import Program
+from .pytree import Flat, Static, flattened_parts, rebuilt, strided_leaf
+from .tracer import Recorder, evaluate_pending, recorded_by
 
 R = TypeVar("R")
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..arguments import path as file_name
-from ..capture.program import Place, Program
-from ..capture.written import Reader, Writer, natural, whole, within
 from ..device import Device, usable
 from ..dtypes import dtype
 from ..errors import CaptureError, DovetailError
@@ -27,12 +25,14 @@ from ..memory.storage import Storage, storage_at
 from ..settings import current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
-from .calls import MISS, Beside, Call
-from .captures import Capture, shown_leaf
+from .bindings import Candidate, Facts, Made, Position, call_of
 from .closures import ClosurePath
-from .containers import Flat, Grown, Static, flattened
-from .facts import Candidate, Facts, Made, Position, call_of
+from .executable import MISS, Beside, Call
 from .jit import Captured
+from .program import Place, Program
+from .pytree import Flat, Grown, Static, flattened
+from .serialize import Reader, Writer, natural, whole, within
+from .session import Capture, shown_leaf
 
 Json: TypeAlias = Any  # what files hold; and arguments of any kind
 

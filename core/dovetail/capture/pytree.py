@@ -10,9 +10,9 @@ import numpy as np
 
 from ..arguments import shown
 from ..errors import CaptureError, DTypeError, LayoutError
+from ..functions.from_values import asarray
 from ..tensor.other_layouts import LayoutTensor, Way
 from ..tensor.tensor import Tensor
-from .from_values import asarray
 
 PLAIN = frozenset((bool, int, str, bytes, type(None)))  # equal only if of one type and bits
 SIMPLE = frozenset((Tensor, float, int, bool, str, bytes))  # leaves that need not be looked into

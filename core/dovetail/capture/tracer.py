@@ -15,6 +15,7 @@ from ..engine import evaluate as engine
 from ..engine import recording
 from ..engine.evaluate import Evaluation
 from ..engine.programs import BoundCall, BoundPlan, BoundStep
+from ..engine.traced_numbers import Environment, Number
 from ..errors import CaptureError, TransformError
 from ..fusion.plan import Operand
 from ..graph.expr import Args, Expr, Spec, leaf, pending, settle, spec, storage_of
@@ -22,7 +23,6 @@ from ..memory.callers import caller
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
 from ..ops.host_routines import HostCall
-from .numbers import Environment, Number
 from .program import (
     Act,
     At,

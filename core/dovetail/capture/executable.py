@@ -11,13 +11,12 @@ import numpy as np
 
 from ..backend import faults
 from ..backend.streams import current_handle
-from ..capture.numbers import Env, Number
-from ..capture.replay import At, Replayer
 from ..device import Device
 from ..device import opened as open_device
 from ..engine import evaluate as run
 from ..engine import recording
 from ..engine.evaluate import lock
+from ..engine.traced_numbers import Env, Number
 from ..graph.expr import Expr, Spec, leaf, mark_overwritten, readers
 from ..layout import Shape
 from ..memory.pointer import DataPtr, StreamHandle
@@ -27,7 +26,8 @@ from ..settings import Settings, current, flags
 from ..tensor.fields import alias, expr_of
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
-from .containers import Flat, Static, array_key, rebuilt, static_key
+from .pytree import Flat, Static, array_key, rebuilt, static_key
+from .replay import At, Replayer
 
 MISS = object()  # what a call returns that the capture is not for
 NONE = -1  # in place of a number

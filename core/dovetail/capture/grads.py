@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ..capture.numbers import Env, Environment
-from ..capture.program import Place, Program
-from ..capture.recorder import Recorder, recorded_by
 from ..dtypes import uint8
 from ..engine import recording
+from ..engine.traced_numbers import Env, Environment
 from ..errors import CaptureError, GradientError
 from ..graph.expr import leaf, spec
 from ..memory import DataPtr
@@ -22,10 +20,12 @@ from ..ops import table as ops
 from ..settings import current
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
-from .calls import Call, Flowing
-from .containers import flattened
+from .bindings import Candidate, Facts, Made, Position, call_of
 from .control_flow import Inner
-from .facts import Candidate, Facts, Made, Position, call_of
+from .executable import Call, Flowing
+from .program import Place, Program
+from .pytree import flattened
+from .tracer import Recorder, recorded_by
 
 
 class Flow(NamedTuple):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..arguments import shown
-from ..capture.recorder import Recorder
 from ..device import Device, default_device
 from ..dtypes import bool_, int64
 from ..engine import recording
@@ -16,7 +15,8 @@ from ..graph.ownership import Holder, is_alone
 from ..ops import table as ops
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
-from .containers import Flat, rebuilt, tensor_leaves
+from .pytree import Flat, rebuilt, tensor_leaves
+from .tracer import Recorder
 
 C = TypeVar("C")
 R = TypeVar("R")

@@ -17,15 +17,13 @@ import numpy as np
 
 from ..arguments import flag, integer, named, shown
 from ..arguments import function as callable_
-from ..capture.forms import Branch, Carried, Part, Repeat, Scanned, While
-from ..capture.program import Place, Program
-from ..capture.recorder import Recorder, evaluate_pending, recorded_by
 from ..device import Device, usable
 from ..dtypes import bool_, int64, uint8
 from ..engine import evaluate as run
 from ..engine import recording
 from ..engine.recording import UnrolledLoop
 from ..errors import CaptureError, DTypeError, GradientError, ShapeError
+from ..functions.copies import stack
 from ..graph.expr import Expr, Spec, spec, storage_of
 from ..ops import table as ops
 from ..settings import Switch, current
@@ -38,8 +36,9 @@ from .batched_loops import (
     scan_of_examples,
     while_of_examples,
 )
-from .containers import Flat, flattened, rebuilt, tensor_leaves
-from .copies import stack
+from .forms import Branch, Carried, Part, Repeat, Scanned, While
+from .program import Place, Program
+from .pytree import Flat, flattened, rebuilt, tensor_leaves
 from .rounds import (
     branches_of_examples,
     carried_on,
@@ -54,6 +53,7 @@ from .rounds import (
     separated,
     truth_of,
 )
+from .tracer import Recorder, evaluate_pending, recorded_by
 
 # Tensors and numbers, or containers of them: what is carried, parts of what is scanned, what a
 # round gives; and any arguments and results.

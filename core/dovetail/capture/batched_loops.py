@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from ..capture.recorder import evaluate_pending
 from ..engine import recording
 from ..engine.recording import BatchTracer, UnrolledLoop
+from ..functions.statistics import any as any_true
 from ..graph.expr import storage_of
 from ..ops.table import LOGICAL_AND
 from ..settings import current, restore
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply, view
-from .containers import Flat, flattened, rebuilt, tensor_leaves
+from .pytree import Flat, flattened, rebuilt, tensor_leaves
 from .rounds import as_while, carried_on, choose, copied, first, pair, truth_of
-from .statistics import any as any_true
+from .tracer import evaluate_pending
 
 R = TypeVar("R")
 C = TypeVar("C")

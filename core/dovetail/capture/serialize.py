@@ -20,6 +20,7 @@ from ..device import opened as open_device
 from ..dtypes import dtype, int64
 from ..engine import programs, recording
 from ..engine.programs import BoundStep
+from ..engine.traced_numbers import Environment, Number, TracedFloat
 from ..errors import CaptureError
 from ..fusion.plan import Step
 from ..layout import Shape, StridedView, contiguous, span
@@ -32,9 +33,7 @@ from ..ops import host_routines
 from ..ops.host_routines import HostCall
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
 from .forms import Branch, Carried, Part, Repeat, Scanned, While
-from .numbers import Environment, Number
 from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, Strided
-from .traced import TracedFloat
 
 Json: TypeAlias = Any  # what files hold: numbers, texts, lists, and dicts of them
 

@@ -12,21 +12,21 @@ import numpy as np
 
 from ..arguments import function as callable_
 from ..arguments import refused
-from ..capture.program import Program
 from ..engine import evaluate as run
 from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
+from ..functions.datatypes import get_default_dtype, when_default_changes
 from ..graph.expr import storage_of
 from ..locks import Lock
 from ..respelled import retold
 from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
-from .calls import MISS, Latest
-from .captures import Capture, Failed, Session, freed
 from .closures import Closure, ClosurePath, read_modes
-from .containers import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
-from .datatypes import get_default_dtype, when_default_changes
+from .executable import MISS, Latest
+from .program import Program
+from .pytree import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
+from .session import Capture, Failed, Session, freed
 
 __all__ = ["constant", "jit"]
 
