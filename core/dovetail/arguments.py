@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
-from .errors import ArgumentError, ArgumentTypeError, DovetailError, ShapeError
+from .errors import ArgumentError, ArgumentTypeError, DovetailError, OutOfMemoryError, ShapeError
 from .respelled import UNGIVEN, again, binds
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
@@ -250,3 +251,17 @@ def instance(op: str, value: object, name: str, kind: type[Kind]) -> Kind:
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise refused(op, name, f"{article} {kind.__name__}", value)
     return value
+
+
+@contextmanager
+def host_memory(what: str) -> Iterator[None]:
+    """Replace a MemoryError of NumPy by an error of ours that says what was to be made.
+
+    Raises: OutOfMemoryError.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        if isinstance(error, OutOfMemoryError):
+            raise
+        raise OutOfMemoryError(f"{what}: the host has no memory for it") from error

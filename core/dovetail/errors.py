@@ -6,9 +6,6 @@ dtypes and devices in question, and ends with a way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 __all__ = [
     "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError",
     "CompileError", "DTypeError", "DeviceError", "DovetailError", "DovetailWarning",
@@ -87,17 +84,6 @@ class ValueOverflow(DovetailError, OverflowError):
 
 class OutOfMemoryError(DovetailError, MemoryError):
     """The device refused memory, after everything that could be released was."""
-
-
-@contextmanager
-def host_memory(what: str) -> Iterator[None]:
-    """Raises: OutOfMemoryError, with what was to be made, in place of NumPy's MemoryError."""
-    try:
-        yield
-    except MemoryError as error:
-        if isinstance(error, OutOfMemoryError):
-            raise
-        raise OutOfMemoryError(f"{what}: the host has no memory for it") from error
 
 
 class GradientError(DovetailError, RuntimeError):

@@ -1,5 +1,7 @@
-"""What a call of a captured function does: it looks whether the arguments are of the kind that was
-captured, reads where they are, gives the program memory, and makes tensors of the results.
+"""What a call of a captured function does.
+
+It compares the arguments and the closure with those of the capture, reads where they are, gives the
+program memory, and makes tensors of the results.
 """
 
 from __future__ import annotations

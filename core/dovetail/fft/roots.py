@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..arguments import host_memory
 from ..device import Device
 from ..dtypes import DType
 from ..engine import recording
-from ..errors import host_memory
 from ..graph.expr import storage_of
 from ..recent import Recent
 from ..tensor.host import from_host

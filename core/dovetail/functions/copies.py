@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import dimensions, integer, integers, sequence, shown
+from ..arguments import dimensions, host_memory, integer, integers, sequence, shown
 from ..dtypes import int64
 from ..engine import evaluate as run
-from ..errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError, host_memory
+from ..errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from ..graph.expr import Expr, Spec, node, spec, tape_of
 from ..layout import Move, Shape
 from ..ops import table as ops

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arguments import choice, integers, sequence
+from ..arguments import choice, host_memory, integers, sequence
 from ..dtypes import int64
-from ..errors import ArgumentError, ShapeError, host_memory
+from ..errors import ArgumentError, ShapeError
 from ..tensor.host import from_host
 from ..tensor.tensor import Tensor, strided
 from .copies import concat, copy

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..arguments import host_memory
 from ..dtypes import DType, complex64, promote
-from ..errors import LinAlgError, host_memory
+from ..errors import LinAlgError
 from ..layout import Shape
 from . import elimination
 
