@@ -1,4 +1,7 @@
-"""What is known of a captured function after its first call, and the later calls made of that."""
+"""Where the inputs of a captured program come from, and what becomes of its results.
+
+`bind` makes an executable of a `Trace`: all that is known of a function after its first call.
+"""
 
 from __future__ import annotations
 
@@ -24,49 +27,54 @@ from .executable import (
     AN_ARRAY,
     AS_ARGUMENT,
     AS_READ,
-    LEAF,
+    NESTED,
     NONE,
     NOTHING,
-    NOTHING_CHECKED,
     OF_TYPE,
-    OTHER,
+    ONE_VALUE,
     THE_SAME,
     TUPLE,
-    Beside,
-    Call,
-    Given,
-    Read,
-    Wanted,
+    BoundProgram,
+    ClosureRead,
+    Executable,
+    Inputs,
+    InputSlot,
+    Outputs,
+    OutputSlot,
+    Overlap,
 )
 from .program import Place, Program
 from .pytree import Flat, Static, array_key, static_key
 
 
-class Candidate:
-    """A tensor that a function may use: an argument, one that it finds, or the gradient of one."""
+class KnownTensor:
+    """A tensor that a function may use: an argument, one of its closure, or a gradient of one.
+
+    `input`: its number among the inputs of the program, if it is one. `tape`: its place on the tape
+    before the call.
+    """
 
     def __init__(
-        self, tensor: Tensor, argument: int | None = None, path: ClosurePath | None = None,
-        gradient_of: Candidate | None = None,
+        self, tensor: Tensor, argument: int = NONE, path: ClosurePath | None = None,
+        gradient_of: KnownTensor | None = None, input: int | None = None,
     ) -> None:  # fmt: skip
         self.tensor, self.argument, self.path = tensor, argument, path
-        self.gradient_of = gradient_of
-        self.input: int | None = None  # its number among the program's inputs, if it is one
-        self.tape = tensor._expr.tape  # before
-
-    @property
-    def taped(self) -> bool:
-        """Whether it required a gradient."""
-        return self.tape is not None
+        self.gradient_of, self.input = gradient_of, input
+        self.tape = tensor._expr.tape
 
     @property
     def expr(self) -> Expr:
         """Its node."""
         return self.tensor._expr
 
+    @property
+    def begin(self) -> int:
+        """The byte of its memory at which the tensor begins."""
+        return self.expr.offset * self.expr.spec.dtype.itemsize
+
     def forget(self) -> Tensor:
-        """Keeps of the tensor only what it is like, which comes back."""
-        e = self.tensor._expr
+        """Replace the tensor by one that is like it and holds no memory; return that."""
+        e = self.expr
         spec, strides, offset = e.spec, e.spec.strides, 0
         if e.op is None:
             strides, offset = e.strides, e.offset
@@ -76,152 +84,155 @@ class Candidate:
         return self.tensor
 
 
-class Made(NamedTuple):
-    """A result: a tensor that is a candidate, or a view of an input, a constant or new memory."""
+class Result(NamedTuple):
+    """A tensor that is made: a known one, or a view of an input, a constant or new memory."""
 
-    same: Candidate | None
+    same: KnownTensor | None
     place: Place
     spec: Spec
     strides: Shape
 
 
-class Position(int):
-    """Which of the tensors made stands at a leaf of the result."""
+class ResultNumber(int):
+    """Which of the results stands at a leaf of what a function returns."""
 
 
-Gradient: TypeAlias = tuple[Candidate, int | None]  # whose, and which result it is
+NewGradient: TypeAlias = tuple[KnownTensor, int | None]  # whose, and which result it is
 
 
-class Facts(NamedTuple):
-    """All that is known of what a function did, of which a call is made."""
+class Trace(NamedTuple):
+    """All that is known of a function after its first call."""
 
     name: str
     program: Program
     leaves: Sequence[object]  # of the arguments
     tree: object  # of the arguments; None where there are no containers
     settings: Settings | None  # of the context; None where they do not matter
-    candidates: list[Candidate]
-    inputs: list[Candidate]
+    known: list[KnownTensor]
+    inputs: list[KnownTensor]
     environment: Environment
     floats: list[tuple[int, int]]  # leaf of the arguments -> variable
-    made: list[Made]
-    result: Flat  # leaves: positions in `made`, or values
-    gradients: list[Gradient]
+    results: list[Result]
+    returned: Flat  # leaves: numbers of results, or values
+    gradients: list[NewGradient]
     closure: Sequence[ClosurePath] = ()
     arrays: Sequence[np.ndarray] = ()  # that tensors were made of
-    saved: int | None = None  # where gradients flow: so many of `made`, the last, are for that
+    saved: int | None = None  # where gradients flow: so many results, the last, are for that
 
 
-def call_of(facts: Facts) -> Call:
-    """What replays a capture, and says where that is for other arguments."""
-    return _Maker(facts).call
+def bind(trace: Trace) -> tuple[Executable, dict[int, int]]:
+    """Return what replays a capture, and the input slot of each known tensor, by its id."""
+    binder = _Binder(trace)
+    return Executable(binder.inputs(), binder.program(), binder.outputs()), binder.numbers
 
 
-def numbered_call(facts: Facts) -> tuple[Call, dict[int, int]]:
-    """The same, and by the ids of candidates the numbers of their tensors."""
-    maker = _Maker(facts)
-    return maker.call, maker.numbers
+class _Binder:
+    """Numbers the tensors and the closure reads of a trace, and makes the parts of the executable.
 
+    `numbers`: the input slot of each known tensor, by its id.
+    """
 
-class _Maker:
-    """Makes it."""
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.numbers: dict[int, int] = {}
+        self.slots: list[InputSlot] = []
+        self.reads: list[ClosureRead] = []
+        self._read_of: dict[int, int] = {}  # id of a path -> the number of its read
+        used = {id(storage_of(k.expr)) for k in trace.inputs}
+        self._beside = [  # no inputs, but over the memory of one
+            k for k in trace.known
+            if k.input is None and k.expr.op is None and id(storage_of(k.expr)) in used
+        ]  # fmt: skip
+        arguments = [k for k in trace.known if k.argument != NONE]
+        others = [k for k in trace.known if self._is_needed(k)]
+        for known in (*arguments, *trace.inputs, *self._beside, *others):
+            self._slot(known)
+        self._add_closure_reads()
 
-    def __init__(self, facts: Facts) -> None:
-        self.f, self.call = facts, Call()
-        self.numbers: dict[int, int] = {}  # id of a candidate -> that of its tensor
-        self.call.name, self.call.wanted, self.call.reads = facts.name, [], []
-        self.reads: dict[int, int] = {}  # id of a place of the closure -> the number of its read
-        self.arguments()
-        for c in [*facts.inputs, *self.others(), *filter(self.is_needed, facts.candidates)]:
-            self.number(c)
-        self.add_closure_reads()
-        self.sharing()
-        self.memory()
-        self.results()
+    def _is_needed(self, known: KnownTensor) -> bool:
+        """Return True if a tensor is needed even if it is no input.
 
-    def arguments(self) -> None:
-        """What the leaves of the arguments must be."""
-        f, call = self.f, self.call
-        call.count, call.tree, call.settings = len(f.leaves), f.tree, f.settings
-        call.statics, call.floats = [], [*f.floats]
-        by_leaf = {c.argument: c for c in f.candidates if c.argument is not None}
-        for i, x in enumerate(f.leaves):
-            if i in by_leaf:
-                self.number(by_leaf[i])
-            elif isinstance(x, Static):
-                call.statics.append((i, x.value, x.key))
+        Its `grad` is set, it is returned, or gradients flow there.
+        """
+        f = self.trace
+        if f.saved is not None and known.tape is not None:
+            return True
+        return any(k is known for k, _ in f.gradients) or any(r.same is known for r in f.results)
 
-    def number(self, c: Candidate) -> int:
-        """That of a candidate's tensor, which is read at each call."""
-        if id(c) not in self.numbers:
-            of = NONE if c.gradient_of is None else self.number(c.gradient_of)
-            read = NONE if c.path is None else self.read(c.path)
-            made = Wanted(c.expr, NONE if c.argument is None else c.argument, of, read)
-            made.taped = c.taped
-            if c.taped and c.tensor.is_leaf:
-                made.gradient = int(any(g.gradient_of is c for g in self.f.candidates))
-            self.numbers[id(c)] = len(self.call.wanted)
-            self.call.wanted.append(made)
-        return self.numbers[id(c)]
+    def _slot(self, known: KnownTensor) -> int:
+        """Return the number of the input slot of a known tensor."""
+        if id(known) not in self.numbers:
+            of = NONE if known.gradient_of is None else self._slot(known.gradient_of)
+            read = NONE if known.path is None else self._read(known.path)
+            spec, strides = known.expr.spec, known.expr.strides
+            slot = InputSlot(known.argument, of, read, spec, strides, spec.dtype.itemsize)
+            slot.taped = known.tape is not None
+            if slot.taped and known.tensor.is_leaf:
+                slot.gradient = int(any(k.gradient_of is known for k in self.trace.known))
+            self.numbers[id(known)] = len(self.slots)
+            self.slots.append(slot)
+        return self.numbers[id(known)]
 
-    def add_closure_reads(self) -> None:
+    # --- the closure
+    def _add_closure_reads(self) -> None:
         """Add a read for each path of the closure that decides what the function gives."""
-        used = {id(c.tensor) for c in self.f.candidates if id(c) in self.numbers}
-        for p in self.f.closure:
-            if type(p.value) is Tensor:
-                is_read = id(p.value) in used
-            elif isinstance(p.value, np.ndarray):
-                is_read = any(np.may_share_memory(p.value, a) for a in self.f.arrays)
-            elif hasattr(type(p.value), "captured_for"):
-                is_read = True
-            else:
-                is_empty = isinstance(p.value, CONTAINERS) and not p.value
-                is_read = p.named and (is_empty or isinstance(p.value, NUMBERS))
-            if is_read:
-                self.read(p)
-        for p in self.f.closure:  # code that runs beside the tensors
-            if p.parent is not None and id(p.parent) in self.reads and callable(p.value):
-                self.read(p)
+        paths = self.trace.closure
+        used = {id(k.tensor) for k in self.trace.known if id(k) in self.numbers}
+        for p in paths:
+            if self._decides(p, used):
+                self._read(p)
+        for p in paths:  # code that runs beside the tensors
+            if p.parent is not None and id(p.parent) in self._read_of and callable(p.value):
+                self._read(p)
         before = -1
         while before != len(self.reads):  # another name for a container leads to the same values
             before = len(self.reads)
-            for p in self.f.closure:
-                if p.again is not None and id(p.again) in self.reads:
-                    self.read(p)
+            for p in paths:
+                if p.again is not None and id(p.again) in self._read_of:
+                    self._read(p)
 
-    def read(self, p: ClosurePath) -> int:
-        """Return the number of the read of a place; its owners are read before."""
+    def _decides(self, p: ClosurePath, used: set[int]) -> bool:
+        """Return True if the value at a path matters by itself; `used`: ids of tensors that do."""
+        value = p.value
+        if type(value) is Tensor:
+            return id(value) in used
+        if isinstance(value, np.ndarray):
+            return any(np.may_share_memory(value, a) for a in self.trace.arrays)
+        if hasattr(type(value), "captured_for"):
+            return True
+        is_empty = isinstance(value, CONTAINERS) and not value
+        return p.named and (is_empty or isinstance(value, NUMBERS))
+
+    def _read(self, p: ClosurePath) -> int:
+        """Return the number of the read of a path; its owners are read before."""
         waiting: list[ClosurePath] = []
         owner: ClosurePath | None = p
-        while owner is not None and id(owner) not in self.reads:
+        while owner is not None and id(owner) not in self._read_of:
             waiting.append(owner)
             owner = owner.owner
         for path in reversed(waiting):
-            r = Read()
-            r.parent = NONE if path.parent is None else self.reads[id(path.parent)]
-            r.argument, r.key, r.is_item = path.argument, path.key, path.is_item
-            r.root = path.value if path.parent is None and path.argument < 0 else None
-            self.set_check(r, path)
-            self.reads[id(path)] = len(self.call.reads)
-            self.call.reads.append(r)
-        return self.reads[id(p)]
+            parent = NONE if path.parent is None else self._read_of[id(path.parent)]
+            root = path.value if path.parent is None and path.argument == NONE else None
+            r = ClosureRead(parent, path.argument, root, path.key, path.is_item)
+            self._set_check(r, path)
+            self._read_of[id(path)] = len(self.reads)
+            self.reads.append(r)
+        return self._read_of[id(p)]
 
-    def set_check(self, r: Read, p: ClosurePath) -> None:
+    def _set_check(self, r: ClosureRead, p: ClosurePath) -> None:
         """Set what the read of a path must find, from the value there after the capture."""
-        r.check, r.expected, r.number = NOTHING_CHECKED, None, NONE
-        value = p.value
+        value, argument = p.value, NONE
         if type(value) is Tensor:
+            arguments = (k.argument for k in self.trace.known if k.tensor is value)
+            argument = next(arguments, NONE)
+        if argument != NONE:
+            r.check, r.same_as = AS_ARGUMENT, argument
+        elif p.again is not None and (p.parent is not None or p.argument != NONE):
+            r.check, r.same_as = AS_READ, self._read(p.again)
+        elif type(value) is Tensor:
             r.check = A_TENSOR
-            by_argument = (c.argument for c in self.f.candidates if c.tensor is value)
-            argument = next(by_argument, None)
-            if argument is not None:
-                r.check, r.number = AS_ARGUMENT, argument
-            elif p.again is not None:
-                r.check, r.number = AS_READ, self.read(p.again)
-        elif p.parent is None and p.argument < 0:
+        elif p.parent is None and p.argument == NONE:
             return
-        elif p.again is not None:
-            r.check, r.number = AS_READ, self.read(p.again)
         elif isinstance(value, NUMBERS):
             r.check, r.root = A_NUMBER, p.read()
             r.expected = static_key(r.root)
@@ -233,87 +244,71 @@ class _Maker:
             r.check, r.expected = THE_SAME, value
         else:
             r.check, r.expected = OF_TYPE, type(value)
-            r.number = len(value) if isinstance(value, CONTAINERS) else NONE
+            r.length = len(value) if isinstance(value, CONTAINERS) else NONE
 
-    def others(self) -> list[Candidate]:
-        """What is no input, but lies over the memory of one."""
-        used = {id(storage_of(c.expr)) for c in self.f.inputs}
-        return [
-            c
-            for c in self.f.candidates
-            if c.input is None and c.expr.op is None and id(storage_of(c.expr)) in used
-        ]
+    # --- the parts
+    def inputs(self) -> Inputs:
+        """Return what a call reads."""
+        f = self.trace
+        given = [self._slot(k) for k in f.inputs]
+        overlaps = []
+        for k in self._beside:
+            base = next(x for x in f.inputs if storage_of(x.expr) is storage_of(k.expr))
+            overlaps.append(Overlap(self._slot(k), self._slot(base), k.begin - base.begin))
+        return Inputs(
+            count=len(f.leaves), tree=f.tree, settings=f.settings,
+            device=f.program.opened.device, opened=f.program.opened,
+            statics=[(i, x.value, x.key) for i, x in enumerate(f.leaves) if type(x) is Static],
+            floats=[*f.floats], reads=self.reads, slots=self.slots,
+            taped=sum(s.taped for s in self.slots), overlaps=overlaps, given=given,
+            written=[given[i] for i in sorted(f.program.written) if i < len(given)],
+        )  # fmt: skip
 
-    def is_needed(self, c: Candidate) -> bool:
-        """Whether a tensor is needed though it is no input.
+    def program(self) -> BoundProgram:
+        """Return the program with what it needs beside the inputs."""
+        f, p = self.trace, self.trace.program
+        return BoundProgram(
+            name=f.name, device=p.opened.device, opened=p.opened,
+            numbers=f.environment.values.copy(), formulas=f.environment.formulas.copy(),
+            constants=p.held, constants_at=p.begun(),
+            written_constants=[p.held[i - p.inputs] for i in sorted(p.written) if i >= p.inputs],
+            sizes=[*p.sizes, *([p.arena] if p.arena else [])], replay=p.replay,
+        )  # fmt: skip
 
-        Its `grad` is set, it is returned, gradients flow there.
-        """
-        if self.f.saved is not None and c.taped:
-            return True
-        return any(g is c for g, _ in self.f.gradients) or any(m.same is c for m in self.f.made)
+    def outputs(self) -> Outputs:
+        """Return what a call makes and returns."""
+        f = self.trace
+        places = [r.place.slot for r in f.results]
+        return Outputs(
+            device=f.program.opened.device,
+            slots=[self._output(i, r, places) for i, r in enumerate(f.results)],
+            gradients=[(self._slot(k), NONE if i is None else i) for k, i in f.gradients],
+            values=[_value(x) for x in f.returned.leaves],
+            form=_form(f.returned.tree), containers=Flat((), f.returned.tree),
+        )  # fmt: skip
 
-    def sharing(self) -> None:
-        """Which tensors share memory, and which must not."""
-        call, program = self.call, self.f.program
-        call.inputs = [self.number(c) for c in self.f.inputs]
-        call.taped = sum(w.taped for w in call.wanted)
-        call.beside = []
-        for c in self.others():
-            base = next(x for x in self.f.inputs if storage_of(x.expr) is storage_of(c.expr))
-            apart = _begin(c.expr) - _begin(base.expr)
-            call.beside.append(Beside(self.number(c), self.number(base), apart))
-        call.written = [call.inputs[i] for i in sorted(program.written) if i < program.inputs]
-        call.written_held = [
-            program.held[i - program.inputs] for i in sorted(program.written) if i >= program.inputs
-        ]
-
-    def memory(self) -> None:
-        """What the program is given, and the numbers that it reads."""
-        call, program, environment = self.call, self.f.program, self.f.environment
-        call.opened, call.device = program.opened, program.opened.device
-        call.constants, call.held, call.sizes = program.held, program.begun(), [*program.sizes]
-        call.sizes += [program.arena] if program.arena else []
-        call.replay, call.template = program.replay, environment.values.copy()
-        call.formulas = environment.formulas.copy()
-
-    def results(self) -> None:
-        """What is made of that."""
-        call, f = self.call, self.f
-        call.given = []
-        for m in f.made:
-            call.given.append(self.made(m, [x.place.slot for x in f.made]))
-        call.gradients = [(self.number(c), NONE if k is None else k) for c, k in f.gradients]
-        call.values, call.around = [_value(x) for x in f.result.leaves], Flat((), f.result.tree)
-        call.form, call.flow = _form(f.result.tree), None
-
-    def made(self, m: Made, slots: list[int]) -> Given:
-        """How a result is made; `slots`: of all results."""
-        given, program = Given(m.spec, m.strides, m.place.offset), self.f.program
-        slot = m.place.slot
-        held = slot - program.inputs
-        if m.same is not None:
-            given.same = self.number(m.same)
-        elif held < 0:
-            given.source = self.number(self.f.inputs[slot])
-        elif held < len(program.held):
-            given.held = program.held[held]
+    def _output(self, i: int, r: Result, places: list[int]) -> OutputSlot:
+        """Return how the result number `i` is made; `places`: the memory slots of all results."""
+        program = self.trace.program
+        hidden = i >= len(places) - (self.trace.saved or 0)
+        slot = OutputSlot(r.spec, r.strides, r.place.offset, hidden)
+        constant = r.place.slot - program.inputs
+        if r.same is not None:
+            slot.same = self._slot(r.same)
+        elif constant < 0:
+            slot.source = self._slot(self.trace.inputs[r.place.slot])
+        elif constant < len(program.held):
+            slot.constant = program.held[constant]
         else:
-            given.made = held - len(program.held)
-        given.hidden = len(self.call.given) >= len(slots) - (self.f.saved or 0)
-        first = slots.index(slot)
-        if first < len(self.call.given):
-            given.beside = first
-        return given
-
-
-def _begin(e: Expr) -> int:
-    return e.offset * e.spec.dtype.itemsize
+            slot.new = constant - len(program.held)
+        first = places.index(r.place.slot)
+        slot.earlier = first if first < i else NONE
+        return slot
 
 
 def _value(x: object) -> tuple[int, int, object]:
-    """A leaf of the result: which tensor, which variable, or what."""
-    if type(x) is Position:
+    """Return what stands at a leaf of the result: a result, a variable, or a constant."""
+    if type(x) is ResultNumber:
         return int(x), NONE, None
     if type(x) is TracedFloat:
         return NONE, x.variable, None
@@ -321,9 +316,9 @@ def _value(x: object) -> tuple[int, int, object]:
 
 
 def _form(tree: Any) -> int:
-    """What a function gives, by the containers of that."""
+    """Return what a function gives, by the containers of that."""
     if tree.is_leaf():
-        return LEAF
+        return ONE_VALUE
     if tree.type is tuple and tree.num_nodes == tree.num_leaves + 1:
         return TUPLE
-    return NOTHING if tree.type is type(None) else OTHER
+    return NOTHING if tree.type is type(None) else NESTED

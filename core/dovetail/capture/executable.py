@@ -1,12 +1,14 @@
-"""What a call of a captured function does.
+"""What replays a captured function: input slots, a program and output slots.
 
-It compares the arguments and the closure with those of the capture, reads where they are, gives the
-program memory, and makes tensors of the results.
+`Executable.run` compares the arguments and the closure with those of the capture, gives the program
+memory, and makes tensors of the results. `bindings` makes an executable of what a capture has found
+out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,46 +36,45 @@ from .replay import At, Replayer
 MISS = object()  # what a call returns that the capture is not for
 NONE = -1  # in place of a number
 NOTHING_CHECKED, A_TENSOR, OF_TYPE, THE_SAME, AS_READ, AS_ARGUMENT, A_NUMBER, AN_ARRAY = range(8)
-LEAF, TUPLE, NOTHING, OTHER = range(4)  # what a function gives: one value, several, None, trees
+ONE_VALUE, TUPLE, NOTHING, NESTED = range(4)  # what a function returns: its containers
+
+# Attaches gradients: given the input tensors, the result tensors and the numbers of a call.
+AttachGradients: TypeAlias = Callable[[list[Tensor], list[Tensor], Env], None]
 
 
-# Of the tensors that were read, those that were made, and the numbers.
-Flowing: TypeAlias = Callable[[list[Tensor], list[Tensor], Env], None]
-
-
-class Read:
+@dataclass
+class ClosureRead:
     """A place of the closure that is read at each call, and what must be there.
 
-    The owner of the place is the value of an earlier read (`parent`), or the place is a root: the
-    argument of that number, or else `root`.
+    The owner of the place is the value of the read number `parent`, or the place is a root: the
+    leaf number `argument` of the arguments, or else `root`.
     """
 
-    __slots__ = ("argument", "check", "expected", "is_item", "key", "number", "parent", "root")
-
-    parent: int  # the number of an earlier read, or NONE
-    argument: int  # the number of a leaf of the arguments, or NONE
+    parent: int  # or NONE
+    argument: int  # or NONE
     root: object
     key: Any
     is_item: bool  # else an attribute
-    check: int  # NOTHING_CHECKED, A_TENSOR, ...
-    expected: object
-    number: int  # of another read, of an argument, or a length
+    check: int = NOTHING_CHECKED  # A_TENSOR, OF_TYPE, ...
+    expected: object = None  # the type, the object or the key
+    same_as: int = NONE  # AS_READ: the number of that read; AS_ARGUMENT: that of the leaf
+    length: int = NONE  # OF_TYPE: of the container
 
-    def holds(self, value: Any, values: list[Any], leaves: Sequence[object]) -> bool:
+    def accepts(self, value: Any, values: list[Any], leaves: Sequence[object]) -> bool:
         """Return True if the value is as it was at the capture, as far as that matters."""
         check = self.check
         if check == A_TENSOR:
             return type(value) is Tensor
         if check == OF_TYPE:
             return type(value) is self.expected and (
-                self.number == NONE or len(value) == self.number
+                self.length == NONE or len(value) == self.length
             )
         if check == THE_SAME:
             return value is self.expected
         if check == AS_READ:
-            return value is values[self.number]
+            return value is values[self.same_as]
         if check == AS_ARGUMENT:
-            return value is leaves[self.number]
+            return value is leaves[self.same_as]
         if check == A_NUMBER:
             return value is self.root or static_key(value) == self.expected
         if check == AN_ARRAY:
@@ -81,143 +82,53 @@ class Read:
         return True
 
 
-class Wanted:
+@dataclass
+class InputSlot:
     """A tensor that is read at each call: where it is, and what it must be like."""
 
-    __slots__ = (
-        "argument", "gradient", "gradient_of", "itemsize", "read", "spec", "strides", "taped",
-    )  # fmt: skip
-
     argument: int  # its number among the leaves of the arguments, or NONE
-    gradient_of: int  # the number of the tensor of which it is the gradient, or NONE
-    read: int  # the number of the read that finds it otherwise, or NONE
+    gradient_of: int  # the number of the slot whose gradient it is, or NONE
+    read: int  # the number of the closure read that finds it, or NONE
     spec: Spec
     strides: Shape
     itemsize: int
-    taped: bool  # whether it requires a gradient
-    gradient: int  # whether it has one: 0 or 1; NONE where that does not matter
+    taped: bool = False  # whether it requires a gradient
+    gradient: int = NONE  # whether it has one: 0 or 1; NONE where that does not matter
 
-    def __init__(self, e: Expr, argument: int, gradient_of: int, read: int) -> None:
-        self.argument, self.gradient_of, self.read = argument, gradient_of, read
-        self.spec, self.strides, self.itemsize = e.spec, e.strides, e.spec.dtype.itemsize
-        self.taped, self.gradient = False, NONE
-
-
-class Beside:
-    """A tensor over the memory of another, as it must be again: `apart` bytes from that."""
-
-    __slots__ = ("apart", "base", "tensor")
-
-    def __init__(self, tensor: int, base: int, apart: int) -> None:
-        self.tensor, self.base, self.apart = tensor, base, apart
+    def begin(self, e: Expr) -> int:
+        """Return the byte of its memory at which the tensor begins."""
+        return e.offset * self.itemsize
 
 
-class Given:
-    """A tensor that a call gives: one that was read, or a view of memory."""
+@dataclass
+class Overlap:
+    """Two input slots over the same memory, and the bytes from the start of `base` to `slot`."""
 
-    __slots__ = (
-        "beside", "held", "hidden", "made", "offset", "same", "source", "spec", "start", "strides",
-    )  # fmt: skip
-
-    same: int  # the number of the tensor that it is, or NONE
-    source: int  # the number of the tensor over whose memory it is, or NONE
-    held: Storage | None  # a constant's memory
-    made: int  # the number of new memory, or NONE
-    spec: Spec
-    strides: Shape
-    offset: int  # in bytes, from where that begins
-    start: int  # the same in elements
-    beside: int  # the number of an earlier result over the same memory, or NONE
-    hidden: bool  # whether it is none that the user gets, but saved for the way back
-
-    def __init__(self, spec: Spec, strides: Shape, offset: int) -> None:
-        self.spec, self.strides, self.offset = spec, strides, offset
-        self.start, self.held = offset // spec.dtype.itemsize, None
-        self.same = self.source = self.made = self.beside = NONE
-        self.hidden = False
+    slot: int
+    base: int
+    distance: int
 
 
-class Call:
-    """Replays a capture; gives MISS where that is for other arguments.
+@dataclass
+class Inputs:
+    """What a call reads, and what it must be like for the capture to be its own."""
 
-    Tensors that are read have numbers: those of `wanted`.
-    """
-
-    __slots__ = (
-        "around", "beside", "constants", "count", "device", "floats", "flow", "form", "formulas",
-        "given", "gradients", "held", "inputs", "name", "opened", "reads", "replay", "settings",
-        "sizes", "statics", "taped", "template", "tree", "values", "wanted", "written",
-        "written_held",
-    )  # fmt: skip
-
-    # what it is for
     count: int  # of leaves of the arguments
     tree: object  # of the arguments; None where there are no containers
     settings: Settings | None  # of the context; None where they do not matter
-    opened: Opened
     device: Device
+    opened: Opened
     statics: list[tuple[int, object, object]]  # leaf, value, key
     floats: list[tuple[int, int]]  # leaf, variable
-    reads: list[Read]
-    wanted: list[Wanted]
-    taped: int  # how many of them require a gradient
-    beside: list[Beside]
-    # what it does
-    template: Env
-    formulas: list[tuple[int, Callable[..., object], tuple[Number, ...]]]
-    inputs: list[int]  # the tensors whose memory is given to the program
+    reads: list[ClosureRead]
+    slots: list[InputSlot]
+    taped: int  # how many slots require a gradient
+    overlaps: list[Overlap]
+    given: list[int]  # the slots whose memory is given to the program
     written: list[int]  # those of them that it writes
-    constants: tuple[Storage, ...]  # that the program keeps
-    held: At  # where they are
-    written_held: list[Storage]
-    sizes: list[int]  # of results, and of the arena
-    replay: Replayer
-    name: str
-    # what it gives
-    given: list[Given]
-    flow: Flowing | None  # has gradients flow through a result
-    gradients: list[tuple[int, int]]  # whose, and which result it is, or NONE
-    form: int  # LEAF, TUPLE, ...
-    values: list[tuple[int, int, object]]  # result, or variable, or constant
-    around: Flat  # the containers of the results
 
-    def run(self, leaves: Sequence[object], tree: object, settings: Settings) -> Any:
-        """What the function gives for these leaves of arguments, or MISS."""
-        if not self._is_for(leaves, tree, settings):
-            return MISS
-        return self.given_numbers(leaves, self._environment(leaves), settings)
-
-    def given_numbers(self, leaves: Sequence[object], env: Env, settings: Settings) -> Any:
-        """The same for leaves whose numbers are known, and arguments that need no look."""
-        tensors: list[Tensor] = []
-        exprs: list[Expr] = []
-        closure = self._closure(leaves) if self.reads else ()
-        if closure is None:
-            return MISS
-        for w in self.wanted:
-            x = self._read(w, leaves, exprs, closure)
-            if type(x) is not Tensor:
-                return MISS
-            e = expr_of(x)
-            if e.op is not None or e.storage.pending is not None:
-                e = evaluated(x)
-            if e.spec is not w.spec or (e.strides is not w.strides and e.strides != w.strides):
-                return MISS
-            if (e.tape is not None) != w.taped:
-                return MISS
-            if w.gradient != NONE and (e.tape.grad is not None) != (w.gradient == 1):
-                return MISS
-            tensors.append(x)
-            exprs.append(e)
-        if not self._is_shared_alike(tensors, exprs):
-            return MISS
-        stream = current_handle(self.device) if settings.streams else None
-        with lock:
-            pointers = self._replayed(exprs, env, stream)
-        return self._result(tensors, exprs, env, pointers)
-
-    # --- what a call is compared with
-    def _is_for(self, leaves: Sequence[object], tree: object, settings: Settings) -> bool:
+    def match(self, leaves: Sequence[object], tree: object, settings: Settings) -> bool:
+        """Return True if arguments, settings and device are those of the capture."""
         if len(leaves) != self.count or self.device.opened is not self.opened:
             return False
         if tree is not self.tree and (tree is None or self.tree is None or tree != self.tree):
@@ -243,8 +154,39 @@ class Call:
                 return False
         return True
 
-    def _closure(self, leaves: Sequence[object]) -> list[Any] | None:
-        """Read the places of the closure; None if something there is not as it was."""
+    def read(self, leaves: Sequence[object], tensors: list[Tensor], exprs: list[Expr]) -> bool:
+        """Add the tensors of all slots; return False if one is not like that of the capture."""
+        values = self.read_closure(leaves) if self.reads else ()
+        if values is None:
+            return False
+        for slot in self.slots:
+            x: object
+            if slot.argument >= 0:
+                x = leaves[slot.argument]
+            elif slot.gradient_of >= 0:
+                e = exprs[slot.gradient_of]
+                x = e.tape.grad
+            else:
+                x = values[slot.read]
+            if type(x) is not Tensor:
+                return False
+            e = expr_of(x)
+            if e.op is not None or e.storage.pending is not None:
+                e = evaluated(x)
+            if e.spec is not slot.spec:
+                return False
+            if e.strides is not slot.strides and e.strides != slot.strides:
+                return False
+            if (e.tape is not None) != slot.taped:
+                return False
+            if slot.gradient != NONE and (e.tape.grad is not None) != (slot.gradient == 1):
+                return False
+            tensors.append(x)
+            exprs.append(e)
+        return self._share_memory_alike(tensors, exprs)
+
+    def read_closure(self, leaves: Sequence[object]) -> list[Any] | None:
+        """Return the values of all closure reads; None if one is not as it was."""
         values: list[Any] = []
         value: Any
         try:
@@ -258,103 +200,105 @@ class Call:
                         value = value.value
                 else:
                     value = r.root
-                if r.check != NOTHING_CHECKED and not r.holds(value, values, leaves):
+                if r.check != NOTHING_CHECKED and not r.accepts(value, values, leaves):
                     return None
                 values.append(value)
         except (AttributeError, LookupError, TypeError, ValueError):
             return None
         return values
 
-    def _read(
-        self, w: Wanted, leaves: Sequence[object], exprs: Sequence[Expr], closure: Sequence[object]
-    ) -> object:
-        if w.argument >= 0:
-            return leaves[w.argument]
-        if w.gradient_of >= 0:
-            e = exprs[w.gradient_of]
-            return e.tape.grad
-        return closure[w.read]
-
-    def _is_shared_alike(self, tensors: list[Tensor], exprs: list[Expr]) -> bool:
-        """Whether tensors that shared memory do so again, and those that are written do not."""
-        for b in self.beside:
-            e, base = exprs[b.tensor], exprs[b.base]
-            if e.storage is not base.storage:
-                return False
-            if self._begin(b.tensor, e) - self._begin(b.base, base) != b.apart:
+    def _share_memory_alike(self, tensors: list[Tensor], exprs: list[Expr]) -> bool:
+        """Return True if those share memory that did, and none that is written shares more."""
+        for o in self.overlaps:
+            e, slot = exprs[o.slot], self.slots[o.slot]
+            base, first = exprs[o.base], self.slots[o.base]
+            if e.storage is not base.storage or slot.begin(e) - first.begin(base) != o.distance:
                 return False
         if self.taped > 1:  # two that require gradients must not have become one
             taped: set[int] = set()
-            for n in range(len(tensors)):
-                if self.wanted[n].taped:
+            for n, slot in enumerate(self.slots):
+                if slot.taped:
                     taped.add(id(tensors[n]))
             if len(taped) < self.taped:
                 return False
         if not self.written:
             return True
-        over: dict[int, int] = {}  # id of a storage -> an input that is over it
-        for k in self.inputs:
+        users: dict[int, int] = {}  # id of a storage -> how many slots give it to the program
+        for k in self.given:
             e = exprs[k]
-            if over.setdefault(id(e.storage), k) != k:
-                over[id(e.storage)] = NONE  # several are
+            users[id(e.storage)] = users.get(id(e.storage), 0) + 1
         for n in self.written:
             e = exprs[n]
             storage = e.storage
-            if storage.read_only or over[id(storage)] == NONE or self._overlaps_input(n, exprs):
+            if storage.read_only or users[id(storage)] > 1:
                 return False
-            w = self.wanted[n]
-            if not w.taped and is_taped(tensors[n]):
+            if self._overlaps_another(storage, exprs):
+                return False
+            slot = self.slots[n]
+            if not slot.taped and is_taped(tensors[n]):
                 return False
         return True
 
-    def _overlaps_input(self, n: int, exprs: Sequence[Expr]) -> bool:
-        """Return True if another storage that is given to the program overlaps a written one."""
-        e = exprs[n]
-        storage = e.storage
+    def _overlaps_another(self, storage: Storage, exprs: list[Expr]) -> bool:
+        """Return True if another storage that is given to the program lies over this one."""
         if storage.overlap is None:
             return False
         members = storage.overlap.members()
-        for k in self.inputs:
-            other = exprs[k]
-            if other.storage is not storage and other.storage in members:
+        for k in self.given:
+            e = exprs[k]
+            if e.storage is not storage and e.storage in members:
                 return True
         return False
 
-    def _begin(self, n: int, e: Expr) -> int:
-        """The byte of its memory at which a tensor begins."""
-        w = self.wanted[n]
-        return e.offset * w.itemsize
 
-    # --- what it does
-    def _environment(self, leaves: Sequence[object]) -> Env:
-        """The numbers of this call."""
-        if not self.template:
-            return self.template
-        env = self.template.copy()
-        for i, variable in self.floats:
+@dataclass
+class BoundProgram:
+    """The program of a capture, with everything that it needs beside the inputs."""
+
+    name: str
+    device: Device
+    opened: Opened
+    numbers: Env  # at the capture
+    formulas: list[tuple[int, Callable[..., object], tuple[Number, ...]]]
+    constants: tuple[Storage, ...]
+    constants_at: At
+    written_constants: list[Storage]
+    sizes: list[int]  # in bytes, of results and of the arena
+    replay: Replayer
+
+    def numbers_of(self, leaves: Sequence[object], floats: list[tuple[int, int]]) -> Env:
+        """Return the numbers of a call, given where its floats are."""
+        if not self.numbers:
+            return self.numbers
+        env = self.numbers.copy()
+        for i, variable in floats:
             env[variable] = leaves[i]
         for variable, compute, numbers in self.formulas:
-            given = [value if k is None else env[k] for value, k in numbers]
-            env[variable] = compute(*given)
+            env[variable] = compute(*[value if k is None else env[k] for value, k in numbers])
         return env
 
-    def _replayed(self, exprs: list[Expr], env: Env, stream: StreamHandle) -> list[DataPtr]:
-        """Gives the program memory, and has it run; the memory of new results."""
+    def run(
+        self, inputs: Inputs, exprs: list[Expr], env: Env, stream: StreamHandle
+    ) -> list[DataPtr]:
+        """Run the program over the memory of its inputs. Returns the memory of new results.
+
+        Raises: IndexOutOfRange where an input comes of a bad index.
+        """
         if flags.tainted or self.opened.streams:
-            self._demand([exprs[n].storage for n in self.inputs], stream)
-        for n in self.written:
+            self._take_over([exprs[n].storage for n in inputs.given], stream)
+        for n in inputs.written:
             e = exprs[n]
             about_to_write(e.storage)
-        for storage in self.written_held:
+        for storage in self.written_constants:
             about_to_write(storage)
         at: At = []
-        for n in self.inputs:
-            e = exprs[n]
+        for n in inputs.given:
+            e, slot = exprs[n], inputs.slots[n]
             ptr = e.storage.ptr
             at.append(ptr.address())
-            at.append(ptr.offset + self._begin(n, e) if e.offset else ptr.offset)
-        if self.held:
-            at += self.held
+            at.append(ptr.offset + slot.begin(e) if e.offset else ptr.offset)
+        if self.constants_at:
+            at += self.constants_at
         pointers: list[DataPtr] = []
         if self.sizes:
             allocate = self.opened.allocate
@@ -366,37 +310,66 @@ class Call:
         self.replay.run(at, env, stream)
         if flags.depth == 0 and self.opened.asynchronous:  # what it reads others may write
             self.opened.backend.synchronize(stream)
-        for n in self.written:
+        for n in inputs.written:
             e = exprs[n]
             has_written(self.name, e.storage)
-        for storage in self.written_held:
+        for storage in self.written_constants:
             has_written(self.name, storage)
         return pointers
 
-    def _demand(self, storages: list[Storage], stream: StreamHandle) -> None:
-        """Raises: IndexOutOfRange where an input comes of a bad index."""
+    def _take_over(self, storages: list[Storage], stream: StreamHandle) -> None:
         if flags.tainted:
             faults.demand(faults.carried(storages))
         if self.opened.streams:
             self.opened.share(stream, storages)
 
-    # --- what it gives
-    def _result(
-        self, tensors: list[Tensor], exprs: list[Expr], env: Env, pointers: list[DataPtr]
-    ) -> Any:
+
+@dataclass
+class OutputSlot:
+    """A tensor that a call makes: one that was read, or a view of memory."""
+
+    spec: Spec
+    strides: Shape
+    offset: int  # in bytes, from where the memory (of an input: the tensor) begins
+    hidden: bool  # whether it is not for the user, but saved for the backward program
+    same: int = NONE  # the number of the input slot whose tensor it is
+    source: int = NONE  # the number of the input slot over whose memory it is
+    constant: Storage | None = None  # the constant over whose memory it is
+    new: int = NONE  # the number of the new memory over which it is
+    earlier: int = NONE  # the number of an earlier output over the same memory
+
+
+@dataclass
+class Outputs:
+    """What a call makes and returns."""
+
+    device: Device
+    slots: list[OutputSlot]
+    gradients: list[tuple[int, int]]  # of which input slot, and which output it is, or NONE
+    values: list[tuple[int, int, object]]  # for each leaf: an output, or a variable, or a constant
+    form: int  # ONE_VALUE, TUPLE, ...
+    containers: Flat
+    attach_gradients: AttachGradients | None = None
+
+    def make(
+        self, inputs: Inputs, tensors: list[Tensor], exprs: list[Expr], env: Env,
+        pointers: list[DataPtr],
+    ) -> Any:  # fmt: skip
+        """Return what the function gives, and set the gradients that it sets."""
         if self.form == NOTHING and not self.gradients:  # so no gradient flows
             return None
         new = [storage_over(ptr, self.device) for ptr in pointers]
         made: list[Tensor] = []
-        for g in self.given:
-            made.append(
-                tensors[g.same] if g.same >= 0 else self._view(g, tensors, exprs, new, made)
-            )
+        for slot in self.slots:
+            if slot.same >= 0:
+                made.append(tensors[slot.same])
+            else:
+                made.append(self._view(slot, inputs, tensors, exprs, new, made))
         for n, k in self.gradients:
             e = exprs[n]
             e.tape.grad = None if k == NONE else made[k]
-        if self.flow is not None:
-            self.flow(tensors, made, env)
+        if self.attach_gradients is not None:
+            self.attach_gradients(tensors, made, env)
         if self.form == NOTHING:
             return None
         values = []
@@ -405,30 +378,59 @@ class Call:
                 value = made[result]
             elif variable >= 0:
                 value = env[variable]
-            if self.form == LEAF:
+            if self.form == ONE_VALUE:
                 return value
             values.append(value)
-        return tuple(values) if self.form == TUPLE else rebuilt(self.around, values)
+        return tuple(values) if self.form == TUPLE else rebuilt(self.containers, values)
 
     def _view(
-        self, g: Given, tensors: list[Tensor], exprs: list[Expr], new: list[Storage],
-        made: list[Tensor],
+        self, slot: OutputSlot, inputs: Inputs, tensors: list[Tensor], exprs: list[Expr],
+        new: list[Storage], made: list[Tensor],
     ) -> Tensor:  # fmt: skip
-        """A result that is over memory which was there, or is new."""
-        beside = None if g.beside == NONE else made[g.beside]
-        start = g.start
-        if g.source >= 0:
-            e = exprs[g.source]
-            storage, beside = e.storage, tensors[g.source]
-            start = (self._begin(g.source, e) + g.offset) // g.spec.dtype.itemsize
+        """Return a view of memory that was there, or is new."""
+        beside = None if slot.earlier == NONE else made[slot.earlier]
+        begin = slot.offset
+        if slot.source >= 0:
+            e, source = exprs[slot.source], inputs.slots[slot.source]
+            storage, beside = e.storage, tensors[slot.source]
+            begin += source.begin(e)
         else:
-            storage = new[g.made] if g.held is None else g.held
-        y = make(leaf(storage, g.spec, g.strides, start))
-        return y if beside is None or g.hidden else alias(beside, y)
+            storage = new[slot.new] if slot.constant is None else slot.constant
+        if begin:
+            begin //= slot.spec.dtype.itemsize
+        y = make(leaf(storage, slot.spec, slot.strides, begin))
+        return y if beside is None or slot.hidden else alias(beside, y)
+
+
+@dataclass
+class Executable:
+    """Replays a capture; returns MISS where that is for other arguments."""
+
+    inputs: Inputs
+    program: BoundProgram
+    outputs: Outputs
+
+    def run(self, leaves: Sequence[object], tree: object, settings: Settings) -> Any:
+        """Return what the function gives for these leaves of arguments, or MISS."""
+        if not self.inputs.match(leaves, tree, settings):
+            return MISS
+        env = self.program.numbers_of(leaves, self.inputs.floats)
+        return self.run_with(leaves, env, settings)
+
+    def run_with(self, leaves: Sequence[object], env: Env, settings: Settings) -> Any:
+        """Do the same with numbers that are known, for arguments that need no check."""
+        tensors: list[Tensor] = []
+        exprs: list[Expr] = []
+        if not self.inputs.read(leaves, tensors, exprs):
+            return MISS
+        stream = current_handle(self.program.device) if settings.streams else None
+        with lock:
+            pointers = self.program.run(self.inputs, exprs, env, stream)
+        return self.outputs.make(self.inputs, tensors, exprs, env, pointers)
 
 
 def is_taped(x: Tensor) -> bool:
-    """Whether a write to x would concern some other tensor's gradient."""
+    """Return True if a write to x would concern some other tensor's gradient."""
     group = x._aliases
     if group is None or not current().grad:
         return False
@@ -440,7 +442,7 @@ def _is_any_taped(tensors: Sequence[Tensor]) -> bool:
 
 
 def about_to_write(storage: Storage) -> None:
-    """Does the pending work that reads this memory."""
+    """Do the pending work that reads this memory."""
     found = readers(storage)
     if found:
         run.evaluate(found, asked=False)
@@ -453,25 +455,25 @@ def has_written(name: str, storage: Storage) -> None:
         opened.backend.synchronize(current_handle(storage.device))
 
 
-class Latest:
-    """A function that has captures: the latest of them are tried whatever the arguments."""
+class RecentExecutables:
+    """A function with executables, of which the latest are tried whatever the arguments."""
 
     __slots__ = ("_function", "_latest")
 
     _function: Callable[..., Any]
-    _latest: tuple[Call, ...]
+    _latest: tuple[Executable, ...]
 
     def __call__(self, *args: object, **options: object) -> Any:
         if flags.captures and recording.current() is not None:
             return self._function(*args, **options)  # part of what is being captured
         settings = current()
         if not options:
-            for call in self._latest:
-                result = call.run(args, None, settings)
+            for executable in self._latest:
+                result = executable.run(args, None, settings)
                 if result is not MISS:
                     return result
         return self._called(args, options, settings)
 
     def _called(self, args: tuple[object, ...], options: Any, settings: Settings) -> Any:
-        """The same for arguments that none of them is known to be for."""
+        """Do the same for arguments that none of them is known to be for."""
         raise NotImplementedError

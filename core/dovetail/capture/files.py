@@ -25,9 +25,9 @@ from ..memory.storage import Storage, storage_at
 from ..settings import current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
-from .bindings import Candidate, Facts, Made, Position, call_of
+from .bindings import KnownTensor, Result, ResultNumber, Trace, bind
 from .closures import ClosurePath
-from .executable import MISS, Beside, Call
+from .executable import MISS, NONE, Executable, Overlap
 from .jit import Captured
 from .program import Place, Program
 from .pytree import Flat, Grown, Static, flattened
@@ -144,7 +144,7 @@ def load_function(
 class Loaded:
     """A captured function from a file; see `load_function`."""
 
-    def __init__(self, name: str, calls: list[tuple[str, Call]]) -> None:
+    def __init__(self, name: str, calls: list[tuple[str, Executable]]) -> None:
         self.__name__, self._calls = name, calls
 
     def __repr__(self) -> str:
@@ -169,7 +169,9 @@ class Loaded:
         )
 
 
-def _calls(content: Json, blobs: memoryview, device: Device | str | None) -> list[tuple[str, Call]]:
+def _calls(
+    content: Json, blobs: memoryview, device: Device | str | None
+) -> list[tuple[str, Executable]]:
     state: dict[tuple[Device, int], Storage] = {}
     return [_loaded(c, content, blobs, device, state) for c in content["captures"]]
 
@@ -179,29 +181,29 @@ def _calls(content: Json, blobs: memoryview, device: Device | str | None) -> lis
 
 def _is_current(capture: Capture) -> bool:
     """Return True if the closure is as it was captured, so that no other capture contradicts."""
-    return capture.call._closure(capture.facts.leaves) is not None
+    return capture.executable.inputs.read_closure(capture.trace.leaves) is not None
 
 
 def _saved(capture: Capture, writer: Writer, state: list[Storage]) -> dict[str, Json]:
     """Return a capture as plain data; `state`: the memory of tensors of the closure so far."""
-    f = capture.facts
+    f = capture.trace
     if f.saved is not None or f.gradients or any(c.gradient_of is not None for c in f.inputs):
         raise CaptureError(
             "save_function: a function with gradients is in no file; save it under dt.no_grad()"
         )
-    by_leaf = {c.argument: c for c in f.candidates if c.argument is not None}
+    by_leaf = {c.argument: c for c in f.known if c.argument != NONE}
     return {
         "device": str(f.program.opened.device),
         "arguments": None if f.tree is None else _encoded(f.tree),
         "leaves": [_leaf(x, by_leaf.get(i)) for i, x in enumerate(f.leaves)],
         "inputs": [_input(c, state) for c in f.inputs],
-        "beside": _beside(capture.call),
+        "beside": _beside(capture.executable),
         "program": writer.program(f.program),
         "environment": writer.environment(f.environment),
         "floats": f.floats,
-        "made": [_made(m) for m in f.made],
-        "result": _encoded(f.result.tree),
-        "values": [_value(x) for x in f.result.leaves],
+        "made": [_made(m) for m in f.results],
+        "result": _encoded(f.returned.tree),
+        "values": [_value(x) for x in f.returned.leaves],
     }
 
 
@@ -237,7 +239,7 @@ def _decoded(x: Json) -> Json:
     return {"list": list, "tuple": tuple}[kind](_decoded(a) for a in parts)
 
 
-def _leaf(x: object, c: Candidate | None) -> Json:
+def _leaf(x: object, c: KnownTensor | None) -> Json:
     if c is not None:
         s = c.expr.spec
         return ["tensor", list(s.shape), s.dtype.name, list(c.expr.strides)]
@@ -253,8 +255,8 @@ def _plain(x: object) -> Json:
     )
 
 
-def _input(c: Candidate, state: list[Storage]) -> Json:
-    if c.argument is not None:
+def _input(c: KnownTensor, state: list[Storage]) -> Json:
+    if c.argument != NONE:
         return ["argument", c.argument]
     tensor = None if c.path is None else c.path.read()
     if not isinstance(tensor, Tensor) or tensor._expr.spec is not c.expr.spec:
@@ -266,9 +268,10 @@ def _input(c: Candidate, state: list[Storage]) -> Json:
     return ["state", number, list(e.spec.shape), e.spec.dtype.name, list(e.strides), e.offset]
 
 
-def _beside(call: Call) -> Json:
+def _beside(executable: Executable) -> Json:
     """Return which arguments share memory: two numbers and the bytes between their beginnings."""
-    pairs = [(call.wanted[b.tensor], call.wanted[b.base], b.apart) for b in call.beside]
+    slots = executable.inputs.slots
+    pairs = [(slots[o.slot], slots[o.base], o.distance) for o in executable.inputs.overlaps]
     if any((w.argument < 0) != (base.argument < 0) for w, base, _ in pairs):
         raise CaptureError(
             "save_function: an argument shares memory with a tensor of the closure, which no "
@@ -277,14 +280,14 @@ def _beside(call: Call) -> Json:
     return [[w.argument, base.argument, apart] for w, base, apart in pairs if w.argument >= 0]
 
 
-def _made(m: Made) -> Json:
-    if m.same is not None and m.same.argument is not None:
+def _made(m: Result) -> Json:
+    if m.same is not None and m.same.argument != NONE:
         return ["argument", m.same.argument]
     return ["view", list(m.place), list(m.spec.shape), m.spec.dtype.name, list(m.strides)]
 
 
 def _value(x: object) -> Json:
-    if type(x) is Position:
+    if type(x) is ResultNumber:
         return ["made", int(x)]
     variable = getattr(x, "variable", None)
     return ["value", _plain(x)] if variable is None else ["variable", variable]
@@ -293,12 +296,12 @@ def _value(x: object) -> Json:
 def _loaded(
     c: Json, content: Json, blobs: memoryview, chosen: Device | str | None,
     state: dict[tuple[Device, int], Storage],
-) -> tuple[str, Call]:  # fmt: skip
+) -> tuple[str, Executable]:  # fmt: skip
     """Return what replays a saved capture; `state`: the memory that captures share."""
     device = usable(str(c["device"]) if chosen is None else chosen)
     reader = Reader(content, blobs, device)
     leaves = [_argument(x, device) for x in c["leaves"]]
-    arguments = {i: Candidate(x, argument=i) for i, x in enumerate(leaves) if type(x) is Tensor}
+    arguments = {i: KnownTensor(x, argument=i) for i, x in enumerate(leaves) if type(x) is Tensor}
     inputs = [_candidate(x, arguments, reader, content["state"], state) for x in c["inputs"]]
     for k, x in enumerate(inputs):
         x.input = k
@@ -312,15 +315,16 @@ def _loaded(
     if result.tree.num_leaves != len(values):
         raise ValueError(f"{len(values)} values in containers of {result.tree.num_leaves}")
     candidates = [*arguments.values(), *(x for x in inputs if x.path is not None)]
-    facts = Facts(
+    facts = Trace(
         str(content["name"]), program, leaves, tree, None, candidates, inputs, environment, floats,
         made, result, [],
     )  # fmt: skip
-    call = call_of(facts)
-    numbers = {w.argument: n for n, w in enumerate(call.wanted) if w.argument >= 0}
+    executable, _ = bind(facts)
+    numbers = {w.argument: n for n, w in enumerate(executable.inputs.slots) if w.argument >= 0}
     for i, j, apart in c["beside"]:
-        call.beside.append(Beside(numbers[i], numbers[j], within(abs(apart), 1 << 62) and apart))
-    return ", ".join(map(shown_leaf, leaves)), call
+        distance = within(abs(apart), 1 << 62) and apart
+        executable.inputs.overlaps.append(Overlap(numbers[i], numbers[j], distance))
+    return ", ".join(map(shown_leaf, leaves)), executable
 
 
 def _argument(x: Json, device: Device) -> Json:
@@ -333,9 +337,9 @@ def _argument(x: Json, device: Device) -> Json:
 
 
 def _candidate(
-    x: Json, arguments: dict[int, Candidate], reader: Reader, blobs: Json,
+    x: Json, arguments: dict[int, KnownTensor], reader: Reader, blobs: Json,
     state: dict[tuple[Device, int], Storage],
-) -> Candidate:  # fmt: skip
+) -> KnownTensor:  # fmt: skip
     if x[0] == "argument":
         return arguments[x[1]]
     _, number, shape, name, strides, offset = x
@@ -349,10 +353,10 @@ def _candidate(
     if low < 0 or high * s.dtype.itemsize > storage.nbytes:
         raise ValueError(f"a tensor of the closure, {s!r}, lies outside of its memory")
     tensor = make(leaf(storage, s, steps, begin))
-    return Candidate(tensor, path=ClosurePath(tensor))
+    return KnownTensor(tensor, path=ClosurePath(tensor))
 
 
-def _range(c: Candidate) -> tuple[int, int]:
+def _range(c: KnownTensor) -> tuple[int, int]:
     """The bytes that may be touched, from where a tensor begins."""
     e, size = c.expr, c.expr.spec.dtype.itemsize
     if c.path is not None:
@@ -363,12 +367,12 @@ def _range(c: Candidate) -> tuple[int, int]:
 
 
 def _remade(
-    m: Json, arguments: dict[int, Candidate], inputs: list[Candidate], program: Program,
+    m: Json, arguments: dict[int, KnownTensor], inputs: list[KnownTensor], program: Program,
     device: Device,
-) -> Made:  # fmt: skip
+) -> Result:  # fmt: skip
     if m[0] == "argument":
         c = arguments[m[1]]
-        return Made(c, Place(0, 0), c.expr.spec, c.expr.strides)
+        return Result(c, Place(0, 0), c.expr.spec, c.expr.strides)
     _, (slot, offset), shape, name, strides = m
     s = spec(natural(shape), dtype(name), device)
     steps = whole(strides, len(s.shape))
@@ -379,11 +383,11 @@ def _remade(
     least, most = sizes[within(slot, len(sizes))]
     if offset % size or offset + low * size < least or offset + high * size > most:
         raise ValueError(f"a result, {s!r}, lies outside of its memory")
-    return Made(None, Place(slot, offset), s, steps)
+    return Result(None, Place(slot, offset), s, steps)
 
 
 def _revalued(v: Json, reader: Reader, made: int) -> Json:
     kind, x = v
     if kind == "made":
-        return Position(within(x, made))
+        return ResultNumber(within(x, made))
     return reader.traced(x) if kind == "variable" else _plain(x)

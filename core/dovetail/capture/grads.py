@@ -1,6 +1,6 @@
 """Gradients that flow from the result of a captured function to what it was given.
 
-The way back is a program of its own, which reads what the forward one has saved.
+The backward program reads what the forward one has saved.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..dtypes import uint8
 from ..engine import recording
-from ..engine.traced_numbers import Env, Environment
+from ..engine.traced_numbers import Env
 from ..errors import CaptureError, GradientError
 from ..graph.expr import leaf, spec
 from ..memory import DataPtr
@@ -20,58 +20,60 @@ from ..ops import table as ops
 from ..settings import current
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
-from .bindings import Candidate, Facts, Made, Position, call_of
+from .bindings import KnownTensor, Result, ResultNumber, Trace, bind
 from .control_flow import Inner
-from .executable import Call, Flowing
+from .executable import AttachGradients, Executable
 from .program import Place, Program
 from .pytree import flattened
 from .tracer import Recorder, recorded_by
 
 
 class Flow(NamedTuple):
-    """The way back of a capture. `position`: of the result; `given`: where gradients go; `saved`:
-    where in the forward program's memory what is needed begins.
+    """The backward program of a capture.
+
+    `result`: the number of the result that gradients come to. `ends`: the tensors to which they
+    go. `saved`: where in the forward program's memory begins what the backward one reads.
     """
 
-    position: int
-    given: list[Candidate]
+    result: int
+    ends: list[KnownTensor]
     saved: list[Place]
     program: Program
-    call: Call
+    executable: Executable
 
-    def of_call(self, name: str, numbers: dict[int, int], results: int) -> Flowing:
-        """What has gradients flow through the result of a call.
+    def attach(self, name: str, numbers: dict[int, int], results: int) -> AttachGradients:
+        """Return what has gradients flow through the result of a call.
 
-        `numbers`: of the tensors that it reads, by candidate; `results`: how many it makes before
+        `numbers`: the input slots of known tensors, by id. `results`: how many a call makes before
         what is saved.
         """
-        given = [numbers[id(c)] for c in self.given]
+        ends = [numbers[id(k)] for k in self.ends]
 
-        def flow(tensors: list[Tensor], made: list[Tensor], env: Env) -> None:
+        def attach(tensors: list[Tensor], made: list[Tensor], env: Env) -> None:
             tapes = recording.tapes
             assert tapes is not None
-            ends, saved = [tensors[n] for n in given], made[results:]
-            tapes.attach(name, made[self.position], ends, saved, partial(self._back, env))
+            given, saved = [tensors[n] for n in ends], made[results:]
+            tapes.attach(name, made[self.result], given, saved, partial(self._backward, env))
 
-        return flow
+        return attach
 
-    def _back(self, env: Env, g: Tensor, saved: Sequence[Tensor]) -> Sequence[Tensor | None]:
+    def _backward(self, env: Env, g: Tensor, saved: Sequence[Tensor]) -> Sequence[Tensor | None]:
         if not g.is_contiguous():
             g = apply(ops.COPY, (g,))
-        found: Sequence[Tensor | None] = self.call.given_numbers([g, *saved], env, current())
+        found: Sequence[Tensor | None] = self.executable.run_with([g, *saved], env, current())
         return found
 
 
 def flow_of(
-    name: str, recorder: Recorder, position: int, result: Tensor, candidates: Sequence[Candidate]
+    name: str, recorder: Recorder, number: int, result: Tensor, known: Sequence[KnownTensor]
 ) -> Flow | None:
-    """The way back from a result, captured without being run; None where it cannot be.
+    """Return the way back from a result, captured without being run; None where there is none.
 
     It reads what is in memory when the forward program has ended: pending work that the tape has
     kept is done there.
     """
-    given = [c for c in candidates if c.taped]
-    tensors = [c.tensor for c in given]
+    ends = [k for k in known if k.tape is not None]
+    tensors = [k.tensor for k in ends]
     tapes = recording.tapes
     if tapes is None or recorder.device is None or not tapes.lead_straight(result, tensors):
         return None
@@ -84,39 +86,28 @@ def flow_of(
             places, _ = inner.finished(made, [])
     except (CaptureError, GradientError):
         return None  # whoever asks for gradients gets the error
-    program = inner.recorder.program(places, f"{name}, the way back")
+    name = f"{name}, the way back"
+    program = inner.recorder.program(places, name)
     saved = [*inner.recorder.from_outer.values()]
+    inputs = [KnownTensor(x, i, input=i) for i, x in enumerate([g, *_saved_bytes(program, saved)])]
     results = [
-        Made(None, inner.recorder.renumbered(p), x._expr.spec, x._expr.spec.strides)
+        Result(None, inner.recorder.renumbered(p), x._expr.spec, x._expr.spec.strides)
         for p, x in zip(places, made, strict=True)
     ]
-    positions = iter(range(len(made)))
-    leaves = [None if x is None else Position(next(positions)) for x in found]
-    call = _call(name, program, recorder.environment, g, len(saved), results, leaves)
-    return Flow(position, given, saved, program, call)
-
-
-def _call(
-    name: str, program: Program, environment: Environment, g: Tensor, saved: int,
-    results: list[Made], leaves: list[Position | None],
-) -> Call:  # fmt: skip
-    """What replays the way back, of the gradient that comes and of what was saved."""
-    candidates = [Candidate(x, argument=i) for i, x in enumerate([g, *_beginnings(program, saved)])]
-    for i, c in enumerate(candidates):
-        c.input = i
-    given = [c.tensor for c in candidates]
-    result = flattened(tuple(Position(0) for _ in leaves))._replace(leaves=leaves)
-    return call_of(
-        Facts(
-            f"{name}, the way back", program, given, None, None, candidates, candidates,
-            environment, [], results, result, [],
-        )
+    numbers = iter(range(len(made)))
+    leaves = [None if x is None else ResultNumber(next(numbers)) for x in found]
+    returned = flattened(tuple(ResultNumber(0) for _ in leaves))._replace(leaves=leaves)
+    trace = Trace(
+        name, program, [k.tensor for k in inputs], None, None, inputs, inputs,
+        recorder.environment, [], results, returned, [],
     )  # fmt: skip
+    executable, _ = bind(trace)
+    return Flow(number, ends, saved, program, executable)
 
 
-def _beginnings(program: Program, count: int) -> list[Tensor]:
-    """Tensors of one byte: what matters is where they begin."""
+def _saved_bytes(program: Program, saved: Sequence[Place]) -> list[Tensor]:
+    """Return a tensor of one byte for each place: what matters is where they begin."""
     device = program.opened.device
     s = spec((1,), uint8, device)
-    nowhere = [storage_at(DataPtr(None, 0, 0, device), 0, device) for _ in range(count)]
+    nowhere = [storage_at(DataPtr(None, 0, 0, device), 0, device) for _ in saved]
     return [make(leaf(x, s, (1,), 0)) for x in nowhere]

@@ -1,4 +1,4 @@
-"""`dt.jit`: a function whose work is noted the first time, and done again without Python's part."""
+"""`dt.jit`: a function whose first call is noted, so that later ones replay it without Python."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
 from .closures import Closure, ClosurePath, read_modes
-from .executable import MISS, Latest
+from .executable import MISS, RecentExecutables
 from .program import Program
 from .pytree import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
-from .session import Capture, Failed, Session, freed
+from .session import Capture, NotCaptured, Session, relax_overlaps
 
 __all__ = ["constant", "jit"]
 
@@ -38,13 +38,14 @@ VARIANTS = 16  # captures of one kind of arguments, which differ in the closure
 P = ParamSpec("P")  # what the function takes
 Rest = ParamSpec("Rest")  # but for the instance, where it is a method
 R = TypeVar("R")
+T = TypeVar("T")
 Instance = TypeVar("Instance")
 
 
 _every: set[ref[Captured[..., Any]]] = set()
 
 
-class Captured(Latest, Generic[P, R]):
+class Captured(RecentExecutables, Generic[P, R]):
     """A function that is captured when it is called, and replayed when it is called again.
 
     Made by `dt.jit`. `captures` counts how often it was captured.
@@ -61,15 +62,14 @@ class Captured(Latest, Generic[P, R]):
         self.__name__ = type(function).__name__  # of what has no name itself
         update_wrapper(self, function)
         self._function = function
-        self._static = static_argnames
-        self._positions = _positions(function, static_argnames)
-        self._captures: dict[Hashable, list[Capture | Failed]] = {}
+        self._static_names = static_argnames
+        self._static_positions = _positions(function, static_argnames)
+        self._captures: dict[Hashable, list[Capture | NotCaptured]] = {}
         self._latest = ()
         self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
         self._lock = Lock(waited=False)
-        self._modes: dict[
-            Hashable, list[ClosurePath]
-        ] = {}  # by the static arguments that lead to them
+        # By the keys of static arguments: paths of objects with modes that they lead to.
+        self._modes: dict[Hashable, list[ClosurePath]] = {}
         self.captures = 0
         _every.add(ref(self, _every.discard))
 
@@ -79,14 +79,14 @@ class Captured(Latest, Generic[P, R]):
         return _programs(self.captured())
 
     def explained(self, args: tuple[object, ...]) -> tuple[list[tuple[str, Program]], list[str]]:
-        """The same for arguments like these; and why it runs as always for such, where it does."""
-        key = self._keyed(self._flat(args, {}), current())[1]
+        """Return the programs for arguments like these, and why it runs as always, if it does."""
+        _, key = self._keyed(self._flat(args, {}), current())
         found = self._captures.get(key, ())
-        reasons = [c.reason for c in found if isinstance(c, Failed)]
+        reasons = [c.reason for c in found if isinstance(c, NotCaptured)]
         return _programs([c for c in found if isinstance(c, Capture)]), reasons
 
     def captured(self) -> list[Capture]:
-        """Its captures, in order."""
+        """Return its captures, in order."""
         every = [c for found in self._captures.values() for c in found]
         return [c for c in every if isinstance(c, Capture)]
 
@@ -109,7 +109,7 @@ class Captured(Latest, Generic[P, R]):
 
     if TYPE_CHECKING:
 
-        def __call__(self, *args: P.args, **options: P.kwargs) -> R: ...  # type: ignore[override]  # of `Latest`, which takes any
+        def __call__(self, *args: P.args, **options: P.kwargs) -> R: ...  # type: ignore[override]  # of the base, which takes any
 
     def _called(
         self, args: tuple[object, ...], options: Mapping[str, object], settings: Settings
@@ -120,82 +120,76 @@ class Captured(Latest, Generic[P, R]):
             return result
         flat = self._flat(args, options)
         if flat.tree is not None:
-            for call in self._latest:
-                result = call.run(flat.leaves, flat.tree, settings)
+            for executable in self._latest:
+                result = executable.run(flat.leaves, flat.tree, settings)
                 if result is not MISS:
                     return result
-        return self._found(flat, settings)
-
-    def _found(self, flat: Flat, settings: Settings) -> R:
-        """What a call gives that none of the latest captures is for."""
         leaves, key = self._keyed(flat, settings)
         flat = Flat(leaves, flat.tree)
-        result: R = self._known(flat, key, settings)
+        result = self._replayed(flat, key, settings)
         if result is MISS:
             with self._lock:  # others may have captured it meanwhile
-                result = self._known(flat, key, settings)
+                result = self._replayed(flat, key, settings)
                 if result is MISS:
-                    result = self._capture(flat, key, settings)
+                    result = self._captured(flat, key, settings)
         return result
 
-    def _keyed(self, flat: Flat, settings: Settings) -> tuple[list[object], Hashable]:
-        """The leaves, in memory, and what captures of them are found by."""
-        leaves, key = _key(self._name, flat, settings)
-        statics = _statics(leaves)
-        modes = self._modes.get(tuple([x.key for x in statics]))
-        if modes is None:
-            modes = self._set_modes(statics, Closure([self._function, *(x.value for x in statics)]))
-        return leaves, (key, read_modes(modes))
-
-    def _set_modes(self, statics: list[Static], closure: Closure) -> list[ClosurePath]:
-        """Keep the places of the modes of objects that are part of the key of a capture."""
-        key = tuple([x.key for x in statics])
-        if len(self._modes) >= KINDS and key not in self._modes:
-            del self._modes[next(iter(self._modes))]
-        modes = self._modes[key] = closure.modes()
-        closure.forget()
-        return modes
-
-    def _known(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
-        """What a capture of arguments of this kind gives, or MISS."""
-        for capture in self._captures.get(key, ()):
-            if isinstance(capture, Failed):
-                return self._run(flat, [x.value if type(x) is Static else x for x in flat.leaves])
-            result: R = capture.call.run(flat.leaves, flat.tree, settings)
-            if result is not MISS:
-                self._latest = (capture.call, *self._latest)[:LATEST]
-                return result
-        return MISS
-
-    def _run(self, flat: Flat, leaves: Sequence[object]) -> R:
-        """The function itself, given the leaves of its arguments."""
-        args, options = (leaves, {}) if flat.tree is None else rebuilt(flat, leaves)
-        made: R = self._function(*args, **options)
-        return made
-
     @property
-    def _name(self) -> str:
+    def _full_name(self) -> str:
         return f"dt.jit of {self.__name__}"
 
     def _flat(self, args: tuple[object, ...], options: Mapping[str, object]) -> Flat:
-        if self._static:
+        """Return the leaves of arguments; those that are static by name are `Static`."""
+        if self._static_names:
+            name, names, positions = self._full_name, self._static_names, self._static_positions
             args = tuple(
-                Static(static(self._name, a)) if i in self._positions else a
-                for i, a in enumerate(args)
+                [Static(static(name, a)) if i in positions else a for i, a in enumerate(args)]
             )
-            options = {
-                k: Static(static(self._name, v)) if k in self._static else v
-                for k, v in options.items()
-            }
+            options = {k: Static(static(name, v)) if k in names else v for k, v in options.items()}
         if not options and all(type(a) in SIMPLE for a in args):
             return Flat(args, None)
         return flattened_parts((args, options))
 
-    def _capture(self, flat: Flat, key: Hashable, settings: Settings) -> R:
-        session = Session(self._name, [self._function], flat.leaves, flat.tree, settings)
-        given = session.traced()
+    def _keyed(self, flat: Flat, settings: Settings) -> tuple[list[object], Hashable]:
+        """Return the leaves, in memory, and the key of their captures."""
+        leaves, key = _key(self._full_name, flat, settings)
+        statics = _statics(leaves)
+        modes = self._modes.get(_keys(statics))
+        if modes is None:
+            closure = Closure([self._function], [(i, x.value) for i, x in statics])
+            modes = self._set_modes(leaves, closure)
+        return leaves, (key, read_modes(modes))
+
+    def _set_modes(self, leaves: Sequence[object], closure: Closure) -> list[ClosurePath]:
+        """Keep the paths of objects whose modes are a part of the key of a capture."""
+        modes = closure.modes()
+        closure.forget()
+        _put(self._modes, _keys(_statics(leaves)), modes)
+        return modes
+
+    def _replayed(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
+        """Return what a capture of arguments of this kind gives, or MISS."""
+        for capture in self._captures.get(key, ()):
+            if isinstance(capture, NotCaptured):
+                return self._run(flat, [x.value if type(x) is Static else x for x in flat.leaves])
+            result: R = capture.executable.run(flat.leaves, flat.tree, settings)
+            if result is not MISS:
+                self._latest = (capture.executable, *self._latest)[:LATEST]
+                return result
+        return MISS
+
+    def _run(self, flat: Flat, leaves: Sequence[object]) -> R:
+        """Run the function itself, given the leaves of its arguments."""
+        args, options = (leaves, {}) if flat.tree is None else rebuilt(flat, leaves)
+        made: R = self._function(*args, **options)
+        return made
+
+    def _captured(self, flat: Flat, key: Hashable, settings: Settings) -> R:
+        """Run the function and capture it."""
+        session = Session(self._full_name, self._function, flat.leaves, flat.tree, settings)
+        leaves = session.traced_leaves()
         try:
-            result, capture = session.run(lambda: self._run(flat, given))
+            result, capture = session.run(lambda: self._run(flat, leaves))
         except (DTypeError, ArgumentTypeError) as error:
             if "TracedFloat" in str(error):
                 error.args = (
@@ -204,25 +198,22 @@ class Captured(Latest, Generic[P, R]):
                     *error.args[1:],
                 )
             raise
-        if isinstance(capture, Failed) and capture.once:
+        if isinstance(capture, NotCaptured) and capture.once:
             tries = self._tries[key] = self._tries.get(key, 0) + 1
             if tries < TRIES:
                 return result
-        self.captures += isinstance(capture, Capture)
-        self._set_modes(_statics(flat.leaves), session.after)  # there may be others than before
-        if len(self._captures) >= KINDS and key not in self._captures:
-            del self._captures[next(iter(self._captures))]
+        self._set_modes(flat.leaves, session.closure_after)  # there may be others than before
         before = self._captures.get(key, [])
         if isinstance(capture, Capture):
-            freed(capture, [c for c in before if isinstance(c, Capture)])
-        self._captures[key] = [capture, *before][:VARIANTS]
-        if isinstance(capture, Capture):
-            self._latest = (capture.call, *self._latest)[:LATEST]
+            self.captures += 1
+            relax_overlaps(capture, [c for c in before if isinstance(c, Capture)])
+            self._latest = (capture.executable, *self._latest)[:LATEST]
+        _put(self._captures, key, [capture, *before][:VARIANTS])
         return result
 
 
 def look_up_again() -> None:
-    """Has captures found by their keys again.
+    """Make captures be found by their keys again.
 
     The default dtype is a part of a key, and so are the modes of objects (`Closure.modes`).
     """
@@ -273,13 +264,25 @@ def constant(x: Tensor, /) -> Tensor:
 
 
 def _programs(captures: Sequence[Capture]) -> list[tuple[str, Program]]:
-    found = [(c.arguments, c.program) for c in captures]
-    backs = [(c.arguments, c.flow.program) for c in captures if c.flow is not None]
-    return found + [(f"{arguments}, the way back", program) for arguments, program in backs]
+    found = [(c.arguments, c.trace.program) for c in captures]
+    return found + [
+        (f"{c.arguments}, the way back", c.flow.program) for c in captures if c.flow is not None
+    ]
 
 
-def _statics(leaves: Sequence[object]) -> list[Static]:
-    return [x for x in leaves if type(x) is Static]
+def _put(kept: dict[Hashable, T], key: Hashable, value: T) -> None:
+    """Keep a value for one kind of arguments; the oldest kind goes, if there are too many."""
+    if len(kept) >= KINDS and key not in kept:
+        del kept[next(iter(kept))]
+    kept[key] = value
+
+
+def _statics(leaves: Sequence[object]) -> list[tuple[int, Static]]:
+    return [(i, x) for i, x in enumerate(leaves) if type(x) is Static]
+
+
+def _keys(statics: list[tuple[int, Static]]) -> Hashable:
+    return tuple([x.key for _, x in statics])
 
 
 def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:
@@ -301,37 +304,21 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
 
 
 def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
-    """The leaves, in memory, and what captures of them are found by."""
+    """Return the leaves, in memory, and what captures of them are found by."""
     leaves: list[object] = []
     key: list[Hashable] = [s.grad, s.reproducible, s.device, get_default_dtype(), flat.tree]
-    pending: list[Tensor] = []
+    tensors = [strided_leaf(name, x) for x in flat.leaves if isinstance(x, Tensor)]
+    run.evaluate([x._expr for x in tensors])
     for x in flat.leaves:
         if type(x) is Tensor:
-            e = x._expr
-            if e.op is not None or e.storage.pending is not None:
-                pending.append(x)
-        elif isinstance(x, Tensor):
-            strided_leaf(name, x)
-    if pending:
-        run.evaluate([x._expr for x in pending])
-        for x in pending:
-            evaluated(x)
-    for x in flat.leaves:
-        if type(x) is Tensor:
-            e = x._expr
-            key.append(e.spec)
-            key.append(e.strides)
+            e = evaluated(x)
+            key += [e.spec, e.strides]
             if e.tape is not None:
                 key.append((True, x.is_leaf and x.grad is not None))
-        elif isinstance(x, float):
+        elif isinstance(x, (float, np.floating)):
             x = float(x)
             key.append(float)
         else:
-            if isinstance(x, np.floating):
-                x = float(x)
-                leaves.append(x)
-                key.append(float)
-                continue
             if type(x) is not Static:
                 x = Static(static(name, x))
             key.append(x.key)
@@ -353,7 +340,7 @@ def jit(
     static_argnames: str | Iterable[str] = (),
     **theirs: object,
 ) -> Captured[P, R] | Callable[[Callable[P, R]], Captured[P, R]]:
-    """A function that does what `function` does, captured: later calls take Python's part away.
+    """Return a function that does what `function` does, captured: later calls skip Python's part.
 
     The first call with tensors of new shapes, dtypes or devices runs as always, while what it does
     to memory is noted; later ones do that again, with the same bits. Arguments and results are
