@@ -25,7 +25,11 @@ PASSES_MAX, LARGE_MIN = 4, 4_000  # a search of more paths than that is not repe
 CONTAINERS = (list, tuple, dict, deque)
 NUMBERS = (bool, int, float, complex, str, bytes, type(None))
 _OPAQUE = (*NUMBERS, CodeType, Tensor, Device, Storage)
-_UNNAMED = ("__call__", "forward", "backward")  # methods that run without being named
+_OF_DATACLASSES = "<string>"  # the file of methods that they generate, which compare all fields
+# Methods that run without being named are these and, where they begin with two underscores, all but
+# those that an object has behind it when the function gets it.
+_UNNAMED = frozenset(("forward", "backward"))
+_EARLIER = frozenset(("__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__"))
 _FOREIGN = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
 
 
@@ -74,6 +78,7 @@ class Closure:
     def __init__(self, roots: Iterable[object], leaves: Iterable[tuple[int, object]] = ()) -> None:
         self._roots, self._leaves = list(roots), list(leaves)
         self._names: set[str] = set()
+        self._unnamed: dict[tuple[type, bool], set[str]] = {}  # members that run unnamed
         for _ in range(PASSES_MAX):  # a name met late may lead on from an earlier path
             self._names_before = {*self._names}
             self.paths: list[ClosurePath] = []
@@ -152,7 +157,7 @@ class Closure:
             for key, part in list(value.items()):
                 yield ClosurePath(part, path, key, is_item=True)
         elif isinstance(value, type):
-            for base in value.__mro__:
+            for base in value.__mro__ + type(value).__mro__:
                 yield from self._members_of_class(path, value, base)
         elif isinstance(value, ModuleType):
             if not is_ours(value.__name__):
@@ -218,15 +223,19 @@ class Closure:
         members = base.__dict__
         if is_ours(base.__module__) or base.__module__.partition(".")[0] in _FOREIGN:
             return
-        for name in sorted({*members} & {*self._names, *_UNNAMED}):
+        key = base, isinstance(value, type)
+        if key not in self._unnamed:
+            earlier = frozenset() if key[1] else _EARLIER
+            special = {n for n in members if n.startswith("__") and n not in earlier}
+            self._unnamed[key] = special | ({*members} & _UNNAMED)
+        for name in sorted(self._unnamed[key] | ({*members} & self._names)):
             member = members[name]
-            if isinstance(member, (staticmethod, classmethod)):
-                member = member.__func__
-            if isinstance(member, property):
-                member = member.fget
-            if isinstance(member, FunctionType):
-                yield _root(member, path)
-            elif not hasattr(type(member), "__get__") and getattr(value, name, None) is member:
+            for part in _functions_of(member):
+                yield _root(part, path)
+            if hasattr(type(member), "__get__"):
+                if type(member).__module__ not in ("builtins", "functools"):
+                    yield _root(member, path)  # a descriptor of the user's
+            elif name in self._names and getattr(value, name, None) is member:
                 yield ClosurePath(member, path, name, named=True)
 
 
@@ -237,12 +246,30 @@ def _root(value: object, owner: ClosurePath) -> ClosurePath:
     return path
 
 
+def _functions_of(member: object) -> list[object]:
+    """Return the functions that a member of a class consists of."""
+    if isinstance(member, (staticmethod, classmethod)):
+        return _functions_of(member.__func__)
+    if isinstance(member, (functools.cached_property, functools.partialmethod)):
+        return _functions_of(member.func)
+    if isinstance(member, property):
+        return [f for f in (member.fget, member.fset, member.fdel) if f is not None]
+    if isinstance(member, FunctionType) and member.__code__.co_filename != _OF_DATACLASSES:
+        return [member]
+    return []
+
+
 def _names_in(code: CodeType) -> set[str]:
-    """Return the names of globals and attributes in code, those of nested functions included."""
+    """Return the names of globals and attributes in code, those of nested functions included.
+
+    A string may be one, too, as in `getattr(x, "name")`.
+    """
     names = {*code.co_names}
     for part in code.co_consts:
         if isinstance(part, CodeType):
             names |= _names_in(part)
+        elif isinstance(part, str) and part.isidentifier():
+            names.add(part)
     return names
 
 
