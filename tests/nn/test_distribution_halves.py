@@ -231,3 +231,13 @@ def test_values_of_distributions_take_keywords() -> None:
     assert p.log_prob(value=1.0).dtype is dt.float16
     with pytest.raises(TypeError, match="missing 2 required"):
         D.kl_divergence()
+
+
+def test_parameters_assigned_later_decide_whether_float32_computes() -> None:
+    half, whole = dt.asarray([0.3], dtype=dt.float16), dt.asarray([0.3])
+    d = D.Normal(half, half)
+    d.log_prob(half)
+    d.loc, d.scale = whole, whole
+    assert dt.array_equal(d.log_prob(whole), D.Normal(whole, whole).log_prob(whole))
+    d.loc, d.scale = half, half
+    assert dt.array_equal(d.log_prob(half), D.Normal(half, half).log_prob(half))

@@ -157,7 +157,8 @@ class Closure:
             for key, part in list(value.items()):
                 yield ClosurePath(part, path, key, is_item=True)
         elif isinstance(value, type):
-            for base in value.__mro__ + type(value).__mro__:
+            metaclass: type = type(value)
+            for base in (*value.__mro__, *metaclass.__mro__):
                 yield from self._members_of_class(path, value, base)
         elif isinstance(value, ModuleType):
             if not is_ours(value.__name__):

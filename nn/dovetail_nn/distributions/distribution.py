@@ -121,6 +121,10 @@ class Distribution(Explained):
         super().__init_subclass__(**options)
         widen_values(cls)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        self.__dict__.pop("_has_halves", None)
+        super().__setattr__(name, value)
+
     if not TYPE_CHECKING:
         __getattr__ = absent(DISTRIBUTION)
 

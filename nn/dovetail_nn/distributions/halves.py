@@ -71,11 +71,13 @@ def _call_in_float32(
 ) -> Any:
     """Call a function with halves cast to float32, and round its results once."""
     before = list({id(x): x for x in tensors_in((args, options), set())}.values())
+    halves = [x.dtype for x in before if is_short(x)]
+    if not halves:  # attributes have changed
+        return function(*args, **options)
 
     def run(after: list[Tensor]) -> Any:
         casts = {id(x): y for x, y in zip(before, after, strict=True)}
-        half = [x.dtype for x in before if is_short(x)][-1]
-        wide_args, wide_options = cast_within((args, options), casts, half)
+        wide_args, wide_options = cast_within((args, options), casts, halves[-1])
         return function(*wide_args, **wide_options)
 
     return _rounded(before, run)
