@@ -12,6 +12,7 @@ import ctypes
 import math
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -444,22 +445,28 @@ def _note(opened: Opened, name: str, begun: int, stream: StreamHandle, step: Ste
 def arranged(
     sizes: dict[int, int], spans: dict[int, tuple[int, int]]
 ) -> tuple[dict[int, int], int]:
-    """Where each slot lies in an arena, and how large that is.
+    """Return where each slot lies in an arena, and the size of that.
 
     Slots whose spans (first and last act) do not meet may lie in one place. The largest first, each
     at the lowest place that is free.
     """
-    placed: list[tuple[int, int, int, int]] = []  # begin, end, first, last
+    in_use: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by act: begin, end
+    begun: dict[int, list[tuple[int, int]]] = defaultdict(list)  # those that it is the first to use
     found: dict[int, int] = {}
     whole = 0
     for slot in sorted(sizes, key=lambda s: (-sizes[s], s)):
         first, last = spans[slot]
         size = -(-max(sizes[slot], 1) // ROUND) * ROUND
+        taken = [*in_use[first]]
+        for act in range(first + 1, last + 1):
+            taken += begun[act]
         at = 0
-        for begin, end, a, b in sorted(placed):
-            if a <= last and first <= b and begin < at + size and at < end:
+        for begin, end in sorted(taken):
+            if begin < at + size and at < end:
                 at = end
-        placed.append((at, at + size, first, last))
+        begun[first].append((at, at + size))
+        for act in range(first, last + 1):
+            in_use[act].append((at, at + size))
         found[slot] = at
         whole = max(whole, at + size)
     return found, whole
