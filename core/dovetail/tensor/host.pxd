@@ -8,7 +8,7 @@ from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
 from dovetail.settings cimport Flags
 from dovetail.tensor.fields cimport expr_of, is_strided
-from dovetail.tensor.reading cimport array_over, element
+from dovetail.tensor.reading cimport array_over, copy_array, element
 from dovetail.tensor.tensor cimport make
 
 cdef Flags flags

@@ -33,7 +33,7 @@ from ..ops import table as ops
 from ..plugins.opened import Opened
 from ..settings import flags
 from .fields import alias, expr_of, is_strided
-from .reading import HostMemory, array_over, element
+from .reading import HostMemory, array_over, copy_array, element
 from .tensor import Tensor, make, parts_of, required, strided
 
 __all__ = ["evaluate"]
@@ -55,7 +55,9 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
         address = None
         if not where.asynchronous:  # else queued work may still use the memory
             address = where.host_address(ptr.address(), ptr.offset)
-        if address is not None:
+        if address is not None and copy_array(address, values):
+            pass
+        elif address is not None:
             memory = HostMemory(address, e.storage.nbytes, None, True)
             array_over(memory, values.shape, values.dtype, 0, None)[...] = values
         else:

@@ -42,3 +42,11 @@ def array_over(
 ) -> np.ndarray:
     """The array of such elements that begins at a byte of the memory; strides in bytes, or None."""
     return np.ndarray(shape, dtype, np.asarray(memory).view(dtype), start, strides)
+
+
+def copy_array(address: int, values: np.ndarray) -> bool:
+    """Copy an array in C order to memory; return False if it has gaps, or is no buffer."""
+    if not values.flags.c_contiguous:
+        return False
+    ctypes.memmove(address, values.ctypes.data, values.nbytes)
+    return True

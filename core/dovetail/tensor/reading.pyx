@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.buffer cimport (
+    PyBUF_STRIDES, PyBuffer_FillInfo, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_GetBuffer,
+)
 
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
 )
+from libc.string cimport memcpy
 
 
 cpdef object element(str dtype, Py_ssize_t address):
@@ -61,3 +64,21 @@ cpdef object array_over(object memory, tuple shape, object dtype, object start, 
     if strides is None and not start:
         return _array(shape, dtype, memory)
     return _array(shape, dtype, memory, start, strides)
+
+
+cpdef bint copy_array(Py_ssize_t address, object values) except -1:
+    """Copy an array in C order to memory; return False if it has gaps, or is no buffer."""
+    cdef Py_buffer view
+    try:
+        PyObject_GetBuffer(values, &view, PyBUF_STRIDES)
+    except (BufferError, ValueError):
+        return False
+    cdef bint done = PyBuffer_IsContiguous(&view, b"C")
+    if done:
+        if view.len > 65536:
+            with nogil:
+                memcpy(<void*><uintptr_t>address, view.buf, view.len)
+        else:
+            memcpy(<void*><uintptr_t>address, view.buf, view.len)
+    PyBuffer_Release(&view)
+    return done
