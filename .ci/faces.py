@@ -45,7 +45,7 @@ OFFERS: dict[str, str] = {
     "engine.lines": "",
     "errors": "",
     "func.mapping": "",
-    "capture.files": "",
+    "capture.serialize": "",
     "functions.choosing": "",
     "capture.control_flow": "",
     "functions.copies": "",
@@ -239,7 +239,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "jit": (
         "Captured functions",
-        {"capture.jit": "", "capture.control_flow": "", "capture.files": ""},
+        {"capture.jit": "", "capture.control_flow": "", "capture.serialize": ""},
     ),
     "kernels": (
         "Kernels of one's own",
@@ -270,7 +270,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
 LATE = (
-    "autograd.nans", "func.mapping", "capture.files", "functions.choosing",
+    "autograd.nans", "func.mapping", "capture.serialize", "functions.choosing",
     "capture.control_flow",
     "functions.editing", "functions.everyday", "functions.files", "functions.grids",
     "functions.histograms", "capture.jit", "functions.joining", "functions.moments",

@@ -124,8 +124,8 @@ else:
 _LATE = {  # name -> the module that is loaded when it is first asked for
     "debug_nans": "autograd.nans",
     "vmap": "func.mapping",
-    "load_function": "capture.files",
-    "save_function": "capture.files",
+    "load_function": "capture.serialize",
+    "save_function": "capture.serialize",
     "choose": "functions.choosing",
     "piecewise": "functions.choosing",
     "put": "functions.choosing",
@@ -298,7 +298,7 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
 if typing.TYPE_CHECKING:
     from .autograd.nans import debug_nans
     from .func.mapping import vmap
-    from .capture.files import load_function, save_function
+    from .capture.serialize import load_function, save_function
     from .functions.choosing import choose, piecewise, put, put_along_axis, select, vectorize
     from .capture.control_flow import cond, fori_loop, scan, while_loop
     from .functions.editing import (

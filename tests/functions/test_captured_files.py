@@ -13,7 +13,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from captured import bits, device, vector
-from dovetail.capture.files import DIGEST, MAGIC
+from dovetail.capture.serialize import DIGEST, MAGIC
 
 __all__ = ["device"]
 
@@ -203,17 +203,18 @@ def edited(data: bytes, change: Callable[[Any], object]) -> bytes:
 
 
 def acts(content: Any, kind: str) -> list[Any]:
-    return [a for a in content["captures"][0]["program"]["acts"] if a[0] == kind]
+    return [a for a in content["captures"][0]["program"][5] if a[0] == kind]
 
 
 def longer_grid(c: Any) -> None:
     launch = acts(c, "launch")[0]
-    launch[2] = [n * 1000 for n in launch[2]]
-    launch[3] = [n * 1000 for n in launch[3]]
+    step = launch[1]
+    step[1] = [n * 1000 for n in step[1]]
+    step[2] = [n * 1000 for n in step[2]]
 
 
 def far_place(c: Any) -> None:
-    acts(c, "launch")[0][4][0][1] += 1 << 20
+    acts(c, "launch")[0][2][0][1] += 1 << 20
 
 
 def no_mask(c: Any) -> None:
@@ -232,17 +233,25 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "a kernel that is none": no_mask,
     "a gather without its mask": unmasked,
     "no kernels": lambda c: c.update(kernels=[]),
-    "a larger result": lambda c: c["captures"][0]["made"][0].__setitem__(2, [1 << 20]),
-    "a smaller arena": lambda c: c["captures"][0]["program"].update(arena=8),
-    "fewer results": lambda c: c["captures"][0]["program"].update(sizes=[]),
-    "a smaller argument": lambda c: c["captures"][0]["leaves"][0].__setitem__(1, [2]),
+    "a larger result": lambda c: c["captures"][0]["results"][0][2].__setitem__(0, [1 << 20]),
+    "a smaller arena": lambda c: c["captures"][0]["program"].__setitem__(4, 8),
+    "fewer results": lambda c: c["captures"][0]["program"].__setitem__(3, []),
+    "a smaller argument": lambda c: c["captures"][0]["arguments"][1][1].__setitem__(0, [2]),
     "a loop over nothing": lambda c: acts(c, "repeat")[0].__setitem__(4, [["x"]]),
     "a device that is none": lambda c: c["captures"][0].update(device="no device"),
     "an unknown act": lambda c: acts(c, "launch")[0].__setitem__(0, "system"),
     "no captures": lambda c: c.pop("captures"),
     "an index of a variable": lambda c: acts(c, "repeat")[0].__setitem__(3, 99),
-    "a formula": lambda c: c["captures"][0]["environment"].update(formulas=[[0, "system", []]]),
+    "a formula": lambda c: c["captures"][0].update(formulas=[[0, "system", []]]),
 }
+
+
+def copy_with_memory_of_its_own(c: Any) -> None:
+    """A copy is given two slots: a third would be beyond them, and the second another's."""
+    acts(c, "repeat")[0][4][0][3][2] = [0]  # the weight's memory, which is large enough
+
+
+CHANGES["a copy with memory of its own"] = copy_with_memory_of_its_own
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -250,6 +259,40 @@ def test_an_edited_file_is_an_error(what: str, written: bytes, tmp_path: Path) -
     load(edited(written, lambda c: None), tmp_path)
     with pytest.raises(dt.CaptureError, match=r"makes no sense|kernel that is none"):
         load(edited(written, CHANGES[what]), tmp_path)
+
+
+def test_product_into_elements_of_another_dtype_is_an_error(tmp_path: Path) -> None:
+    x = dt.ones((4, 4), dtype=dt.float64, device="cpu")
+    kept(lambda x: x @ x, tmp_path, x)
+    written = (tmp_path / "f").read_bytes()
+    load(written, tmp_path)
+
+    def halve(c: Any) -> None:
+        acts(c, "call")[0][3][3] = "float32"
+
+    with pytest.raises(dt.CaptureError, match="does not fit its operands"):
+        load(edited(written, halve), tmp_path)
+
+
+def test_deeply_nested_file_is_an_error(written: bytes, tmp_path: Path) -> None:
+    text = b"[" * 100_000
+    rest = len(text).to_bytes(8, "little") + text
+    with pytest.raises(dt.CaptureError, match="makes no sense"):
+        load(MAGIC + hashlib.sha256(rest).digest() + rest, tmp_path)
+
+    def nest(c: Any) -> None:
+        arguments = c["captures"][0]["arguments"]
+        for _ in range(300):
+            arguments = ["list", arguments]
+        c["captures"][0]["arguments"] = arguments
+
+    with pytest.raises(dt.CaptureError, match=r"kinds that it was captured for|makes no sense"):
+        load(edited(written, nest), tmp_path)(dt.ones(8, device="reference"))
+
+
+def test_file_of_another_format_is_an_error(written: bytes, tmp_path: Path) -> None:
+    with pytest.raises(dt.CaptureError, match="this version of dt.save_function wrote; save it"):
+        load(written.replace(MAGIC, b"dovetail: a captured function, 2\n", 1), tmp_path)
 
 
 def test_random_edits_give_errors_or_functions_that_stay_in_their_memory(

@@ -9,7 +9,7 @@ import dovetail as dt
 import pytest
 
 
-def saved(f: object, path: Path) -> dt.capture.files.Loaded:
+def saved(f: object, path: Path) -> dt.capture.serialize.Loaded:
     dt.save_function(f, path / "f")  # type: ignore[arg-type]
     return dt.load_function(path / "f")
 

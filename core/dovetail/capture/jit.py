@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from types import FunctionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    SupportsIndex,
+    TypeVar,
+    overload,
+)
 from weakref import ref
 
 import numpy as np
@@ -90,8 +102,31 @@ class Captured(RecentExecutables, Generic[P, R]):
         every = [c for found in self._captures.values() for c in found]
         return [c for c in every if isinstance(c, Capture)]
 
+    def captured_as_now(self) -> list[Capture]:
+        """Return the captures that calls would replay in this context, with this closure."""
+        s, found = current(), list[Capture]()
+        for (key, modes), captures in self._captures.items():
+            for c in [c for c in captures if isinstance(c, Capture)]:
+                paths = self._modes.get(_keys(_statics(c.trace.leaves)), [])
+                if key[: len(_context(s))] == _context(s) and read_modes(paths) == modes:
+                    found += [c] * (c.executable.inputs.read_closure(c.trace.leaves) is not None)
+        return found
+
     def __repr__(self) -> str:
         return f"<dt.jit of {self.__name__}, captured {self.captures} times>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
+        """Pickle by the function and its options; the receiver captures anew.
+
+        A decorated function is no longer what its own name leads to, which `pickle` wants: that is
+        this object. So it is given the name by which this object leads to it.
+        """
+        name = getattr(self, "__qualname__", None)
+        if isinstance(name, str) and _look_up(self.__module__, name) is self:
+            if protocol.__index__() < 4:  # which finds nothing in what another name leads to
+                return name
+            self._function.__qualname__ = f"{name}.__wrapped__"
+        return _jitted, (self._function, self._static_names, name)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -234,8 +269,31 @@ class _Bound(Generic[P, R]):
     def __call__(self, *args: P.args, **options: P.kwargs) -> R:
         return self.__func__(self.__self__, *args, **options)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Bound, (self.__func__, self.__self__)
+
     def __getattr__(self, name: str) -> object:
         return getattr(self.__func__, name)
+
+
+def _jitted(
+    function: Callable[..., Any], static_argnames: frozenset[str], name: str | None
+) -> Captured[..., Any]:
+    """Return the unpickled form of a captured function: the one of its module, or a new one."""
+    known = None if name is None else _look_up(function.__module__, name)
+    if isinstance(known, Captured) and known._function is function:
+        return known
+    if isinstance(function, FunctionType) and name is not None:
+        function.__qualname__ = name
+    return Captured(function, static_argnames)
+
+
+def _look_up(module: str, name: str) -> object:
+    """Return what a name leads to in a module, or None."""
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def constant(x: Tensor, /) -> Tensor:
@@ -303,10 +361,15 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
     return frozenset(i for i, n in enumerate(parameters) if n in names)
 
 
+def _context(s: Settings) -> tuple[Hashable, ...]:
+    """Return what a capture depends on beside arguments and closure."""
+    return s.grad, s.reproducible, s.device, get_default_dtype()
+
+
 def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
     """Return the leaves, in memory, and what captures of them are found by."""
     leaves: list[object] = []
-    key: list[Hashable] = [s.grad, s.reproducible, s.device, get_default_dtype(), flat.tree]
+    key: list[Hashable] = [*_context(s), flat.tree]
     tensors = [strided_leaf(name, x) for x in flat.leaves if isinstance(x, Tensor)]
     run.evaluate([x._expr for x in tensors])
     for x in flat.leaves:

@@ -1,43 +1,72 @@
-"""Programs as plain data, and back: what `save_function` and `load_function` are made of.
+"""Captured functions in files: `save_function`, `load_function`.
 
-What is read is checked as it is made: every place lies in the memory that there is, every kernel
-obeys the rules of the loop language, and stays within its buffers for the sizes of its launch.
+A file is a line that names its format, a digest of the rest, a text of JSON, and the bytes that
+the text refers to. Kernels are text in the loop language. A file is read in two steps. First `read`
+builds programs: the annotated fields of classes say which JSON may stand for which value. Then
+`check_program` proves that each act stays within the memory it is given. Nothing of a file runs
+before that, and nothing but kernels, which the verifier has accepted.
 """
 
 from __future__ import annotations
 
+import json
 import operator
+import os
 from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import accumulate
-from typing import Any, TypeAlias
+from functools import cache, partial
+from itertools import accumulate, pairwise
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from ..arguments import path as file_name
 from ..backend import limits
 from ..backend.faults import WIDTH, Asked
 from ..backend.streams import current_handle
-from ..device import Device
+from ..device import Device, usable
 from ..device import opened as open_device
-from ..dtypes import dtype, int64
+from ..dtypes import DType, dtype, int64
 from ..engine import programs, recording
 from ..engine.programs import BoundStep
 from ..engine.traced_numbers import Environment, Number, TracedFloat
-from ..errors import CaptureError
+from ..errors import CaptureError, DovetailError
 from ..fusion.plan import Step
+from ..graph.expr import Spec, leaf, spec, storage_of
 from ..layout import Shape, StridedView, contiguous, span
-from ..loops.bounds import reach
+from ..loops.bounds import Unbounded, reach
 from ..loops.builder import Kernel
 from ..loops.parser import parse_kernel
 from ..loops.verify import verify
+from ..memory import DataPtr
 from ..memory.storage import Storage, storage_at
 from ..ops import host_routines
-from ..ops.host_routines import HostCall
+from ..ops.host_routines import HostRoutine
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
-from .forms import Branch, Carried, Part, Repeat, Scanned, While
+from ..settings import current
+from ..tensor.host import evaluated
+from ..tensor.tensor import Tensor, make
+from .bindings import KnownTensor, Result, ResultNumber, Trace, bind
+from .closures import ClosurePath
+from .executable import MISS, NONE, Executable, Overlap
+from .forms import Branch, Carried, Part, Repeat, While
+from .jit import Captured
 from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, Strided
+from .pytree import Flat, Grown, Static, flattened, rebuilt
+from .session import Capture, shown_leaf
 
-Json: TypeAlias = Any  # what files hold: numbers, texts, lists, and dicts of them
+Json: TypeAlias = Any  # numbers, texts, lists, and dicts of them
+Range: TypeAlias = tuple[int, int]  # bytes that may be touched, from where a slot begins
 
-Range = tuple[int, int]  # bytes that may be touched, from where a slot begins
+__all__ = ["load_function", "save_function"]
+
+FORMAT = b"dovetail: a captured function, "
+MAGIC = FORMAT + b"3\n"
+DIGEST = 32  # bytes
+NUMBER_MAX = 1 << 62  # of sizes, offsets and strides
+INVALID = (  # what is raised for a file that somebody has edited
+    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError,
+    AssertionError, CaptureError, Unbounded,
+)  # fmt: skip
 FORMULAS = {
     f.__name__: f
     for f in (
@@ -47,401 +76,666 @@ FORMULAS = {
 }  # fmt: skip
 
 
-# --- writing --------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
+
+
+def _digest(data: bytes) -> bytes:
+    import hashlib  # 5 ms, which `import dovetail` need not pay
+
+    return hashlib.sha256(data).digest()
+
+
+def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> None:
+    """Write what a captured function does to a file, with its kernels.
+
+    `f`: what `dt.jit` gave, and was called; each kind of arguments that it was captured for is
+    saved. `path`: the file. Tensors that are no arguments are saved with the values they have now.
+    Raises: CaptureError for a function that was not captured, or does what a file cannot say
+    (gradients, containers of other kinds than lists, tuples and dicts); OSError.
+
+    >>> import dovetail as dt, os, tempfile
+    >>> f = dt.jit(lambda x: x * 2 + 1)
+    >>> y = f(dt.ones(2, device="reference"))
+    >>> path = os.path.join(tempfile.mkdtemp(), "f")
+    >>> dt.save_function(f, path)
+    >>> dt.load_function(path)(dt.zeros(2, device="reference")).tolist()
+    [1.0, 1.0]
+    """
+    name = "save_function"
+    where = Path(file_name(name, path))
+    if not isinstance(f, Captured):
+        raise CaptureError(f"{name}: needs what dt.jit gave, not a {type(f).__name__}")
+    if not f.captured():
+        raise CaptureError(
+            f"{name}: {f.__name__} has not been captured; call it first, with what it is to be for"
+        )
+    writer = Writer()
+    saved = [_write_capture(writer, c) for c in f.captured_as_now()]
+    if not saved:
+        raise CaptureError(
+            f"{name}: what {f.__name__} reads of its closure, or the context (dt.no_grad, "
+            "dt.reproducible, the default device and dtype, net.train), is no longer as it was "
+            "captured; call it again"
+        )
+    content = {
+        "name": f.__name__, "reproducible": current().reproducible, "captures": saved,
+        "kernels": [*writer.kernels], "blobs": [len(b) for b in writer.blobs],
+    }  # fmt: skip
+    blobs = b"".join(writer.blobs)
+    try:  # what cannot be loaded is not written
+        Loaded(content, memoryview(blobs), None)
+    except (ValueError, Unbounded) as error:
+        raise CaptureError(
+            f"{name}: {f.__name__} goes to places that depend on data, so that nobody could check "
+            f"a file with it ({error}); leave what needs it out of the function"
+        ) from None
+    text = json.dumps(content).encode()
+    rest = len(text).to_bytes(8, "little") + text + blobs
+    where.write_bytes(MAGIC + _digest(rest) + rest)
+
+
+def load_function(
+    path: str | os.PathLike[str], *, device: Device | str | None = None
+) -> Loaded:  # fmt: skip
+    """Return the captured function that `save_function` wrote to a file.
+
+    `path`: the file. `device`: where it is to run, else where it ran. It takes the kinds of
+    arguments that it was captured for. It has no gradients.
+    Raises: CaptureError for another file, for one that is cut short or changed, and for kernels
+    that are not known to stay within their memory; DeviceError; OSError.
+
+    >>> import dovetail as dt
+    >>> try:
+    ...     dt.load_function(__file__ if "__file__" in globals() else dt.__file__)
+    ... except dt.CaptureError:
+    ...     print("no such file")
+    no such file
+    """
+    name = "load_function"
+    chosen = None if device is None else usable(device)
+    data = Path(file_name(name, path)).read_bytes()
+    begin = len(MAGIC) + DIGEST
+    if not data.startswith(FORMAT):
+        raise CaptureError(f"{name}: {path} is no file that dt.save_function wrote")
+    if not data.startswith(MAGIC):
+        raise CaptureError(
+            f"{name}: {path} is no file that this version of dt.save_function wrote; save it again"
+        )
+    if len(data) < begin + 8 or _digest(data[begin:]) != data[len(MAGIC) : begin]:
+        raise CaptureError(
+            f"{name}: {path} has been cut short or changed since dt.save_function wrote it; "
+            "save it again"
+        )
+    try:
+        size = int.from_bytes(data[begin : begin + 8], "little")
+        content = json.loads(data[begin + 8 : begin + 8 + size])
+        blobs = memoryview(data)[begin + 8 + size :]
+        return Loaded(content, blobs, chosen)
+    except INVALID as error:
+        text = str(error).partition("\n")[0]
+        kind = "" if isinstance(error, DovetailError) else f"{type(error).__name__}: "
+        raise CaptureError(f"{name}: {path} says what makes no sense: {kind}{text}") from error
+
+
+class Loaded:
+    """A captured function from a file; see `load_function`."""
+
+    def __init__(self, content: Json, blobs: memoryview, device: Device | None) -> None:
+        self.__name__, r = str(content["name"]), Reader(content, blobs)
+        self._reproducible, self._captures = content["reproducible"], []
+        for x in content["captures"]:
+            r.device = usable(str(x["device"])) if device is None else device
+            self._captures.append(_read_capture(r, self.__name__, x))
+
+    def __repr__(self) -> str:
+        return f"<captured function {self.__name__}, from a file>"
+
+    def __call__(self, *args: object, **options: object) -> Any:
+        if current().reproducible and not self._reproducible:
+            raise CaptureError(
+                f"{self.__name__}, from a file: was captured without dt.reproducible; save what it "
+                "does there"
+            )
+        result = MISS if options else self._run(args, None)
+        if result is MISS:
+            result = self._run(*flattened((args, options)))
+        if result is not MISS:
+            return result
+        kinds = "; or ".join(f"({shown})" for shown, _ in self._captures)
+        raise CaptureError(
+            f"{self.__name__}, from a file: takes arguments of the kinds that it was captured for, "
+            f"{kinds}, of which none may require a gradient; save it for others, too"
+        )
+
+    def _run(self, leaves: Sequence[object], tree: object) -> Any:
+        settings = current()
+        for _, executable in self._captures:
+            result = executable.run(leaves, tree, settings)
+            if result is not MISS:
+                return result
+        return MISS
+
+
+# --- values as JSON -------------------------------------------------------------------------------
 
 
 class Writer:
-    """Makes plain data of programs; kernels and bytes are kept aside, each once."""
+    """Kernels, each once, and runs of bytes: JSON has their numbers."""
 
     def __init__(self) -> None:
         self.kernels: dict[str, int] = {}
         self.blobs: list[bytes] = []
-
-    def content(self) -> dict[str, Json]:
-        """What programs refer to."""
-        return {"kernels": list(self.kernels), "blobs": [len(b) for b in self.blobs]}
+        self.state: dict[Storage, int] = {}  # the blobs of memory that captures share
 
     def blob(self, values: bytes) -> int:
-        """The number of a run of bytes."""
+        """Return the number of a run of bytes."""
         self.blobs.append(values)
         return len(self.blobs) - 1
 
-    def environment(self, e: Environment) -> Json:
-        """The numbers that differ from call to call."""
-        formulas = [[v, f.__name__, [list(n) for n in given]] for v, f, given in e.formulas]
-        return {"values": e.values, "formulas": formulas}
-
-    def program(self, p: Program) -> Json:
-        """A program."""
-        return {
-            "inputs": p.inputs,
-            "held": [self.memory(s) for s in p.held],
-            "sizes": list(p.sizes),
-            "arena": p.arena,
-            "written": sorted(p.written),
-            "acts": [self._act(a) for a in p.acts],
-        }
-
     def memory(self, s: Storage) -> int:
-        """Return the number of the blob that holds what is in this storage now."""
+        """Return the number of a blob that holds what is in this storage now."""
         values = bytearray(s.nbytes)
         if values:
             backend, stream = open_device(s.device).backend, current_handle(s.device)
             backend.copy_out(memoryview(values), s.ptr.handle, s.ptr.offset, stream)
         return self.blob(bytes(values))
 
-    def _act(self, a: Act) -> Json:
-        if isinstance(a, Launch):
-            return self._launch(a)
-        if isinstance(a, Call):
-            return ["call", a.op.name, [_strided(x) for x in (*a.inputs, a.output)], a.nbytes]
-        if isinstance(a, HostStep):
-            c, parts = a.call, [[_strided(x) for x in part] for part in (a.operands, a.results)]
-            instead = None if c.instead is None else c.instead.name
-            return ["host", c.name, c.routine.name, list(c.options), c.checks, instead, *parts]
-        if isinstance(a, Fill):
-            return ["fill", list(a.place), self.blob(a.values)]
-        if isinstance(a, Effect):
-            return self._effect(a)
-        if isinstance(a, Repeat):
-            bounds = [list(b) if isinstance(b, Place) else b for b in a.bounds]
-            return [
-                "repeat", self._part(a.body), bounds, a.variable, self._carried(a.carried),
-                [[list(x.place), x.step] for x in a.inputs],
-                [[list(x.place), x.step] for x in a.results], a.reverse,
-            ]  # fmt: skip
-        if isinstance(a, While):
-            parts = [self._part(a.condition), self._part(a.body)]
-            return ["while", *parts, list(a.truth), self._carried(a.carried)]
-        if isinstance(a, Branch):
-            parts = [self._part(p) for p in a.chosen]
-            return ["branch", *parts, list(a.truth), [list(p) for p in a.results]]
-        raise CaptureError(f"save_function: {type(a).__name__} is in no file")
-
-    def _launch(self, a: Launch) -> Json:
-        step, text = a.planned, str(a.planned.kernel)
-        cells = {slot: asked for slot, _, asked in step.checks}
-        buffers = [
-            ["cell", *cells[slot]] if slot in cells else list(p)
-            for (slot, _), p in zip(step.buffers, a.buffers, strict=True)
-        ]
-        kernel = self.kernels.setdefault(text, len(self.kernels))
-        numbers = [list(n) for n in a.numbers]
-        return ["launch", kernel, list(step.ints), list(step.grid), buffers, numbers, step.nbytes]
-
-    def _effect(self, a: Effect) -> Json:
-        action = a.action
-        if isinstance(action, partial) and action.func == recording.default_reserve:
-            return ["draw", action.args[0], a.variable]
-        raise CaptureError(
-            "save_function: only draws from the default random generator are in a file, no other "
-            "generators, no seeds, and no numbers that the host gives, as an optimiser's rate is"
-        )
-
-    def _part(self, p: Part) -> Json:
-        arena = None if p.arena is None else list(p.arena)
-        return [self.program(p.program), [list(x) for x in p.outer], arena]
-
-    def _carried(self, carried: Sequence[Carried]) -> Json:
-        return [
-            [
-                list(c.first), list(c.buffer), None if c.other is None else list(c.other),
-                self.program(c.copy),
-            ]
-            for c in carried
-        ]  # fmt: skip
-
-
-def _strided(x: Strided) -> Json:
-    return [list(x.place), list(x.shape), list(x.strides), x.dtype.name]
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def within(n: Json, end: int) -> int:
-    """A number in 0..end-1. Raises: ValueError."""
-    if type(n) is not int or not 0 <= n < end:
-        raise ValueError(f"{n!r} is out of range")
-    return n
-
-
-def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
-    """Whether operands of these shapes are what a vendor's routine for an op may be given."""
-    if op is MATMUL and len(inputs) == 2:
-        a, b = inputs
-        return a[-1] == b[-2] and output == (*a[:-1], b[-1]) and a[:-2] == b[:-2]
-    return op in (SORT, ARGSORT) and list(inputs) == [output] and output != ()
-
-
-def natural(shape: Json) -> tuple[int, ...]:
-    """Sizes. Raises: ValueError."""
-    return tuple(within(n, 1 << 62) for n in shape)
-
-
-def whole(numbers: Json, count: int) -> tuple[int, ...]:
-    """So many integers. Raises: ValueError."""
-    found = tuple(within(abs(n), 1 << 62) * (1 if n >= 0 else -1) for n in numbers)
-    if len(found) != count:
-        raise ValueError(f"{len(found)} numbers where there must be {count}")
-    return found
-
 
 class Reader:
-    """Makes programs of plain data, for a device."""
+    """What numbers in JSON stand for, and the device that programs are built for."""
 
-    def __init__(self, content: Json, blobs: memoryview, device: Device) -> None:
-        self.opened, self.device = open_device(device), device
-        self.kernels = [_kernel(str(text)) for text in content["kernels"]]
-        sizes = natural(content["blobs"])
-        ends = [*accumulate(sizes)]
-        if ends and ends[-1] != len(blobs):
+    device: Device
+    environment: Environment
+    arguments: dict[int, KnownTensor]  # by the numbers of leaves
+
+    def __init__(self, content: Json, blobs: memoryview) -> None:
+        self.kernels = [parse_kernel(str(text)) for text in content["kernels"]]
+        for kernel in self.kernels:
+            verify(kernel)
+        ends = [*accumulate([_natural(n) for n in content["blobs"]], initial=0)]
+        if ends[-1] != len(blobs):
             raise ValueError(f"{len(blobs)} bytes where there must be {ends[-1]}")
-        self.blobs = [bytes(blobs[e - n : e]) for n, e in zip(sizes, ends, strict=True)]
-        self.made: Environment = Environment()
-
-    def blob(self, n: Json) -> bytes:
-        """A run of bytes."""
-        return self.blobs[within(n, len(self.blobs))]
-
-    def put(self, storage: Storage, values: bytes) -> None:
-        """Copies them into memory."""
-        ptr = storage.ptr
-        if values:
-            stream = current_handle(self.device)
-            self.opened.backend.copy_in(ptr.handle, ptr.offset, memoryview(values), stream)
-
-    def environment(self, e: Json) -> Environment:
-        """The numbers that differ from call to call; read before programs are."""
-        self.made.values = [_number(x) for x in e["values"]]
-        for variable, name, given in e["formulas"]:
-            numbers = tuple(self.number(n) for n in given)
-            self.made.formulas.append((self.variable(variable), FORMULAS[name], numbers))
-        return self.made
-
-    def variable(self, n: Json) -> int:
-        """The number of a variable."""
-        return within(n, len(self.made.values))
-
-    def number(self, n: Json) -> Number:
-        """A scalar."""
-        value, variable = n
-        return Number(_number(value), None if variable is None else self.variable(variable))
-
-    def traced(self, n: Json) -> TracedFloat:
-        """What stands for a variable among results."""
-        return TracedFloat(self.made, 0.0, self.variable(n))
-
-    def program(self, p: Json, given: Sequence[Range], name: str = "") -> Program:
-        """A program whose inputs may be touched as far as `given`."""
-        if len(given) != p["inputs"]:
-            raise ValueError(f"{p['inputs']} inputs where there are {len(given)}")
-        held = [self.memory(b) for b in p["held"]]
-        sizes, arena = natural(p["sizes"]), within(p["arena"], 1 << 62)
-        slots = [*given, *((0, s.nbytes) for s in held), *((0, n) for n in sizes)]
-        slots += [(0, arena)] if arena else []
-        acts = tuple(self._act(a, slots) for a in p["acts"])
-        written = {x.slot for a in acts for x in a.written}
-        first = len(given) + len(held)
-        return Program(
-            self.opened, len(given), tuple(held), sizes, arena, acts,
-            frozenset(i for i in written if i < first), name,
-        )  # fmt: skip
+        self.blobs = [bytes(blobs[i:j]) for i, j in pairwise(ends)]
+        self.state: dict[tuple[Device, int], Storage] = {}  # memory that captures share
 
     def memory(self, blob: Json) -> Storage:
         """Return new memory that holds a blob."""
-        values = self.blob(blob)
-        ptr = self.opened.allocator.allocate(len(values), current_handle(self.device))
-        made = storage_at(ptr, len(values), self.device)
-        self.put(made, values)
-        return made
+        values, stream = _item(self.blobs, blob), current_handle(self.device)
+        opened = open_device(self.device)
+        ptr = opened.allocator.allocate(len(values), stream)
+        if values:
+            opened.backend.copy_in(ptr.handle, ptr.offset, memoryview(values), stream)
+        return storage_at(ptr, len(values), self.device)
 
-    # --- acts
-    def _act(self, a: Json, slots: Sequence[Range]) -> Act:
-        kind, *rest = a
-        makers: dict[str, Callable[..., Act]] = {
-            "launch": self._launch, "call": self._call, "fill": self._fill, "draw": self._draw,
-            "host": self._host, "repeat": self._repeat, "while": self._while,
-            "branch": self._branch,
-        }  # fmt: skip
-        return makers[kind](slots, *rest)
 
-    def _place(self, slots: Sequence[Range], p: Json, low: int, high: int) -> Place:
-        """A place of which the bytes from `low` to `high` are touched."""
-        slot, offset = p
-        least, most = slots[within(slot, len(slots))]
-        (offset,) = whole([offset], 1)
-        if high > low and not least <= offset + low <= offset + high <= most:
-            raise ValueError(
-                f"bytes {offset + low}..{offset + high} of {least}..{most} are touched"
-            )
-        return Place(slot, offset)
+def write(w: Writer, x: Any) -> Json:
+    """Return a value as JSON: a named tuple is a list of its fields."""
+    if x is None or type(x) in SIMPLE:
+        return x
+    for kind, writer in WRITERS.items():
+        if isinstance(x, kind):
+            return writer(w, x)
+    return [write(w, part) for part in x]
 
-    def _launch(
-        self, slots: Sequence[Range], kernel: Json, ints: Json, grid: Json, buffers: Json,
-        numbers: Json, nbytes: Json,
-    ) -> Launch:  # fmt: skip
-        k = self.kernels[within(kernel, len(self.kernels))]
-        sizes, extents = whole(ints, len(k.ints)), natural(grid)
-        known = dict(zip(k.ints, sizes, strict=True))
-        wanted = tuple(known[e.name] if e.op == "param" else e.number for e in k.grid)
-        if extents != wanted or len(buffers) != len(k.buffers) or len(numbers) != len(k.scalars):
-            raise ValueError(f"a launch does not fit its kernel {k.name}")
-        touched = reach(k, sizes, extents)
-        places, checks = [], []
-        for i, (b, given) in enumerate(zip(k.buffers, buffers, strict=True)):
-            size = b.dtype.itemsize
-            low, high = touched.get(b.name, (0, -1))
-            if given[0] == "cell":
-                _, op, axis, extent = given
-                self._place([(0, WIDTH)], (0, 0), low * size, (high + 1) * size)
-                checks.append((i, 0, Asked(str(op), int(axis), int(extent))))
-                places.append(Place(0, 0))
-            else:
-                places.append(self._place(slots, given, low * size, (high + 1) * size))
-                if places[-1].offset % size:
-                    raise ValueError(f"a place in {k.name} is not aligned")
-        step = Step(
-            k, tuple((i, 0) for i in range(len(places))), (), sizes, (), extents, (),
-            within(nbytes, 1 << 62), tuple(checks),
-        )  # fmt: skip
-        run = limits.bind(self.opened.backend, programs.program(self.opened, k), sizes, extents)
-        bound = BoundStep(step, 0, run)
-        found = tuple(self.number(n) for n in numbers)
-        return Launch(bound, tuple(places), found, (None,) * len(checks))
 
-    def _operand(self, slots: Sequence[Range], x: Json) -> Strided:
-        place, shape, strides, kind = x
-        d, sizes = dtype(str(kind)), natural(shape)
-        steps = whole(strides, len(sizes))
-        low, high = span(StridedView(sizes, steps, 0))
-        p = self._place(slots, place, low * d.itemsize, high * d.itemsize)
-        return Strided(p, sizes, steps, d)
+def read(r: Reader, hint: Any, x: Json) -> Any:
+    """Return the value that JSON stands for; `hint`: what it is annotated to be.
 
-    def _call(self, slots: Sequence[Range], name: Json, operands: Json, nbytes: Json) -> Call:
-        made = [self._operand(slots, x) for x in operands]
-        op, inputs, output = TABLE[str(name)], made[:-1], made[-1]
-        if (op.name, inputs[0].dtype) not in self.opened.library_calls:
-            raise ValueError(f"{self.device} has no routine for {op.name}")
-        shapes = [x.shape for x in inputs]
-        result = int64 if op is ARGSORT else output.dtype
-        same = all(x.dtype is inputs[0].dtype for x in inputs)
-        if not same or output.dtype is not result or not _fits(op, shapes, output.shape):
-            raise ValueError(f"a routine for {op.name} does not fit its operands, {shapes}")
-        return Call(op, tuple(inputs), output, within(nbytes, 1 << 62))
+    Raises: ValueError, or what Python raises for JSON of another form.
+    """
+    if hint in READERS:
+        return READERS[hint](r, x)
+    members, origin = get_args(hint), get_origin(hint)
+    if origin in (Union, UnionType):
+        own = [m for m in members if m is type(x)] or [m for m in members if m not in SIMPLE]
+        return read(r, own[0], x)
+    if origin is tuple:
+        hints = members[:1] * len(x) if members[-1] is ... else members
+        return tuple([read(r, h, part) for h, part in zip(hints, x, strict=True)])
+    fields = _fields(hint)
+    values = {f: read(r, fields[f], part) for f, part in zip(fields, x, strict=True)}
+    if values.get("variable") is not None:
+        _item(r.environment.values, values["variable"])
+    return hint(**values)
 
-    def _host(
-        self, slots: Sequence[Range], name: Json, routine: Json, options: Json, checks: Json,
-        instead: Json, *parts: Json,
-    ) -> HostStep:  # fmt: skip
-        other = None if instead is None else host_routines.TABLE[str(instead)]
-        given = tuple(_plain(x) for x in options)
-        call = HostCall(
-            str(name), host_routines.TABLE[str(routine)], given, checks is True, other
-        )  # fmt: skip
-        operands, results = (tuple(self._operand(slots, x) for x in part) for part in parts)
-        wanted = call.results([(x.shape, x.dtype) for x in operands])
-        if wanted != [(x.shape, x.dtype) for x in results] or any(
-            x.strides != contiguous(x.shape).strides for x in (*operands, *results)
-        ):
-            raise ValueError(f"the host routine {routine} does not fit its operands")
-        return HostStep(call, operands, results)
 
-    def _fill(self, slots: Sequence[Range], place: Json, blob: Json) -> Fill:
-        values = self.blob(blob)
-        return Fill(self._place(slots, place, 0, len(values)), values)
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    """Return the annotations of a class's fields: of a named tuple, or of `__init__`."""
+    hints = get_type_hints(kind if issubclass(kind, tuple) else kind.__init__)
+    return {name: hint for name, hint in hints.items() if name != "return"}
 
-    def _draw(self, slots: Sequence[Range], n: Json, variable: Json) -> Effect:
-        reserve = recording.default_reserve
-        assert reserve is not None, "random is not imported"
-        self.variable(variable + 1)
-        return Effect(partial(reserve, within(n, 1 << 64)), self.variable(variable))
 
-    # --- loops and branches
-    def _part(self, slots: Sequence[Range], part: Json, given: Sequence[Range]) -> Part:
-        """A program in another, given some of its inputs; the others are the other's."""
-        inner, outer, arena = part
-        places = tuple(self._place(slots, p, 0, 0) for p in outer)
-        seen = [(slots[p.slot][0] - p.offset, slots[p.slot][1] - p.offset) for p in places]
-        program = self.program(inner, [*given, *seen])
-        if (arena is None) != (not program.arena):
-            raise ValueError("a program has no arena")
-        own = None if arena is None else self._place(slots, arena, 0, program.arena)
-        return Part(program, places, own)
+def _item(items: Sequence[Any], n: Json) -> Any:
+    if type(n) is not int or not 0 <= n < len(items):
+        raise ValueError(f"{n!r} is out of range")
+    return items[n]
 
-    def _carry(
-        self, slots: Sequence[Range], carried: Json
-    ) -> tuple[tuple[Carried, ...], list[int]]:
-        found, sizes = [], []
-        for first, buffer, other, copy in carried:
-            (n,) = natural(copy["sizes"])
-            made = [
-                None if p is None else self._place(slots, p, 0, n) for p in (first, buffer, other)
-            ]
-            assert made[0] is not None and made[1] is not None
-            found.append(Carried(made[0], made[1], made[2], self.program(copy, [(0, n)])))
+
+def _natural(n: Json) -> int:
+    return _item(range(NUMBER_MAX), n)  # type: ignore[no-any-return]  # of a range
+
+
+def _checked(x: Json, *kinds: type) -> Any:
+    if type(x) not in kinds or (kinds == (int,) and abs(x) >= NUMBER_MAX):
+        raise ValueError(f"{x!r} is no {kinds[0].__name__}, or too large")
+    return x
+
+
+def _plain(x: Any) -> Any:
+    """Return a number, string, None or tuple of such. Raises: CaptureError."""
+    if x is None or type(x) in SIMPLE:
+        return x
+    if type(x) in (list, tuple):  # JSON has no tuples, and no static value is a list
+        return tuple([_plain(part) for part in x])
+    raise CaptureError(
+        f"save_function: a {type(x).__name__} among arguments or results is in no file; tensors, "
+        "numbers, strings, None and lists, tuples and dicts with strings as keys are"
+    )
+
+
+def _write_step(w: Writer, bound: BoundStep) -> Json:
+    s, slots = bound.step, [slot for slot, _ in bound.step.buffers]
+    checks = [(slots.index(slot), asked) for slot, _, asked in s.checks]
+    return write(w, (s.kernel, s.ints, s.grid, s.nbytes, checks))
+
+
+def _read_step(r: Reader, x: Json) -> BoundStep:
+    kernel, ints, grid, nbytes, asked = read(r, STEP, x)
+    known = dict(zip(kernel.ints, ints, strict=True))
+    wanted = [known[e.name] if e.op == "param" else e.number for e in kernel.grid]
+    if [*map(_natural, grid)] != wanted:
+        raise ValueError(f"a launch does not fit its kernel {kernel.name}")
+    buffers = tuple((i, 0) for i in range(len(kernel.buffers)))
+    checks = tuple([(*_item(buffers, i), purpose) for i, purpose in asked])
+    step = Step(kernel, buffers, (), ints, (), grid, (), nbytes, checks)
+    opened = open_device(r.device)
+    run = limits.bind(opened.backend, programs.program(opened, kernel), ints, grid)
+    return BoundStep(step, 0, run)
+
+
+def _write_draw(w: Writer, a: Effect) -> Json:
+    if isinstance(a.action, partial) and a.action.func == recording.default_reserve:
+        return ["draw", a.action.args[0], a.variable]
+    raise CaptureError(
+        "save_function: only draws from the default random generator are in a file, no other "
+        "generators, no seeds, and no numbers that the host gives, as an optimiser's rate is"
+    )
+
+
+def _read_draw(r: Reader, x: Json) -> Effect:
+    count, variable = x
+    _item(r.environment.values[1:], variable)  # two numbers are made
+    if recording.default_reserve is None:
+        raise ValueError("random numbers are drawn, but dovetail.random is not imported")
+    return Effect(partial(recording.default_reserve, _natural(count)), variable)
+
+
+def _write_act(w: Writer, act: Act) -> Json:
+    for name, (kind, _) in ACTS.items():
+        if kind is type(act):
+            return [name, *[write(w, getattr(act, field)) for field in _fields(kind)]]
+    raise CaptureError(f"save_function: {type(act).__name__} is in no file")
+
+
+def _read_program(r: Reader, x: Json) -> Program:
+    name, inputs, held, sizes, arena, acts = read(r, PROGRAM, x)
+    touched = {p.slot for act in acts for p in act.written}
+    written = frozenset(slot for slot in touched if slot < inputs + len(held))
+    return Program(open_device(r.device), inputs, held, sizes, arena, acts, written, name)
+
+
+def _tensor(storage: Storage, s: Spec, strides: Shape, begin: int) -> Tensor:
+    if len(strides) != len(s.shape):
+        raise ValueError(f"strides {strides} of shape {s.shape}")
+    return make(leaf(storage, s, strides, begin))
+
+
+def _write_known(w: Writer, c: KnownTensor) -> Json:
+    if c.argument != NONE:
+        return [c.argument]
+    tensor = None if c.path is None else c.path.read()
+    if not isinstance(tensor, Tensor) or tensor._expr.spec is not c.expr.spec:
+        raise CaptureError("save_function: a tensor of the closure has changed; call it again")
+    e = evaluated(tensor)
+    if e.storage not in w.state:
+        w.state[e.storage] = w.memory(e.storage)
+    return write(w, (w.state[e.storage], e.offset, e.spec, e.strides))
+
+
+def _read_known(r: Reader, x: Json) -> KnownTensor:
+    if len(x) == 1:
+        return r.arguments[x[0]]
+    blob, begin, s, strides = read(r, tuple[int, int, Spec, Shape], x)
+    if (r.device, blob) not in r.state:
+        r.state[r.device, blob] = r.memory(blob)
+    tensor = _tensor(r.state[r.device, blob], s, strides, _natural(begin))
+    low, high = span(StridedView(s.shape, strides, begin))
+    if low < 0 or high * s.dtype.itemsize > len(r.blobs[blob]):
+        raise ValueError(f"a tensor of the closure, {s!r}, lies outside of its memory")
+    return KnownTensor(tensor, path=ClosurePath(tensor))
+
+
+STEP = tuple[Kernel, Shape, Shape, int, tuple[tuple[int, Asked], ...]]
+PROGRAM = tuple[str, int, tuple[Storage, ...], Shape, int, tuple[Act, ...]]
+SIMPLE = (bool, int, float, str, NoneType)  # which JSON has itself
+READERS: dict[Any, Callable[[Reader, Json], Any]] = {
+    **{kind: partial(lambda kind, r, x: _checked(x, kind), kind) for kind in SIMPLE},
+    float | int | bool: lambda r, x: _checked(x, float, int, bool),
+    Any: lambda r, x: _plain(x),
+    bytes: lambda r, x: _item(r.blobs, x),
+    Kernel: lambda r, x: _item(r.kernels, x),
+    DType: lambda r, x: dtype(str(x)),
+    Spec: lambda r, x: spec(tuple(map(_natural, x[0])), dtype(str(x[1])), r.device),
+    Op: lambda r, x: TABLE[x],
+    HostRoutine: lambda r, x: host_routines.TABLE[x],
+    KnownTensor: _read_known,
+    Storage: Reader.memory,
+    BoundStep: _read_step,
+    Effect: _read_draw,
+    Act: lambda r, x: read(r, ACTS[x[0]][0], x[1:]),
+    Program: _read_program,
+}
+WRITERS: dict[Any, Callable[[Writer, Any], Json]] = {
+    bytes: Writer.blob,
+    Kernel: lambda w, x: w.kernels.setdefault(str(x), len(w.kernels)),
+    (DType, Op, HostRoutine): lambda w, x: x.name,
+    Spec: lambda w, x: [[*x.shape], x.dtype.name],
+    KnownTensor: _write_known,
+    Storage: Writer.memory,
+    BoundStep: _write_step,
+    Effect: _write_draw,
+    Act: _write_act,
+    Program: lambda w, p: write(w, (p.name, p.inputs, p.held, p.sizes, p.arena, p.acts)),
+}
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+class Memory:
+    """The slots of a program: which bytes of each its acts may touch."""
+
+    def __init__(self, p: Program, inputs: Sequence[Range]) -> None:
+        if len(inputs) != p.inputs:
+            raise ValueError(f"{p.inputs} inputs where there are {len(inputs)}")
+        sizes = [*[s.nbytes for s in p.held], *p.sizes, *([p.arena] if p.arena else [])]
+        self.slots = [*inputs, *[(0, _natural(n)) for n in sizes]]
+        self.opened = p.opened
+
+    def check(self, p: Place, low: int, high: int, unit: int = 1) -> None:
+        """Check that acts may touch the bytes from `low` to `high` of a place.
+
+        `unit`: bytes of an element; a place is a multiple of that.
+        """
+        least, most = _item(self.slots, p.slot)
+        begin, end = p.offset + low, p.offset + high
+        if p.offset % unit or (end > begin and not least <= begin <= end <= most):
+            raise ValueError(f"bytes {begin}..{end} of {least}..{most}, of elements of {unit}")
+
+    def check_strided(self, x: Strided) -> None:
+        """Check all of an operand."""
+        shape, size = tuple(map(_natural, x.shape)), x.dtype.itemsize
+        if len(x.strides) != len(shape):
+            raise ValueError(f"strides {x.strides} of shape {shape}")
+        low, high = span(StridedView(shape, x.strides, 0))
+        self.check(x.place, low * size, high * size, size)
+
+    def check_part(self, part: Part, inputs: Sequence[int], results: Sequence[int]) -> None:
+        """Check a program inside of this one; `inputs`, `results`: bytes that it is given."""
+        p = part.program
+        if p.sizes != tuple(results) or (part.arena is None) != (not p.arena):
+            raise ValueError(f"results of {p.sizes} bytes where there must be {[*results]}")
+        if part.arena is not None:
+            self.check(part.arena, 0, p.arena)
+        ranges = [(0, _natural(n)) for n in inputs]
+        for slot, offset in part.outer:
+            least, most = _item(self.slots, slot)
+            ranges.append((least - offset, most - offset))
+        check_program(p, ranges)
+
+    def check_carried(self, carried: Sequence[Carried]) -> tuple[list[int], list[int]]:
+        """Check buffers of a loop. Return the bytes of all, and of those that the body makes."""
+        sizes, made = [], []
+        for c in carried:
+            (n,) = c.copy.sizes
+            if c.copy.held or c.copy.arena:  # it is given two slots and no more
+                raise ValueError("a copy has memory of its own")
+            check_program(c.copy, [(0, n)])
+            for p in (c.first, c.buffer, c.other or c.buffer):
+                self.check(p, 0, n)
             sizes.append(n)
-        return tuple(found), sizes
+            made += [] if c.other is None else [n]
+        return sizes, made
 
-    def _results(self, part: Part, sizes: Sequence[int]) -> None:
-        if part.program.sizes != tuple(sizes):
-            raise ValueError(f"results of {part.program.sizes} bytes where {sizes} are expected")
 
-    def _scan(self, slots: Sequence[Range], scanned: Json, rounds: int) -> tuple[Scanned, ...]:
-        return tuple(
-            Scanned(self._place(slots, p, 0, within(step, 1 << 62) * rounds), step)
-            for p, step in scanned
+def check_program(p: Program, inputs: Sequence[Range]) -> None:
+    """Check that acts touch nothing but their program's memory, and inputs as far as given.
+
+    Raises: ValueError; Unbounded for a kernel whose indices are not known.
+    """
+    memory = Memory(p, inputs)
+    for act in p.acts:
+        [check] = [check for kind, check in ACTS.values() if kind is type(act)]
+        check(memory, act)
+
+
+def _check_launch(m: Memory, a: Launch) -> None:
+    step, kernel = a.planned, a.planned.kernel
+    cells = {i for i, _, _ in step.checks}
+    if len(a.numbers) != len(kernel.scalars) or not len(cells) == len(step.checks) == len(a.lines):
+        raise ValueError(f"a launch does not fit its kernel {kernel.name}")
+    touched = reach(kernel, step.ints, step.grid)
+    for i, (buffer, place) in enumerate(zip(kernel.buffers, a.buffers, strict=True)):
+        low, high = touched.get(buffer.name, (0, -1))
+        size = buffer.dtype.itemsize
+        if i not in cells:
+            m.check(place, low * size, (high + 1) * size, size)
+        elif low < 0 or (high + 1) * size > WIDTH:
+            raise ValueError(f"a launch of {kernel.name} writes beyond a cell for a bad index")
+
+
+def _check_call(m: Memory, a: Call) -> None:
+    for x in (*a.inputs, a.output):
+        m.check_strided(x)
+    kind, shapes = a.inputs[0].dtype, [x.shape for x in a.inputs]
+    if (a.op.name, kind) not in m.opened.library_calls:
+        raise ValueError(f"{m.opened.device} has no routine for {a.op.name}")
+    result = int64 if a.op is ARGSORT else kind
+    same = a.output.dtype is result and all(x.dtype is kind for x in a.inputs)
+    if not same or not _fits(a.op, shapes, a.output.shape):
+        raise ValueError(f"a routine for {a.op.name} does not fit its operands, {shapes}")
+
+
+def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
+    """Return True if a vendor's routine for an op may be given operands of these shapes."""
+    if op is MATMUL and len(inputs) == 2:
+        a, b = inputs
+        return a[-1] == b[-2] and output == (*a[:-1], b[-1]) and a[:-2] == b[:-2]
+    return op in (SORT, ARGSORT) and [*inputs] == [output] and output != ()
+
+
+def _check_host_step(m: Memory, a: HostStep) -> None:
+    for x in (*a.operands, *a.results):
+        m.check_strided(x)
+        if x.strides != contiguous(x.shape).strides:
+            raise ValueError(f"an operand of {a.name} has gaps")
+    wanted = a.call.results([(x.shape, x.dtype) for x in a.operands])
+    if wanted != [(x.shape, x.dtype) for x in a.results]:
+        raise ValueError(f"{a.name} does not fit its operands")
+
+
+def _check_repeat(m: Memory, a: Repeat) -> None:
+    rounds, (low, high) = 0, a.bounds
+    if isinstance(low, int) and isinstance(high, int):
+        rounds = max(high - low, 0)
+    elif a.inputs or a.results:
+        raise ValueError("a loop has parts for each of an unknown number of rounds")
+    for bound in a.bounds:
+        if isinstance(bound, Place):
+            m.check(bound, 0, 8)
+    for x in (*a.inputs, *a.results):
+        m.check(x.place, 0, _natural(x.step) * rounds)
+    sizes, made = m.check_carried(a.carried)
+    inputs, results = [x.step for x in a.inputs], [x.step for x in a.results]
+    m.check_part(a.body, [*sizes, *inputs], [*made, *results])
+
+
+def _check_while(m: Memory, a: While) -> None:
+    m.check(a.truth, 0, 1)
+    sizes, made = m.check_carried(a.carried)
+    m.check_part(a.condition, sizes, [1])
+    m.check_part(a.body, sizes, made)
+
+
+def _check_branch(m: Memory, a: Branch) -> None:
+    m.check(a.truth, 0, 1)
+    sizes = a.chosen[0].program.sizes
+    for part in a.chosen:
+        m.check_part(part, [], sizes)
+    for p, n in zip(a.results, sizes, strict=True):
+        m.check(p, 0, n)
+
+
+ACTS: dict[str, tuple[Any, Callable[[Memory, Any], None]]] = {
+    "launch": (Launch, _check_launch),
+    "call": (Call, _check_call),
+    "host": (HostStep, _check_host_step),
+    "fill": (Fill, lambda m, a: m.check(a.place, 0, len(a.values))),
+    "draw": (Effect, lambda m, a: None),
+    "repeat": (Repeat, _check_repeat),
+    "while": (While, _check_while),
+    "branch": (Branch, _check_branch),
+}
+
+
+# --- captures -------------------------------------------------------------------------------------
+
+
+def _write_value(w: Writer, x: Any) -> Json:
+    """Return arguments or results as JSON, of which a list begins with a word for its kind."""
+    if type(x) in (list, tuple):
+        return [type(x).__name__, *[_write_value(w, part) for part in x]]
+    if type(x) is dict and all(type(k) is str for k in x):
+        return ["dict", *[[k, _write_value(w, part)] for k, part in x.items()]]
+    if type(x) is Tensor:
+        return ["tensor", write(w, x._expr.spec), [*x._expr.strides]]
+    if type(x) is ResultNumber:
+        return ["made", int(x)]
+    if type(x) is TracedFloat:
+        return ["variable", x.variable]
+    return ["static", write(w, _plain(x.value))] if type(x) is Static else _plain(x)
+
+
+def _read_value(r: Reader, x: Json) -> Any:
+    if type(x) is not list:
+        return _plain(x)
+    kind, *parts = x
+    if kind == "dict":
+        return {str(k): _read_value(r, part) for k, part in parts}
+    if kind == "tensor":
+        s, strides = read(r, tuple[Spec, Shape], parts)
+        return _tensor(storage_at(DataPtr(None, 0, 0, r.device), 0, r.device), s, strides, 0)
+    if kind in ("list", "tuple"):
+        return {"list": list, "tuple": tuple}[kind]([_read_value(r, part) for part in parts])
+    [part] = parts
+    if kind == "variable":
+        _item(r.environment.values, part)
+        return TracedFloat(r.environment, 0.0, part)
+    return {"made": ResultNumber, "static": Static}[kind](_plain(part))
+
+
+TRACE: dict[str, Any] = {  # of a `Trace`, what a file has as it is
+    "floats": tuple[tuple[int, int], ...], "inputs": tuple[KnownTensor, ...], "program": Program,
+    "results": tuple[Result, ...],
+}  # fmt: skip
+
+
+def _write_capture(w: Writer, capture: Capture) -> Json:
+    t, e = capture.trace, capture.trace.environment
+    if t.saved is not None or t.gradients or any(c.gradient_of is not None for c in t.inputs):
+        raise CaptureError(
+            "save_function: a function with gradients is in no file; save it under dt.no_grad()"
         )
-
-    def _repeat(
-        self, slots: Sequence[Range], body: Json, bounds: Json, variable: Json, carried: Json,
-        inputs: Json, results: Json, reverse: Json,
-    ) -> Repeat:  # fmt: skip
-        low, high = (
-            self._place(slots, b, 0, 8) if isinstance(b, list) else whole([b], 1)[0] for b in bounds
+    if isinstance(t.tree, Grown) or isinstance(t.returned.tree, Grown):
+        raise CaptureError(
+            "save_function: a tensor that is not strided is in no file; save a function of its "
+            "parts"
         )
-        if inputs or results:
-            assert isinstance(low, int) and isinstance(high, int)
-        rounds = max(high - low, 0) if isinstance(low, int) and isinstance(high, int) else 0
-        carry, sizes = self._carry(slots, carried)
-        xs, ys = (self._scan(slots, x, rounds) for x in (inputs, results))
-        part = self._part(slots, body, [(0, n) for n in (*sizes, *(x.step for x in xs))])
-        fresh = [n for n, c in zip(sizes, carry, strict=True) if c.other is not None]
-        self._results(part, [*fresh, *(y.step for y in ys)])
-        index = None if variable is None else self.variable(variable)
-        return Repeat(part, (low, high), index, carry, xs, ys, bool(reverse))
-
-    def _while(
-        self, slots: Sequence[Range], condition: Json, body: Json, truth: Json, carried: Json
-    ) -> While:
-        carry, sizes = self._carry(slots, carried)
-        asked, done = (self._part(slots, p, [(0, n) for n in sizes]) for p in (condition, body))
-        self._results(asked, [1])
-        self._results(done, [n for n, c in zip(sizes, carry, strict=True) if c.other is not None])
-        return While(asked, self._place(slots, truth, 0, 1), done, carry)
-
-    def _branch(
-        self, slots: Sequence[Range], yes: Json, no: Json, truth: Json, results: Json
-    ) -> Branch:
-        parts = self._part(slots, yes, []), self._part(slots, no, [])
-        sizes = parts[0].program.sizes
-        self._results(parts[1], sizes)
-        places = tuple(self._place(slots, p, 0, n) for p, n in zip(results, sizes, strict=True))
-        return Branch(self._place(slots, truth, 0, 1), parts, places)
+    is_argument = [r.same is not None and r.same.argument != NONE for r in t.results]
+    pairs = zip(t.results, is_argument, strict=True)
+    kept = t._replace(results=[r if known else r._replace(same=None) for r, known in pairs])
+    return {
+        "device": str(t.program.opened.device),
+        "variables": e.values,
+        "formulas": write(w, [(v, formula.__name__, of) for v, formula, of in e.formulas]),
+        "contained": t.tree is not None,
+        "arguments": _write_value(w, t.leaves if t.tree is None else t.tree.unflatten(t.leaves)),
+        **{field: write(w, getattr(kept, field)) for field in TRACE},
+        "returned": _write_value(w, rebuilt(t.returned, t.returned.leaves)),
+        "overlaps": _overlaps(capture.executable),
+    }
 
 
-def _kernel(text: str) -> Kernel:
-    kernel = parse_kernel(text)
-    verify(kernel)
-    return kernel
+def _overlaps(executable: Executable) -> list[tuple[int, int, int]]:
+    """Return which arguments share memory: two numbers, and the bytes between them."""
+    slots = executable.inputs.slots
+    pairs = [(slots[o.slot], slots[o.base], o.distance) for o in executable.inputs.overlaps]
+    if any((a.argument == NONE) != (b.argument == NONE) for a, b, _ in pairs):
+        raise CaptureError(
+            "save_function: an argument shares memory with a tensor of the closure, which no "
+            "argument of a loaded function does; call it with a copy"
+        )
+    return [(a.argument, b.argument, n) for a, b, n in pairs if a.argument != NONE]
 
 
-def _plain(x: Json) -> float | int | bool | str:
-    """An option of a host routine. Raises: ValueError."""
-    return x if type(x) is str else _number(x)
+def _read_capture(r: Reader, name: str, x: Json) -> tuple[str, Executable]:
+    """Return what replays a capture, and its arguments for people."""
+    r.environment = environment = Environment()
+    environment.values = [*read(r, tuple[float | int | bool, ...], x["variables"])]
+    for v, formula, of in read(r, tuple[tuple[int, str, tuple[Number, ...]], ...], x["formulas"]):
+        _item(environment.values, v)
+        environment.formulas.append((v, FORMULAS[formula], of))
+    value = _read_value(r, x["arguments"])
+    leaves, tree = flattened(value) if x["contained"] else Flat([*value], None)
+    r.arguments = {i: KnownTensor(t, i) for i, t in enumerate(leaves) if type(t) is Tensor}
+    fields = {field: read(r, hint, x[field]) for field, hint in TRACE.items()}
+    inputs: tuple[KnownTensor, ...] = fields["inputs"]
+    for k, c in enumerate(inputs):
+        c.input = k
+    trace = Trace(
+        name=name, leaves=leaves, tree=tree, settings=None, environment=environment, gradients=[],
+        known=[*r.arguments.values(), *[c for c in inputs if c.path is not None]],
+        returned=flattened(_read_value(r, x["returned"])), **fields,
+    )  # fmt: skip
+    _check_trace(trace)
+    executable, _ = bind(trace)
+    slots = {w.argument: n for n, w in enumerate(executable.inputs.slots) if w.argument != NONE}
+    for i, j, distance in read(r, tuple[tuple[int, int, int], ...], x["overlaps"]):
+        executable.inputs.overlaps.append(Overlap(slots[i], slots[j], distance))
+    return ", ".join(map(shown_leaf, leaves)), executable
 
 
-def _number(x: Json) -> float | int | bool:
-    if type(x) not in (bool, int, float):
-        raise ValueError(f"{x!r} is no number")
-    return x  # type: ignore[no-any-return]  # it is one
+def _check_trace(t: Trace) -> None:
+    """Check the program, and that results are in its memory. Raises: as `check_program`."""
+    inputs = [_range(c) for c in t.inputs]
+    check_program(t.program, inputs)
+    for r in t.results:
+        if r.same is None:
+            x = Strided(r.place, r.spec.shape, r.strides, r.spec.dtype)
+            Memory(t.program, inputs).check_strided(x)
+    for number in [x for x in t.returned.leaves if type(x) is ResultNumber]:
+        _item(t.results, int(number))
+    for i, variable in t.floats:
+        _item(t.leaves, i)
+        _item(t.environment.values, variable)
+
+
+def _range(c: KnownTensor) -> Range:
+    """Return the bytes that may be touched, from where a tensor begins."""
+    e, size = c.expr, c.expr.spec.dtype.itemsize
+    if c.path is not None:
+        begin = e.offset * size
+        return -begin, storage_of(e).nbytes - begin
+    low, high = span(StridedView(e.spec.shape, e.strides, 0))
+    return low * size, high * size

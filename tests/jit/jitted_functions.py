@@ -1,0 +1,39 @@
+"""Captured functions at the level of a module, which other processes import."""
+
+from __future__ import annotations
+
+import dovetail as dt
+
+
+@dt.jit
+def double(x: dt.Tensor) -> dt.Tensor:
+    return x * 2
+
+
+@dt.jit(static_argnames="n")
+def power(x: dt.Tensor, n: float = 2.0) -> dt.Tensor:
+    """Raise each element to a power."""
+    return x**n if n > 0 else x
+
+
+def triple(x: dt.Tensor) -> dt.Tensor:
+    return x * 3
+
+
+tripled = dt.jit(triple)
+
+
+class Scale:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @dt.jit
+    def times(self, x: dt.Tensor) -> dt.Tensor:
+        return x * self.factor
+
+
+def captured_values(f: object, values: list[float]) -> list[float]:
+    """Call a captured function in another process."""
+    made = f(dt.asarray(values, device="reference"))  # type: ignore[operator]
+    assert f.captures == 1  # type: ignore[attr-defined]
+    return made.tolist()  # type: ignore[no-any-return]
