@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import dovetail as dt
+import numpy as np
 import pytest
 
 
@@ -64,4 +65,150 @@ def test_function_whose_argument_shares_memory_with_its_closure_is_not_saved(
     f = dt.jit(lambda x: x + state[:2])
     f(state[2:])
     with pytest.raises(dt.CaptureError, match="shares memory with a tensor of the closure"):
+        dt.save_function(f, tmp_path / "f")
+
+
+def test_loaded_function_compares_static_arguments_by_type_and_bits(
+    device: dt.Device, tmp_path: Path
+) -> None:
+    f = dt.jit(lambda x, k: x * dt.asarray(k, dtype=dt.float32), static_argnames="k")
+    for k in (0.0, -0.0):
+        f(dt.ones(1), k)
+    loaded = saved(f, tmp_path)
+    signs = [dt.signbit(loaded(dt.ones(1), k)).item() for k in (0.0, -0.0)]
+    assert signs == [False, True]
+    for k in (2, 1.0, "1", None):
+        with pytest.raises(dt.CaptureError, match="kinds that it was captured for"):
+            loaded(dt.ones(1), k)
+    g = dt.jit(lambda x, k: x if k is True else -x)
+    g(dt.ones(1), True), g(dt.ones(1), 1)
+    loaded = saved(g, tmp_path)
+    assert [loaded(dt.ones(1), k).item() for k in (True, 1)] == [1.0, -1.0]
+
+
+def test_loaded_function_takes_floats_of_numpy(device: dt.Device, tmp_path: Path) -> None:
+    f = dt.jit(lambda x, k: x * k)
+    f(dt.ones(1), 2.0)
+    loaded = saved(f, tmp_path)
+    assert [loaded(dt.ones(1), k(3)).item() for k in (float, np.float32, np.float64)] == [3.0] * 3
+
+
+def test_loaded_function_compares_the_containers_of_its_arguments(
+    device: dt.Device, tmp_path: Path
+) -> None:
+    f = dt.jit(lambda parts: sum(parts.values()) if isinstance(parts, dict) else parts[0])
+    x, y = dt.asarray([1.0]), dt.asarray([2.0])
+    f([x, y]), f((y, x)), f({"b": x, "a": y})
+    loaded = saved(f, tmp_path)
+    assert [loaded(p).item() for p in ([x, y], (y, x), {"a": x, "b": x})] == [1.0, 2.0, 2.0]
+    for parts in ([x], [x, y, x], {"a": x, "c": y}, [[x], y]):
+        with pytest.raises(dt.CaptureError, match="kinds that it was captured for"):
+            loaded(parts)
+
+
+def test_loaded_function_compares_how_far_apart_arguments_lie(
+    device: dt.Device, tmp_path: Path
+) -> None:
+    def shift(x: dt.Tensor, y: dt.Tensor) -> dt.Tensor:
+        x += 1
+        return y * 1
+
+    f, q = dt.jit(shift), dt.zeros(6)
+    f(q[:3], q[1:4])
+    loaded = saved(f, tmp_path)
+    assert loaded(q[2:5], q[3:6]).tolist() == [1.0, 1.0, 0.0]
+    assert q.tolist() == [1.0, 1.0, 2.0, 1.0, 1.0, 0.0]
+    for x, y in ((q[:3], q[2:5]), (q[1:4], q[:3]), (q[:3], dt.zeros(3))):
+        with pytest.raises(dt.CaptureError, match="kinds that it was captured for"):
+            loaded(x, y)
+
+
+def test_capture_of_other_containers_of_the_closure_is_not_saved(
+    device: dt.Device, tmp_path: Path
+) -> None:
+    weights = [dt.asarray([2.0])]
+    f = dt.jit(lambda x: sum((x * w for w in weights), x * 0))
+    f(dt.ones(1))
+    weights.append(dt.asarray([3.0]))
+    f(dt.ones(1))
+    assert saved(f, tmp_path)(dt.ones(1)).tolist() == [5.0]
+    weights.pop()
+    assert saved(f, tmp_path)(dt.ones(1)).tolist() == [2.0]
+    weights.clear()
+    with pytest.raises(dt.CaptureError, match="no longer as it was captured"):
+        dt.save_function(f, tmp_path / "f")
+
+
+def test_capture_of_another_mode_is_not_saved(device: dt.Device, tmp_path: Path) -> None:
+    net = dt.nn.Dropout(1.0)
+    f = dt.jit(lambda x: net(x) + 1)
+    f(dt.ones(1))
+    net.eval()
+    f(dt.ones(1))
+    assert saved(f, tmp_path)(dt.ones(1)).tolist() == [2.0]
+    net.train()
+    assert saved(f, tmp_path)(dt.ones(1)).tolist() == [1.0]
+
+
+def test_capture_of_another_context_is_not_saved(device: dt.Device, tmp_path: Path) -> None:
+    w = dt.asarray([2.0]).requires_grad_()
+    f = dt.jit(lambda x: w * x)
+    f(dt.ones(1))
+    with dt.no_grad():
+        with pytest.raises(dt.CaptureError, match=r"dt\.no_grad.*no longer as it was captured"):
+            dt.save_function(f, tmp_path / "f")
+        f(dt.ones(1))
+        loaded = saved(f, tmp_path)
+    assert loaded(dt.asarray([3.0])).tolist() == [6.0]
+    with pytest.raises(dt.CaptureError, match="gradients"):
+        dt.save_function(f, tmp_path / "f")
+
+
+def test_loaded_function_is_reproducible_only_if_it_was_captured_so(
+    device: dt.Device, tmp_path: Path
+) -> None:
+    f = dt.jit(lambda x: x @ x)
+    f(dt.ones((2, 2)))
+    loaded = saved(f, tmp_path)
+    with dt.reproducible():
+        with pytest.raises(dt.CaptureError, match=r"without dt\.reproducible"):
+            loaded(dt.ones((2, 2)))
+        f(dt.ones((2, 2)))
+        loaded = saved(f, tmp_path)
+        assert loaded(dt.ones((2, 2))).tolist() == [[2.0, 2.0]] * 2
+    assert loaded(dt.ones((2, 2))).tolist() == [[2.0, 2.0]] * 2
+
+
+def test_loaded_function_is_no_part_of_a_captured_one(device: dt.Device, tmp_path: Path) -> None:
+    f = dt.jit(lambda x: x * 2)
+    f(dt.ones(2))
+    loaded = saved(f, tmp_path)
+    x = dt.ones((3, 2))
+    for call in (
+        lambda: dt.jit(lambda x: loaded(x) + 1)(x[0]),
+        lambda: dt.vmap(loaded)(x),
+        lambda: dt.scan(lambda c, y: (loaded(c), y), x[0], x),
+    ):
+        with pytest.raises(dt.CaptureError, match="cannot be a part of a captured function"):
+            call()
+
+
+def test_error_of_a_loaded_function_names_the_line_that_asked(
+    device: dt.Device, tmp_path: Path
+) -> None:
+    f = dt.jit(lambda x, i: dt.take(dt.linalg.inv(x), i, axis=0))
+    f(dt.eye(2), dt.asarray([1]))
+    loaded = saved(f, tmp_path)
+    with pytest.raises(dt.LinAlgError, match=r"singular.*\(asked for at .*test_saved_state\.py:"):
+        loaded(dt.zeros((2, 2)), dt.asarray([1]))
+    with pytest.raises(dt.IndexOutOfRange, match=r"asked for at .*test_saved_state\.py:"):
+        loaded(dt.eye(2), dt.asarray([2]))[0].tolist()
+
+
+def test_function_with_an_object_as_an_argument_is_not_saved(
+    device: dt.Device, tmp_path: Path
+) -> None:
+    f = dt.jit(lambda x, n: x * n[0], static_argnames="n")
+    f(dt.ones(2), (2, 3))
+    with pytest.raises(dt.CaptureError, match="a tuple among arguments or results is in no file"):
         dt.save_function(f, tmp_path / "f")

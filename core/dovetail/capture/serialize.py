@@ -19,6 +19,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from ..arguments import path as file_name
 from ..backend import limits
 from ..backend.faults import WIDTH, Asked
@@ -34,7 +36,6 @@ from ..fusion.plan import Step
 from ..graph.expr import Spec, leaf, spec, storage_of
 from ..layout import Shape, StridedView, contiguous, span
 from ..loops.bounds import Unbounded, reach
-from ..loops.builder import Kernel
 from ..loops.parser import parse_kernel
 from ..loops.verify import verify
 from ..memory import DataPtr
@@ -191,11 +192,17 @@ class Loaded:
         return f"<captured function {self.__name__}, from a file>"
 
     def __call__(self, *args: object, **options: object) -> Any:
+        if recording.current() is not None:
+            raise CaptureError(
+                f"{self.__name__}, from a file: cannot be a part of a captured function, a loop or "
+                "dt.vmap; call it outside"
+            )
         if current().reproducible and not self._reproducible:
             raise CaptureError(
-                f"{self.__name__}, from a file: was captured without dt.reproducible; save what it "
-                "does there"
+                f"{self.__name__}, from a file: was captured without dt.reproducible; capture and "
+                "save it under dt.reproducible"
             )
+        args = tuple([float(a) if isinstance(a, (float, np.floating)) else a for a in args])
         result = MISS if options else self._run(args, None)
         if result is MISS:
             result = self._run(*flattened((args, options)))
@@ -270,7 +277,7 @@ class Reader:
 
 def write(w: Writer, x: Any) -> Json:
     """Return a value as JSON: a named tuple is a list of its fields."""
-    if x is None or type(x) in SIMPLE:
+    if type(x) in SIMPLE:
         return x
     for kind, writer in WRITERS.items():
         if isinstance(x, kind):
@@ -323,11 +330,9 @@ def _checked(x: Json, *kinds: type) -> Any:
 
 
 def _plain(x: Any) -> Any:
-    """Return a number, string, None or tuple of such. Raises: CaptureError."""
-    if x is None or type(x) in SIMPLE:
+    """Return a number, string or None. Raises: CaptureError."""
+    if type(x) in SIMPLE:
         return x
-    if type(x) in (list, tuple):  # JSON has no tuples, and no static value is a list
-        return tuple([_plain(part) for part in x])
     raise CaptureError(
         f"save_function: a {type(x).__name__} among arguments or results is in no file; tensors, "
         "numbers, strings, None and lists, tuples and dicts with strings as keys are"
@@ -337,11 +342,13 @@ def _plain(x: Any) -> Any:
 def _write_step(w: Writer, bound: BoundStep) -> Json:
     s, slots = bound.step, [slot for slot, _ in bound.step.buffers]
     checks = [(slots.index(slot), asked) for slot, _, asked in s.checks]
-    return write(w, (s.kernel, s.ints, s.grid, s.nbytes, checks))
+    kernel = w.kernels.setdefault(str(s.kernel), len(w.kernels))
+    return write(w, (kernel, s.ints, s.grid, s.nbytes, checks))
 
 
 def _read_step(r: Reader, x: Json) -> BoundStep:
-    kernel, ints, grid, nbytes, asked = read(r, STEP, x)
+    number, ints, grid, nbytes, asked = read(r, STEP, x)
+    kernel = _item(r.kernels, number)
     known = dict(zip(kernel.ints, ints, strict=True))
     wanted = [known[e.name] if e.op == "param" else e.number for e in kernel.grid]
     if [*map(_natural, grid)] != wanted:
@@ -416,7 +423,7 @@ def _read_known(r: Reader, x: Json) -> KnownTensor:
     return KnownTensor(tensor, path=ClosurePath(tensor))
 
 
-STEP = tuple[Kernel, Shape, Shape, int, tuple[tuple[int, Asked], ...]]
+STEP = tuple[int, Shape, Shape, int, tuple[tuple[int, Asked], ...]]
 PROGRAM = tuple[str, int, tuple[Storage, ...], Shape, int, tuple[Act, ...]]
 SIMPLE = (bool, int, float, str, NoneType)  # which JSON has itself
 READERS: dict[Any, Callable[[Reader, Json], Any]] = {
@@ -424,7 +431,6 @@ READERS: dict[Any, Callable[[Reader, Json], Any]] = {
     float | int | bool: lambda r, x: _checked(x, float, int, bool),
     Any: lambda r, x: _plain(x),
     bytes: lambda r, x: _item(r.blobs, x),
-    Kernel: lambda r, x: _item(r.kernels, x),
     DType: lambda r, x: dtype(str(x)),
     Spec: lambda r, x: spec(tuple(map(_natural, x[0])), dtype(str(x[1])), r.device),
     Op: lambda r, x: TABLE[x],
@@ -438,7 +444,6 @@ READERS: dict[Any, Callable[[Reader, Json], Any]] = {
 }
 WRITERS: dict[Any, Callable[[Writer, Any], Json]] = {
     bytes: Writer.blob,
-    Kernel: lambda w, x: w.kernels.setdefault(str(x), len(w.kernels)),
     (DType, Op, HostRoutine): lambda w, x: x.name,
     Spec: lambda w, x: [[*x.shape], x.dtype.name],
     KnownTensor: _write_known,
@@ -708,17 +713,17 @@ def _read_capture(r: Reader, name: str, x: Json) -> tuple[str, Executable]:
         known=[*r.arguments.values(), *[c for c in inputs if c.path is not None]],
         returned=flattened(_read_value(r, x["returned"])), **fields,
     )  # fmt: skip
-    _check_trace(trace)
+    overlaps = read(r, tuple[tuple[int, int, int], ...], x["overlaps"])
+    _check_trace(trace, [_range(c, r.arguments, overlaps) for c in inputs])
     executable, _ = bind(trace)
     slots = {w.argument: n for n, w in enumerate(executable.inputs.slots) if w.argument != NONE}
-    for i, j, distance in read(r, tuple[tuple[int, int, int], ...], x["overlaps"]):
+    for i, j, distance in overlaps:
         executable.inputs.overlaps.append(Overlap(slots[i], slots[j], distance))
     return ", ".join(map(shown_leaf, leaves)), executable
 
 
-def _check_trace(t: Trace) -> None:
+def _check_trace(t: Trace, inputs: Sequence[Range]) -> None:
     """Check the program, and that results are in its memory. Raises: as `check_program`."""
-    inputs = [_range(c) for c in t.inputs]
     check_program(t.program, inputs)
     for r in t.results:
         if r.same is None:
@@ -731,11 +736,20 @@ def _check_trace(t: Trace) -> None:
         _item(t.environment.values, variable)
 
 
-def _range(c: KnownTensor) -> Range:
-    """Return the bytes that may be touched, from where a tensor begins."""
+def _range(
+    c: KnownTensor, arguments: dict[int, KnownTensor], overlaps: Sequence[tuple[int, int, int]]
+) -> Range:  # fmt: skip
+    """Return the bytes that may be touched, from where a tensor begins.
+
+    They include those of arguments that lie beside it in the same memory, as each call checks.
+    """
     e, size = c.expr, c.expr.spec.dtype.itemsize
     if c.path is not None:
-        begin = e.offset * size
-        return -begin, storage_of(e).nbytes - begin
+        return -c.begin, storage_of(e).nbytes - c.begin
     low, high = span(StridedView(e.spec.shape, e.strides, 0))
-    return low * size, high * size
+    low, high = low * size, high * size
+    for i, base, distance in overlaps:
+        if base == c.argument:
+            least, most = _range(arguments[i], {}, ())
+            low, high = min(low, distance + least), max(high, distance + most)
+    return low, high
