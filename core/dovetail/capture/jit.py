@@ -16,6 +16,7 @@ from typing import (
     Self,
     SupportsIndex,
     TypeVar,
+    cast,
     overload,
 )
 from weakref import ref
@@ -104,12 +105,14 @@ class Captured(RecentExecutables, Generic[P, R]):
 
     def captured_as_now(self) -> list[Capture]:
         """Return the captures that calls would replay in this context, with this closure."""
-        s, found = current(), list[Capture]()
-        for (key, modes), captures in self._captures.items():
+        context, found = _context(current()), list[Capture]()
+        for key, captures in self._captures.items():
+            kind, modes = cast("tuple[tuple[Hashable, ...], object]", key)
             for c in [c for c in captures if isinstance(c, Capture)]:
-                paths = self._modes.get(_keys(_statics(c.trace.leaves)), [])
-                if key[: len(_context(s))] == _context(s) and read_modes(paths) == modes:
-                    found += [c] * (c.executable.inputs.read_closure(c.trace.leaves) is not None)
+                leaves = c.trace.leaves
+                is_in_mode = read_modes(self._modes.get(_keys(_statics(leaves)), [])) == modes
+                if is_in_mode and kind[: len(context)] == context:
+                    found += [c] if c.executable.inputs.read_closure(leaves) is not None else []
         return found
 
     def __repr__(self) -> str:

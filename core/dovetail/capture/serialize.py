@@ -68,13 +68,10 @@ INVALID = (  # what is raised for a file that somebody has edited
     LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError,
     AssertionError, CaptureError, Unbounded,
 )  # fmt: skip
-FORMULAS = {
-    f.__name__: f
-    for f in (
-        operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
-        operator.mod, operator.pow, operator.neg, operator.pos, operator.abs,
-    )
-}  # fmt: skip
+FORMULAS = {  # of numbers that differ from call to call
+    name: getattr(operator, name)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "abs")
+}
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -89,8 +86,10 @@ def _digest(data: bytes) -> bytes:
 def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> None:
     """Write what a captured function does to a file, with its kernels.
 
-    `f`: what `dt.jit` gave, and was called; each kind of arguments that it was captured for is
-    saved. `path`: the file. Tensors that are no arguments are saved with the values they have now.
+    `f`: what `dt.jit` gave, and was called; each kind of arguments is saved for which a call would
+    replay it now, with this closure and in this context (`dt.no_grad`, `dt.reproducible`, modes of
+    networks). `path`: the file. Tensors of the closure are saved with the values they have now;
+    names that lead to them are not. docs/jit.md says what a file does not keep.
     Raises: CaptureError for a function that was not captured, or does what a file cannot say
     (gradients, containers of other kinds than lists, tuples and dicts); OSError.
 
@@ -141,7 +140,8 @@ def load_function(
     """Return the captured function that `save_function` wrote to a file.
 
     `path`: the file. `device`: where it is to run, else where it ran. It takes the kinds of
-    arguments that it was captured for. It has no gradients.
+    arguments that it was captured for, which share tensors of their own in place of the closure's.
+    It has no gradients, and is no part of captured functions, loops or `dt.vmap`.
     Raises: CaptureError for another file, for one that is cut short or changed, and for kernels
     that are not known to stay within their memory; DeviceError; OSError.
 
@@ -667,6 +667,7 @@ def _write_capture(w: Writer, capture: Capture) -> Json:
             "save_function: a tensor that is not strided is in no file; save a function of its "
             "parts"
         )
+    arguments = t.leaves if t.tree is None else rebuilt(Flat((), t.tree), t.leaves)
     is_argument = [r.same is not None and r.same.argument != NONE for r in t.results]
     pairs = zip(t.results, is_argument, strict=True)
     kept = t._replace(results=[r if known else r._replace(same=None) for r, known in pairs])
@@ -675,7 +676,7 @@ def _write_capture(w: Writer, capture: Capture) -> Json:
         "variables": e.values,
         "formulas": write(w, [(v, formula.__name__, of) for v, formula, of in e.formulas]),
         "contained": t.tree is not None,
-        "arguments": _write_value(w, t.leaves if t.tree is None else t.tree.unflatten(t.leaves)),
+        "arguments": _write_value(w, arguments),
         **{field: write(w, getattr(kept, field)) for field in TRACE},
         "returned": _write_value(w, rebuilt(t.returned, t.returned.leaves)),
         "overlaps": _overlaps(capture.executable),
