@@ -239,6 +239,10 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "a smaller argument": lambda c: c["captures"][0]["arguments"][1][1].__setitem__(0, [2]),
     "a loop over nothing": lambda c: acts(c, "repeat")[0].__setitem__(4, [["x"]]),
     "a device that is none": lambda c: c["captures"][0].update(device="no device"),
+    "a result without memory": lambda c: c["captures"][0].update(
+        returned=["tensor", [[8], "float32"], [1]]
+    ),
+    "a static result": lambda c: c["captures"][0].update(returned=["static", 1]),
     "an unknown act": lambda c: acts(c, "launch")[0].__setitem__(0, "system"),
     "no captures": lambda c: c.pop("captures"),
     "an index of a variable": lambda c: acts(c, "repeat")[0].__setitem__(3, 99),

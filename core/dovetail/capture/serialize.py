@@ -730,8 +730,11 @@ def _check_trace(t: Trace, inputs: Sequence[Range]) -> None:
         if r.same is None:
             x = Strided(r.place, r.spec.shape, r.strides, r.spec.dtype)
             Memory(t.program, inputs).check_strided(x)
-    for number in [x for x in t.returned.leaves if type(x) is ResultNumber]:
-        _item(t.results, int(number))
+    for value in t.returned.leaves:
+        if type(value) is ResultNumber:
+            _item(t.results, int(value))
+        elif type(value) is not TracedFloat:
+            _plain(value)
     for i, variable in t.floats:
         _item(t.leaves, i)
         _item(t.environment.values, variable)
