@@ -63,6 +63,14 @@ def test_functions_run_in_a_process_that_was_spawned() -> None:
         assert [r.result() for r in runs] == [[2.0, 4.0], [3.0, 6.0], [5.0, 10.0]]
 
 
+def test_closure_runs_in_a_process_of_dask() -> None:
+    dask = pytest.importorskip("dask")
+    shift = dt.asarray([10.0, 20.0], device="reference")
+    f = dt.jit(lambda x: x + shift)
+    runs = dask.delayed(captured_values)(f, [1.0, 2.0])
+    assert runs.compute(scheduler="processes", num_workers=1) == [11.0, 22.0]
+
+
 def in_new_process(code: str, data: bytes, tmp_path: Path) -> str:
     """Run code that finds pickled bytes in `data`, where no module of the tests is known."""
     (tmp_path / "data").write_bytes(data)
