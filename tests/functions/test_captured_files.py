@@ -278,6 +278,20 @@ def test_product_into_elements_of_another_dtype_is_an_error(tmp_path: Path) -> N
         load(edited(written, halve), tmp_path)
 
 
+@pytest.mark.parametrize("number", [float("nan"), 3.0, 1 << 63, None, "3"])
+def test_number_of_a_kernel_that_its_dtype_does_not_hold_is_an_error(
+    number: object, tmp_path: Path
+) -> None:
+    kept(lambda x: x * 3, tmp_path, dt.arange(4, device="reference"))
+    written = (tmp_path / "f").read_bytes()
+
+    def replace(c: Any) -> None:
+        acts(c, "launch")[0][3][0][0] = number
+
+    with pytest.raises(dt.CaptureError, match="makes no sense"):
+        load(edited(written, replace), tmp_path)
+
+
 def test_deeply_nested_file_is_an_error(written: bytes, tmp_path: Path) -> None:
     text = b"[" * 100_000
     rest = len(text).to_bytes(8, "little") + text

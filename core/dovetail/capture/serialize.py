@@ -530,6 +530,10 @@ def _check_launch(m: Memory, a: Launch) -> None:
     cells = {i for i, _, _ in step.checks}
     if len(a.numbers) != len(kernel.scalars) or not len(cells) == len(step.checks) == len(a.lines):
         raise ValueError(f"a launch does not fit its kernel {kernel.name}")
+    for number, (name, kind) in zip(a.numbers, kernel.scalars, strict=True):
+        x = number.value
+        if kind.kind in "iub" and not (isinstance(x, int) and kind.min <= x <= kind.max):
+            raise ValueError(f"the number {name} of {kernel.name} is {x}, of {kind.name}")
     touched = reach(kernel, step.ints, step.grid)
     for i, (buffer, place) in enumerate(zip(kernel.buffers, a.buffers, strict=True)):
         low, high = touched.get(buffer.name, (0, -1))
