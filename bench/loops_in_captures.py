@@ -6,7 +6,6 @@ calls within a process for a replay.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys

@@ -9,6 +9,7 @@ from ..errors import GradientError
 from ..settings import current
 from ..tensor.tensor import Tensor
 from .engine import grad
+from .loop_gradients import run_loop
 from .tape import Kept, Leaf, Node, Sent, edge_to, keep, kept_value, unheld
 
 
@@ -75,6 +76,13 @@ class _Tapes:
         node = _Captured(name, result._expr.spec, tuple([edge_to(t._expr) for t in given]))
         node.back, node.saved = back, [keep(t._expr) for t in saved]
         result._expr.tape = node
+
+    def run_loop(
+        self, scan: recording.Scan, body: recording.LoopBody, again: recording.LoopBody,
+        carry: Sequence[Tensor], xs: Sequence[Tensor], length: int, reverse: bool,
+        closure: Sequence[Tensor], watched: Callable[[], Sequence[Tensor]],
+    ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+        return run_loop(scan, body, again, carry, xs, length, reverse, closure, watched)
 
 
 recording.tapes = _Tapes()

@@ -132,11 +132,14 @@ class _Flow:
         looker = current().anomaly
         is_op = type(n) is OpNode and type(g) is Tensor
         given = (g, result, reach) if is_op and reach is not None else (g, result)
+        resumed = () if is_op else n.resume(self.sent)
         parts = n.backward(*given) if looker is None else looker.back(n, *given)
         deep = False
         for i in range(len(parts)):
             edge, part = n.edges[i], parts[i]
-            if edge is not None and part is not None:
+            if i in resumed:
+                self.sent[edge.node], self.reached[edge.node] = part, None
+            elif edge is not None and part is not None:
                 self.send(
                     edge.node, part, edge.result, n.gradient_mask(i, reach) if is_op else None
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, TypeVarTuple, cast
+from typing import Any, ClassVar, Protocol, TypeVar, TypeVarTuple, cast
 
 from ..arguments import function as callable_
 from ..engine import recording
@@ -46,6 +46,7 @@ class Context:
         self._kept: list[Kept | None] = []
         self._constant: set[int] = set()
         self._node: Node | None = None
+        self.sent: dict[int, Tensor] = {}  # to the arguments that are `resumed`
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps operands and results; writing to them in place before backward is then an error."""
@@ -95,8 +96,12 @@ class FunctionNode(Node):
     results: list[Spec]
 
     def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Sent | None]:
-        arriving = [g[i] if i in g else zeros(s) for i, s in enumerate(self.results)]
+        fills = self.function.fills_zeros
+        arriving = [
+            g[i] if i in g else zeros(s) if fills else None for i, s in enumerate(self.results)
+        ]
         parts = self.parts(arriving)
+        self.context.sent = {}
         if len(parts) != len(self.edges):
             raise GradientError(
                 f"{self.name}: backward returned {len(parts)} gradients for "
@@ -113,7 +118,16 @@ class FunctionNode(Node):
             part = part.to_dense()
         return checked("backward", f"what {self.name} returned", to, part)
 
-    def parts(self, arriving: Sequence[Tensor]) -> tuple[Any, ...]:
+    def resume(self, sent: dict[Node, Sent]) -> list[int]:
+        resumed = [
+            k
+            for k in self.function.resumed(self.context)
+            if (edge := self.edges[k]) is not None and type(sent.get(edge.node)) is Tensor
+        ]
+        self.context.sent = {k: sent[self.edges[k].node] for k in resumed}
+        return resumed
+
+    def parts(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
         """What `backward` gives for each operand, from a gradient for each result."""
         found = self.function.backward(self.context, *arriving)
         return found if isinstance(found, tuple) else (found,)
@@ -177,6 +191,16 @@ class Function:
     12.0
     """
 
+    fills_zeros: ClassVar[bool] = True  # False: `backward` gets None for what has no gradient
+
+    @staticmethod
+    def resumed(ctx: Context) -> Sequence[int]:
+        """Return the arguments whose gradients go on from what has been sent to them.
+
+        `backward` finds that in `ctx.sent`, and gives the sum for these.
+        """
+        return ()
+
     @staticmethod
     @_own
     def forward(ctx: Context, *args: object) -> object:
@@ -207,7 +231,7 @@ class Function:
         node = FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls
         node.results = [t._expr.spec for t in results]
-        node.given = _given_examples(args)
+        node.given = _given_examples(args, results)
         context._node = node
         outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
@@ -220,10 +244,11 @@ class Function:
         return cast(R, tuple(outputs) if isinstance(made, tuple) else outputs[0])
 
 
-def _given_examples(args: Sequence[object]) -> tuple[Expr | None, ...]:
-    """The nodes of arguments, some of which stand for many; else nothing."""
+def _given_examples(args: Sequence[object], results: Sequence[Tensor]) -> tuple[Expr | None, ...]:
+    """Return the nodes of arguments if one of them, or a result, stands for many; else nothing."""
     given = tuple([a._expr if type(a) is Tensor else None for a in args])
-    return given if recording.batches(*[e for e in given if e is not None]) else ()
+    known = [e for e in given if e is not None] + [t._expr for t in results]
+    return given if recording.batches(*known) else ()
 
 
 def _result(name: str, t: object) -> Tensor:

@@ -9,7 +9,7 @@ is cheap to compute again is rematerialised: the backward kernel computes it on 
 from __future__ import annotations
 
 from cmath import isfinite
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -366,6 +366,10 @@ class Node:
     def backward(self, g: Sent, result: Kept | None) -> list[Sent | None]:
         """For each edge its part of the gradient, or None."""
         raise NotImplementedError
+
+    def resume(self, sent: dict[Node, Sent]) -> Sequence[int]:
+        """Return the edges whose parts will be sums that begin with what is `sent` there."""
+        return ()
 
     def gradient_mask(self, i: int, reach: Tensor | None) -> Tensor | None:
         """Return the mask of elements where the gradient of operand `i` may be other than 0.

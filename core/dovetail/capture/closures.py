@@ -9,16 +9,19 @@ from __future__ import annotations
 import functools
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from copy import copy
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..device import Device
+from ..errors import GradientError
 from ..memory import Storage
 from ..memory.callers import is_ours
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
+from .pytree import static_key
 
 OBJECTS_MAX = 20_000  # paths that are searched
 PASSES_MAX, LARGE_MIN = 4, 4_000  # a search of more paths than that is not repeated
@@ -272,6 +275,57 @@ def _names_in(code: CodeType) -> set[str]:
         elif isinstance(part, str) and part.isidentifier():
             names.add(part)
     return names
+
+
+class Snapshot:
+    """What the body of a loop finds outside of it, as it was when the loop ran."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self._function = name, _with_own_cells(function, {})
+        paths = [p for p in Closure([self._function]).paths if p.again is None]
+        self._paths = [(p, p.value) for p in paths if isinstance(p.value, (Tensor, *NUMBERS))]
+        self.tensors = [value for _, value in self._paths if type(value) is Tensor]
+
+    def function(self) -> Callable[..., Any]:
+        """Return the body with cells of its own, whose values are those of then."""
+        copied: Callable[..., Any] = _with_own_cells(self._function, {})
+        return copied
+
+    def changed(self) -> ClosurePath | None:
+        """Return a path to a tensor or a number where another one is now."""
+        for path, value in self._paths:
+            now = path.read()
+            if now is not value and (type(value) is Tensor or static_key(now) != static_key(value)):
+                return path
+        return None
+
+    def require_unchanged(self) -> None:
+        """Raises: GradientError, if the body would find other values now."""
+        path = self.changed()
+        if path is not None:
+            raise GradientError(
+                f"{self.name}: the body reads {path.key!r}, which has changed since the loop ran; "
+                "its gradient runs the body again, so pass that in init or xs"
+            )
+
+
+def _with_own_cells(function: Any, known: dict[int, Any]) -> Any:
+    """Return a function, and those in its cells, with copies of the cells."""
+    if isinstance(function, functools.partial):
+        inner = _with_own_cells(function.func, known)
+        return functools.partial(inner, *function.args, **function.keywords)
+    if not isinstance(function, FunctionType) or not function.__closure__:
+        return function
+    if id(function) not in known:
+        cells = tuple(CellType() for _ in function.__closure__)
+        made = known[id(function)] = FunctionType(
+            function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+        )
+        made.__kwdefaults__ = function.__kwdefaults__
+        for cell, own in zip(function.__closure__, cells, strict=True):
+            with suppress(ValueError):  # not bound yet
+                own.cell_contents = _with_own_cells(cell.cell_contents, known)
+    return known[id(function)]
 
 
 def read_modes(modes: list[ClosurePath]) -> tuple[object, ...]:

@@ -17,13 +17,14 @@ import numpy as np
 
 from ..arguments import flag, integer, named, shown
 from ..arguments import function as callable_
-from ..device import Device, usable
+from ..device import Device, default_device, usable
 from ..dtypes import bool_, int64, uint8
 from ..engine import evaluate as run
 from ..engine import recording
-from ..engine.recording import UnrolledLoop
+from ..engine.recording import BatchTracer, UnrolledLoop
 from ..errors import CaptureError, DTypeError, GradientError, ShapeError
 from ..functions.copies import stack
+from ..functions.creation import arange
 from ..graph.expr import Expr, Spec, spec, storage_of
 from ..ops import table as ops
 from ..settings import Switch, current
@@ -36,6 +37,7 @@ from .batched_loops import (
     scan_of_examples,
     while_of_examples,
 )
+from .closures import Snapshot
 from .forms import Branch, Carried, Part, Repeat, Scanned, While
 from .program import Place, Program
 from .pytree import Flat, flattened, rebuilt, tensor_leaves
@@ -104,6 +106,9 @@ def fori_loop(
         with suppress(UnrolledLoop):
             repeat, go_on = partial(_repeat_at_once, name), partial(_go_on_at_once, name)
             return rounds_of_examples(name, tracer, body, carried, bounds, repeat, go_on)
+    if len(known) == 2 and known[0] < known[1] and recording.is_captured() and not current().eager:
+        with suppress(UnrolledLoop):
+            return _fori_taped(name, body, carried, known[0], known[1])
     if is_of_examples():
         return many_rounds(name, body, carried, lower, upper)
     if current().eager and recording.current() is None:  # the host reads the bounds
@@ -234,15 +239,7 @@ def scan(
     like = parts.leaves[0] if parts.leaves else None
     carried = tensor_leaves(name, init, like)
     n = _common_length(name, parts, length)
-    if n and (tracer := batch_tracer()) is not None:
-        with suppress(UnrolledLoop):
-            at_once = partial(_scan_at_once, name, n=n, reverse=reverse)
-            return scan_of_examples(name, tracer, f, carried, parts, at_once)
-    if _is_plain(Flat([*carried.leaves, *parts.leaves], None)) or not n:
-        return _steps(name, f, carried, parts, n, reverse)
-    with suppress(UnrolledLoop):
-        return _scan_at_once(name, f, carried, parts, n, reverse)
-    return _steps(name, f, carried, parts, n, reverse)
+    return _run_scan(name, f, carried, parts, n, reverse)
 
 
 # --- the way in -----------------------------------------------------------------------------------
@@ -261,9 +258,9 @@ def _require_ints(name: str, bounds: Sequence[int | Tensor]) -> None:
         raise GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
 
 
-def _recorded(flat: Flat) -> list[Tensor]:
+def _recorded(*flats: Flat) -> list[Tensor]:
     """The tensors, where gradients are recorded."""
-    return list(flat.leaves) if current().grad else []
+    return [t for flat in flats for t in flat.leaves] if current().grad else []
 
 
 def _is_plain(flat: Flat) -> bool:
@@ -271,6 +268,119 @@ def _is_plain(flat: Flat) -> bool:
     if is_of_examples() or current().eager:
         return True
     return any(t._expr.tape is not None for t in _recorded(flat))
+
+
+def _run_scan(
+    name: str, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat, n: int, reverse: bool,
+) -> tuple[C, Y]:  # fmt: skip
+    """Run a scan as one loop if it can be one, else iteration by iteration."""
+    if not n or current().eager:
+        return _steps(name, f, carried, parts, n, reverse)
+    if not any(t._expr.tape is not None for t in _recorded(carried, parts)):
+        with suppress(UnrolledLoop):
+            return _scan_untaped(name, f, carried, parts, n, reverse)
+    with suppress(UnrolledLoop):
+        return _scan_taped(name, f, carried, parts, n, reverse)
+    return _steps(name, f, carried, parts, n, reverse)
+
+
+def _scan_untaped(
+    name: str, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat, n: int, reverse: bool,
+    reads: set[int] | None = None,
+) -> tuple[C, Y]:  # fmt: skip
+    """Run a scan without gradients as one loop.
+
+    `reads`: gets the slots of the outer program that it reads, and must not write.
+    Raises: UnrolledLoop.
+    """
+    tracer = batch_tracer()
+    at_once = partial(_scan_at_once, name, n=n, reverse=reverse, reads=reads)
+    if tracer is not None:
+        return scan_of_examples(name, tracer, f, carried, parts, at_once)
+    if is_of_examples():
+        raise UnrolledLoop
+    return at_once(f, carried, parts)
+
+
+def _scan_taped(
+    name: str, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat, n: int, reverse: bool,
+    closure: Sequence[Tensor] | None = None,
+) -> tuple[C, Y]:  # fmt: skip
+    """Run a scan through which gradients flow as one loop, in a capture. Raises: UnrolledLoop."""
+    if not recording.is_captured() or recording.tapes is None:
+        raise UnrolledLoop
+    snapshot = Snapshot(name, f)
+    if closure is None:
+        found = [t for t in snapshot.tensors if t._expr.tape is not None]
+        closure = [*{t._expr.tape: t for t in found}.values()]
+    if not (closure or _recorded(carried, parts)):
+        raise UnrolledLoop
+    trees, reads = list[Flat](), set[int]()
+
+    def body(
+        c: list[Tensor], x: list[Tensor], f: Callable[[C, X], tuple[C, Y]] = f
+    ) -> tuple[list[Tensor], Sequence[Tensor]]:
+        value, y = pair(name, f(rebuilt(carried, c), rebuilt(parts, x)))
+        ys = tensor_leaves(name, y, first(carried))
+        trees[:] = [Flat((), ys.tree)]
+        return carried_on(name, carried, value), ys.leaves
+
+    def again(c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], Sequence[Tensor]]:
+        snapshot.require_unchanged()
+        return body(c, x, snapshot.function())
+
+    def watched() -> list[Tensor]:
+        if snapshot.changed() is not None:
+            raise UnrolledLoop
+        untaped = [t for t in snapshot.tensors if t._expr.tape is None]
+        return [t for t in untaped if _slot_of(t) in reads]
+
+    after, ys = recording.tapes.run_loop(
+        partial(_scan_leaves, name, reads), body, again, carried.leaves, parts.leaves, n, reverse,
+        closure, watched,
+    )  # fmt: skip
+    return rebuilt(carried, after), rebuilt(trees[0], ys)
+
+
+def _slot_of(t: Tensor) -> int | None:
+    """Return the slot of the outermost program in which a tensor's memory is, if it is known."""
+    tracer = recording.current()
+    if isinstance(tracer, Recorder):
+        return tracer.known_slot(t._expr.storage)
+    assert isinstance(tracer, BatchTracer)
+    found: int | None = tracer.outside(partial(_slot_of, tracer.all(t) if tracer.differs(t) else t))
+    return found
+
+
+def _fori_taped(
+    name: str, body: Callable[[Tensor, C], C], carried: Flat, lower: int, upper: int
+) -> C:
+    """Run a `fori_loop` through which gradients flow as a scan. Raises: UnrolledLoop."""
+    device = carried.leaves[0].device if carried.leaves else default_device()
+    indices = arange(lower, upper, dtype=int64, device=device)
+
+    def step(c: C, i: Tensor) -> tuple[C, tuple[()]]:
+        return body(i, c), ()
+
+    value: C = _scan_taped(name, step, carried, flattened(indices), upper - lower, False)[0]
+    return value
+
+
+def _scan_leaves(
+    name: str, reads: set[int], body: recording.LoopBody, carry: Sequence[Tensor],
+    xs: Sequence[Tensor], length: int, reverse: bool, closure: Sequence[Tensor] | None = None,
+) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    """See `recording.Scan`. With a closure it may be run iteration by iteration."""
+    flats = flattened([*carry]), flattened([*xs])
+    if closure is None:
+        return _scan_untaped(name, body, *flats, length, reverse, reads)
+    if any(t._expr.tape is not None for t in _recorded(*flats)):
+        with suppress(UnrolledLoop):
+            return _scan_taped(name, body, *flats, length, reverse, closure)
+    else:
+        with suppress(UnrolledLoop):
+            return _scan_untaped(name, body, *flats, length, reverse)
+    return _steps(name, body, *flats, length, reverse)
 
 
 def _steps(
@@ -315,8 +425,9 @@ def _go_on_at_once(
 
 
 def _scan_at_once(
-    name: str, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat, n: int, reverse: bool
-) -> tuple[C, Y]:
+    name: str, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat, n: int, reverse: bool,
+    reads: set[int] | None = None,
+) -> tuple[C, Y]:  # fmt: skip
     """Run a scan whose body is captured. Raises: UnrolledLoop where gradients flow through it."""
     with _recorder(carried, *parts.leaves) as (recorder, device):
         loop = _Loop(name, recorder, device, carried, parts)
@@ -324,7 +435,12 @@ def _scan_at_once(
         def step(i: Tensor, x: X, c: C) -> tuple[C, Y]:
             return f(c, x)
 
-        return loop.repeated(loop.captured(step), [0, n], reverse)
+        part = loop.captured(step)
+        if reads is not None:
+            if not part.is_pure(len(carried.leaves) + len(parts.leaves)):
+                raise UnrolledLoop
+            reads.update(p.slot for p in part.outer)
+        return loop.repeated(part, [0, n], reverse)
 
 
 def _common_length(name: str, parts: Flat, length: int | None) -> int:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..engine.traced_numbers import Env
 from ..memory.pointer import StreamHandle
 from ..plugins.opened import Opened
-from .program import Act, At, Place, Program
+from .program import Act, At, Effect, Place, Program
 
 
 class Part(NamedTuple):
@@ -43,6 +43,10 @@ class Part(NamedTuple):
             if first <= i < self.program.inputs:
                 yield self.outer[i - first]
 
+    def is_pure(self, first: int) -> bool:
+        """Return True if it writes nothing of the outer program, and has no other effects."""
+        return not any(self.written(first)) and not _has_effects(self.program)
+
     def at(self, at: At, inputs: Sequence[Place], results: Sequence[Place]) -> At:
         """Handles and offsets of its slots."""
         found: At = []
@@ -52,6 +56,12 @@ class Part(NamedTuple):
         for p in (*results, *(() if self.arena is None else (self.arena,))):
             found += (at[2 * p.slot], at[2 * p.slot + 1] + p.offset)
         return found
+
+
+def _has_effects(program: Program) -> bool:
+    return any(
+        isinstance(act, Effect) or any(map(_has_effects, act.programs)) for act in program.acts
+    )
 
 
 class Carried(NamedTuple):

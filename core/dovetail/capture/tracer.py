@@ -141,6 +141,11 @@ class Slots:
         self.held[slot] = storage
         return slot, 0
 
+    def known_slot(self, storage: Storage) -> int | None:
+        """Return the slot of memory that has been seen; None for other memory."""
+        known = self._known.get(id(storage))
+        return known[1] if known is not None and known[0]() is storage else None
+
     def place(self, e: Expr) -> Place:
         """Where a leaf begins."""
         slot, begin = self._slot_of(storage_of(e))

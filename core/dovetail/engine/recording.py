@@ -36,6 +36,18 @@ if TYPE_CHECKING:
     Work: TypeAlias = Callable[[list[Any], Sequence[Scalar], StreamHandle], object]
     # From the gradient of a result, and what was saved, to one for each of what was given.
     Back: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
+    # From what an iteration carries in and its row of xs to what it carries out and its ys.
+    LoopBody: TypeAlias = Callable[
+        [list[Tensor], list[Tensor]], tuple[Sequence[Tensor], Sequence[Tensor]]
+    ]
+
+    class Scan(Protocol):
+        """Runs a body: of what is carried first, xs, how many and whether from the last one on."""
+
+        def __call__(
+            self, body: LoopBody, carry: Sequence[Tensor], xs: Sequence[Tensor], length: int,
+            reverse: bool, closure: Sequence[Tensor] | None = None,
+        ) -> tuple[list[Tensor], list[Tensor]]: ...  # fmt: skip
 
 
 T = TypeVar("T")
@@ -181,6 +193,19 @@ class Tapes(Protocol):
         back: Back,
     ) -> None:  # fmt: skip
         """Has gradients flow through a result, on a way that reads what is saved."""
+
+    def run_loop(
+        self, scan: Scan, body: LoopBody, again: LoopBody, carry: Sequence[Tensor],
+        xs: Sequence[Tensor], length: int, reverse: bool, closure: Sequence[Tensor],
+        watched: Callable[[], Sequence[Tensor]],
+    ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+        """Run a loop through which gradients flow, as one loop; so is their way back.
+
+        `again`: the body, for the way back. `closure`: tensors with gradients that the body may
+        find outside of the loop. `watched`: when the loop has run, gives other tensors that it has
+        read, which must not be written before the way back.
+        Raises: UnrolledLoop, if it cannot be one loop.
+        """
 
 
 class _OfThread(threading.local):

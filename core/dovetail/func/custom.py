@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any
 
 from ..autograd.function import Context, FunctionNode, Output, output
-from ..autograd.tape import Kept, Node, edge_to
+from ..autograd.tape import Kept, Node, Sent, edge_to
 from ..functions.statistics import sum as sum_
 from ..graph.expr import Expr, spec
 from ..tensor.tensor import Tensor, make
@@ -18,20 +18,31 @@ from .lifting import EXAMPLE, Lifting, tapes
 class _Many(FunctionNode):
     """A call of a Function on examples, as a call on all of them."""
 
-    __slots__ = ("known", "of_one", "size", "tapes")
+    __slots__ = ("known", "of_one", "resumed", "size", "tapes")
 
     known: dict[Expr, Expr]  # of what the context has kept of one example that of all
     of_one: FunctionNode
+    resumed: list[int]
     size: int
     tapes: set[Any]  # see `Lifting`
 
-    def parts(self, arriving: Sequence[Tensor]) -> tuple[Any, ...]:
+    def resume(self, sent: dict[Node, Sent]) -> list[int]:
+        """See `Node`. Of what is the same for each example `parts` gives a sum over them."""
+        found = super().resume(sent)
+        self.resumed = [
+            k for k in found if self.edges[k].node.spec is not self.of_one.edges[k].node.spec
+        ]
+        return self.resumed
+
+    def parts(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
         examples = Examples("vmap", self.size)
         examples.lifting.known.update(self.known)
         examples.lifting.tapes |= self.tapes
         examples.lifting.functions[self.of_one] = self
+        context, sent = self.context, self.context.sent
+        context.sent = {k: examples.example(g) for k, g in sent.items() if k in self.resumed}
         with on_examples(examples):
-            found = super().parts([examples.example(g) for g in arriving])
+            found = super().parts([None if g is None else examples.example(g) for g in arriving])
         return tuple(
             None if part is None or edge is None else self._fitted(examples, part, edge.node)
             for part, edge in zip(found, self.edges, strict=True)
