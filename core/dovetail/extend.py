@@ -85,7 +85,7 @@ from .backend.launches import BindingBackend, scalar_argument
 from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
-from .capture.rounds import is_of_examples as is_mapping
+from .capture.iterations import is_mapping as is_mapping
 from .capture.tracer import recorded_by
 from .device import Device
 from .device import opened as open_device

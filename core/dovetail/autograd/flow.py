@@ -137,7 +137,7 @@ class _Flow:
         deep = False
         for i in range(len(parts)):
             edge, part = n.edges[i], parts[i]
-            if i in resumed:
+            if edge is not None and i in resumed:
                 self.sent[edge.node], self.reached[edge.node] = part, None
             elif edge is not None and part is not None:
                 self.send(

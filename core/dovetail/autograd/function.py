@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, TypeVarTuple, cast
+from weakref import ref
 
 from ..arguments import function as callable_
 from ..engine import recording
@@ -45,7 +46,7 @@ class Context:
         self._name, self.needs_input_grad = name, needs
         self._kept: list[Kept | None] = []
         self._constant: set[int] = set()
-        self._node: Node | None = None
+        self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
         self.sent: dict[int, Tensor] = {}  # to the arguments that are `resumed`
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -58,7 +59,7 @@ class Context:
 
         Raises: GradientError where it has been released or overwritten.
         """
-        node = self._node
+        node = None if self._node is None else self._node()
         assert node is not None
         if node.released:
             raise GradientError(f"{self._name}: what it saved has been released; see retain_graph")
@@ -232,7 +233,7 @@ class Function:
         node.context, node.function = context, cls
         node.results = [t._expr.spec for t in results]
         node.given = _given_examples(args, results)
-        context._node = node
+        context._node = ref(node)
         outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
         context._kept = [

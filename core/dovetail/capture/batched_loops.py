@@ -17,16 +17,16 @@ from ..functions.statistics import any as any_true
 from ..graph.expr import storage_of
 from ..ops.table import LOGICAL_AND
 from ..settings import current, restore
-from ..tensor.tensor import Tensor, make
+from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, view
-from .pytree import Flat, flattened, rebuilt, tensor_leaves
-from .rounds import as_while, carried_on, choose, copied, first, pair, truth_of
+from .iterations import Loop, as_while, choose, copied, is_any_taped, next_carry, truth_of
+from .pytree import Flat, flattened, rebuilt
 from .tracer import evaluate_pending
 
 R = TypeVar("R")
-C = TypeVar("C")
-X = TypeVar("X")
-Y = TypeVar("Y")
+Condition = Callable[[Any], object]
+Body = Callable[[Any], Any]
+WhileRunner = Callable[[Condition, Body, Flat], Any]  # runs a `while_loop` as one loop
 
 
 class _OneMoreDiffers(BaseException):
@@ -38,23 +38,21 @@ class _OneMoreDiffers(BaseException):
 
 
 class BatchedLoop:
-    """A loop of examples that is one loop outside of the function.
+    """A loop of examples that is one loop outside of the function."""
 
-    `carried`, `parts`: what the function carries, and of what an iteration gets a row.
-    """
-
-    def __init__(self, tracer: BatchTracer, carried: Flat, parts: Flat | None = None) -> None:
-        self.tracer, self.carried, self.parts = tracer, carried, parts or flattened(())
-        _require_untaped([*carried.leaves, *self.parts.leaves])
+    def __init__(self, tracer: BatchTracer, carry: Flat, xs: Flat | None = None) -> None:
+        self.tracer, self.carry = tracer, carry.leaves
+        self.xs = xs.leaves if xs is not None else ()
+        _require_untaped([*self.carry, *self.xs])
         evaluate_pending()
         tracer.settle()
         self._settings = current()
-        self._differs = [tracer.differs(t) for t in carried.leaves]
-        self._part_differs = [tracer.differs(t) for t in self.parts.leaves]
-        self._result_differs: list[bool] = []  # of the other results of the body
+        self._carry_differs = [tracer.differs(t) for t in self.carry]
+        self._xs_differ = [tracer.differs(t) for t in self.xs]
+        self._ys_differ: list[bool] = []
 
     def run(self, loop: Callable[[list[Tensor], list[Tensor]], R]) -> R:
-        """Return what `loop` gives outside, of what all examples carry and their parts."""
+        """Return what `loop` gives outside, of the carries and the xs of all examples."""
         while True:
             try:
                 return self.tracer.outside(partial(self._run, loop))
@@ -62,47 +60,52 @@ class BatchedLoop:
                 if error.loop is not self:
                     raise
 
+    def run_while(
+        self, body: Callable[[Any, Any], tuple[Sequence[Tensor], Sequence[Tensor]]],
+        condition: Callable[[list[Tensor]], Tensor], run: WhileRunner,
+    ) -> list[Tensor]:  # fmt: skip
+        """Return the last carry of one example, of a loop of unknown length that `run` runs."""
+
+        def outside(carry: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
+            after: list[Tensor] = run(
+                condition, lambda c: self.iterate(body, c)[0], flattened(carry)
+            )
+            return after
+
+        return self.examples(self.run(outside))
+
     def _run(self, loop: Callable[[list[Tensor], list[Tensor]], R]) -> R:
-        parts = _all(self.tracer, self.parts.leaves, self._part_differs)
-        rows = [
-            _swapped(x) if differs else x
-            for x, differs in zip(parts, self._part_differs, strict=True)
-        ]
-        return loop(_all(self.tracer, self.carried.leaves, self._differs), rows)
+        xs = _all(self.tracer, self.xs, self._xs_differ)
+        rows = [_swapped(x) if d else x for x, d in zip(xs, self._xs_differ, strict=True)]
+        return loop(_all(self.tracer, self.carry, self._carry_differs), rows)
 
     def iterate(
         self, body: Callable[[Any, Any], tuple[Sequence[Tensor], Sequence[Tensor]]],
-        carried: Sequence[Tensor], parts: Sequence[Tensor] = (),
+        carry: Sequence[Tensor], row: Sequence[Tensor] = (),
     ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
-        """Return what all examples carry after the body, and what else it gives for all.
+        """Return the next carry of all examples, and a row of the ys of all.
 
-        `body`: of what one example carries, and a row of its parts. It gives leaves.
+        `body`: of leaves of one example's carry, and of a row of its xs. It gives leaves.
         """
-        before = current()
+        n, before = len(carry), current()
+        differs = [*self._carry_differs, *self._xs_differ]
         try:
             with self.tracer.iteration() as tracer:
                 restore(self._settings)
                 given = [
-                    tracer.example(x, is_argument=True) if differs else x
-                    for x, differs in zip(
-                        (*carried, *parts), (*self._differs, *self._part_differs), strict=True
-                    )
+                    tracer.example(x, is_argument=True) if d else x
+                    for x, d in zip((*carry, *row), differs, strict=False)
                 ]
-                n = len(carried)
-                after, results = body(
-                    rebuilt(self.carried, given[:n]), rebuilt(self.parts, given[n:])
-                )
-                _require_untaped([*after, *results])
+                after, ys = body(given[:n], given[n:])
+                _require_untaped([*after, *ys])
                 for k, t in enumerate(after):
-                    if not self._differs[k] and tracer.differs(t):
-                        self._let_differ(self._differs, k)
-                self._result_differs = [tracer.differs(t) for t in results]
-                return (
-                    _all(tracer, after, self._differs[: len(after)]),
-                    _all(tracer, results, self._result_differs),
-                )
+                    if not self._carry_differs[k] and tracer.differs(t):
+                        self._let_differ(self._carry_differs, k)
+                self._ys_differ = [tracer.differs(t) for t in ys]
+                carry_differs = self._carry_differs[: len(after)]
+                return _all(tracer, after, carry_differs), _all(tracer, ys, self._ys_differ)
         except UnrolledLoop as error:
-            for flags, inputs in ((self._differs, carried), (self._part_differs, parts)):
+            for flags, inputs in ((self._carry_differs, carry), (self._xs_differ, row)):
                 for k, x in enumerate(inputs):
                     if not flags[k] and error.storage is storage_of(x._expr):
                         self._let_differ(flags, k)
@@ -110,28 +113,21 @@ class BatchedLoop:
         finally:
             restore(before)
 
-    def iterated(
-        self, body: Callable[[Any], Sequence[Tensor]]
-    ) -> Callable[[Sequence[Tensor]], list[Tensor]]:
-        """Return the body of a loop without parts and other results, for all examples."""
-        return lambda carried: self.iterate(lambda c, x: (body(c), ()), carried)[0]
-
     def _let_differ(self, flags: list[bool], k: int) -> None:
         flags[k] = True
         raise _OneMoreDiffers(self)
 
-    def examples(self, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Return what one example carries in the end."""
-        return self._examples(carried, self._differs)
+    def examples(self, carry: Sequence[Tensor]) -> list[Tensor]:
+        """Return the last carry of one example."""
+        return self._examples(carry, self._carry_differs)
 
-    def stacked(self, results: Sequence[Tensor]) -> list[Tensor]:
-        """Return for one example what each iteration gave, stacked by the loop outside."""
-        tracer = self.tracer
+    def stacked(self, ys: Sequence[Tensor]) -> list[Tensor]:
+        """Return the ys of one example, stacked by the loop outside."""
         swapped = [
-            tracer.outside(partial(_swapped, t)) if differs else t
-            for t, differs in zip(results, self._result_differs, strict=True)
+            self.tracer.outside(partial(_swapped, t)) if d else t
+            for t, d in zip(ys, self._ys_differ, strict=True)
         ]
-        return self._examples(swapped, self._result_differs)
+        return self._examples(swapped, self._ys_differ)
 
     def _examples(self, tensors: Sequence[Tensor], differs: Sequence[bool]) -> list[Tensor]:
         tracer = self.tracer
@@ -161,62 +157,34 @@ def _swapped(x: Tensor) -> Tensor:
 
 def _require_untaped(tensors: Sequence[Tensor]) -> None:
     """Raises: UnrolledLoop where gradients flow through the iterations."""
-    if current().grad and any(t._expr.tape is not None for t in tensors):
+    if current().grad and is_any_taped(tensors):
         raise UnrolledLoop
 
 
 # --- the loops
 
 
-def scan_of_examples(
-    name: str, tracer: BatchTracer, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat,
-    at_once: Callable[[Any, Flat, Flat], tuple[Any, Any]],
-) -> tuple[C, Y]:  # fmt: skip
-    """Run a scan of examples as one scan outside, which `at_once` runs. Raises: UnrolledLoop."""
-    loop, tree = BatchedLoop(tracer, carried, parts), list[Flat]()
+def batch_loop(
+    tracer: BatchTracer, loop: Loop, run: Callable[[Loop], tuple[Any, Any]], run_while: WhileRunner
+) -> tuple[Any, Any]:
+    """Run a loop of examples as one loop outside, which `run` runs. Raises: UnrolledLoop."""
+    if any(tracer.differs(b) for b in loop.bounds if isinstance(b, Tensor)):
+        return batch_while(tracer, loop.name, *as_while(loop), run_while)[1], ()
+    batch, trees = BatchedLoop(tracer, loop.carry, loop.xs), list[Flat]()
 
-    def body(c: C, x: X) -> tuple[list[Tensor], Sequence[Tensor]]:
-        value, y = pair(name, f(c, x))
-        ys = tensor_leaves(name, y, first(carried))
-        tree[:] = [Flat((), ys.tree)]  # no tensors: their values are those of a capture
-        return carried_on(name, carried, value), ys.leaves
+    def outside(carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        def body(i: Any, c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            def one(c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], Sequence[Tensor]]:
+                after, ys = loop.run_body(i, c, x)
+                trees[:] = [Flat((), ys.tree)]  # no tensors: their values are those of a capture
+                return after, ys.leaves
 
-    def outside(c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        step, flats = partial(loop.iterate, body), (flattened(c), flattened(x))
-        if (outer := batch_tracer()) is not None:
-            return scan_of_examples(name, outer, step, *flats, at_once)
-        return at_once(step, *flats)
+            return batch.iterate(one, c, x)
 
-    after, ys = loop.run(outside)
-    return rebuilt(carried, loop.examples(after)), rebuilt(tree[0], loop.stacked(ys))
+        return run(loop._replace(body=body, carry=flattened(carry), xs=flattened(xs)))
 
-
-def rounds_of_examples(
-    name: str, tracer: BatchTracer, body: Callable[[Tensor, C], C], carried: Flat,
-    bounds: Sequence[int | Tensor], repeat: Callable[[Any, Flat, Sequence[int | Tensor]], Any],
-    go_on: Callable[[Any, Any, Flat], Any],
-) -> C:  # fmt: skip
-    """Run a `fori_loop` of examples as one loop outside. Raises: UnrolledLoop.
-
-    `repeat`, `go_on`: run a loop that no example has of its own, with bounds or with a condition.
-    """
-    if any(tracer.differs(b) for b in bounds if isinstance(b, Tensor)):
-        as_condition = as_while(name, body, carried, *bounds)
-        in_the_end: tuple[Tensor, C] = while_of_examples(name, tracer, *as_condition, go_on)
-        return in_the_end[1]
-    loop = BatchedLoop(tracer, carried)
-
-    def outside(c: list[Tensor], x: list[Tensor]) -> list[Tensor]:
-        def step(i: Tensor, c: list[Tensor]) -> list[Tensor]:
-            return loop.iterated(lambda c: carried_on(name, carried, body(i, c)))(c)
-
-        if (outer := batch_tracer()) is not None:
-            return rounds_of_examples(name, outer, step, flattened(c), bounds, repeat, go_on)
-        made: list[Tensor] = repeat(step, flattened(c), bounds)
-        return made
-
-    value: C = rebuilt(carried, loop.examples(loop.run(outside)))
-    return value
+    after, ys = batch.run(outside)
+    return rebuilt(loop.carry, batch.examples(after)), rebuilt(trees[0], batch.stacked(ys))
 
 
 class _ConditionDiffers(BaseException):
@@ -227,84 +195,59 @@ class _ConditionDiffers(BaseException):
         self.loop = loop
 
 
-def while_of_examples(
-    name: str, tracer: BatchTracer, condition: Callable[[C], object], body: Callable[[C], C],
-    carried: Flat, go_on: Callable[[Any, Any, Flat], Any],
-) -> C:  # fmt: skip
-    """Run a `while_loop` of examples as one loop outside, which `go_on` runs.
+def batch_while(
+    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat, run: WhileRunner
+) -> Any:
+    """Run a `while_loop` of examples as one loop outside, which `run` runs.
 
     Raises: UnrolledLoop.
     """
-    loop = BatchedLoop(tracer, carried)
+    batch = BatchedLoop(tracer, carry)
 
-    def advance(c: C) -> list[Tensor]:
-        return carried_on(name, carried, body(c))
+    def one(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
+        return next_carry(name, carry, body(rebuilt(carry, c))), ()
 
-    def ask(c: C, x: object) -> tuple[tuple[()], list[Tensor]]:
-        return (), [_asked(condition(c))]
+    def ask(c: list[Tensor], x: object) -> tuple[tuple[()], list[Tensor]]:
+        return (), [_asked(condition(rebuilt(carry, c)))]
 
     def goes_on(c: list[Tensor]) -> Tensor:
-        truth = loop.iterate(ask, c)[1][0]
+        truth = batch.iterate(ask, c)[1][0]
         if truth.ndim:
-            raise _ConditionDiffers(loop)
+            raise _ConditionDiffers(batch)
         return truth
 
     try:
-        after = loop.run(_outside(name, go_on, goes_on, loop.iterated(advance)))
-        value: C = rebuilt(carried, loop.examples(after))
-        return value
+        return rebuilt(carry, batch.run_while(one, goes_on, run))
     except _ConditionDiffers as error:
-        if error.loop is not loop:
+        if error.loop is not batch:
             raise
     # not within `except`: the error holds what is pending of the capture that it ended
-    return _while_some_go_on(name, tracer, condition, body, carried, go_on)
+    return _while_any_goes_on(tracer, name, condition, body, carry, run)
 
 
-def _while_some_go_on(
-    name: str, tracer: BatchTracer, condition: Callable[[C], object], body: Callable[[C], C],
-    carried: Flat, go_on: Callable[[Any, Any, Flat], Any],
-) -> C:  # fmt: skip
+def _while_any_goes_on(
+    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat, run: WhileRunner
+) -> Any:
     """Run a loop until all examples have stopped. It also carries which go on."""
-    leaves, mask = copied(carried.leaves), recording.mask()
-    active = _asked(condition(rebuilt(carried, leaves)))
+    first, mask = copied(carry.leaves), recording.mask()
+    active = _asked(condition(rebuilt(carry, first)))
     active = active if mask is None else apply(LOGICAL_AND, (mask, active))
-    loop = BatchedLoop(tracer, flattened((leaves, active)))
+    batch = BatchedLoop(tracer, flattened([*first, active]))
 
-    def advance(c: tuple[list[Tensor], Tensor]) -> list[Tensor]:
-        before, active = c
+    def one(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
+        *before, active = c
         with recording.selecting(active):
-            after = carried_on(name, carried, body(rebuilt(carried, before)))
+            after = next_carry(name, carry, body(rebuilt(carry, before)))
         after = choose(active, after, before)
         with recording.selecting(active):
-            truth = _asked(condition(rebuilt(carried, after)))
-        return [*after, apply(LOGICAL_AND, (active, truth))]
+            truth = _asked(condition(rebuilt(carry, after)))
+        return [*after, apply(LOGICAL_AND, (active, truth))], ()
 
-    def goes_on(c: list[Tensor]) -> Tensor:
-        return any_true(c[-1])
-
-    after = loop.run(_outside(name, go_on, goes_on, loop.iterated(advance)))
-    value: C = rebuilt(carried, loop.examples(after)[:-1])
-    return value
-
-
-def _outside(
-    name: str, go_on: Callable[[Any, Any, Flat], Any], condition: Callable[[list[Tensor]], Tensor],
-    body: Callable[[list[Tensor]], list[Tensor]],
-) -> Callable[[list[Tensor], object], list[Tensor]]:  # fmt: skip
-    """Return what runs a loop of unknown length outside, of what all examples carry."""
-
-    def run(carried: list[Tensor], parts: object) -> list[Tensor]:
-        flat = flattened(carried)
-        if (outer := batch_tracer()) is not None:
-            return while_of_examples(name, outer, condition, body, flat, go_on)
-        made: list[Tensor] = go_on(condition, body, flat)
-        return made
-
-    return run
+    return rebuilt(carry, batch.run_while(one, lambda c: any_true(c[-1]), run)[:-1])
 
 
 def _asked(truth: object) -> Tensor:
     """Raises: UnrolledLoop for a Python bool, which is the same in each iteration."""
     if not isinstance(truth, Tensor):
         raise UnrolledLoop
-    return make(truth_of(truth))
+    return truth_of(truth)

@@ -21,7 +21,7 @@ from ..settings import current
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
 from .bindings import KnownTensor, Result, ResultNumber, Trace, bind
-from .control_flow import Inner
+from .captured_loops import BodyCapture
 from .executable import AttachGradients, Executable
 from .program import Place, Program
 from .pytree import flattened
@@ -77,7 +77,7 @@ def flow_of(
     tapes = recording.tapes
     if tapes is None or recorder.device is None or not tapes.lead_straight(result, tensors):
         return None
-    inner = Inner(recorder, recorder.device)
+    inner = BodyCapture(recorder, recorder.device)
     try:
         with recorded_by(inner.recorder):
             g = make(inner.recorder.placeholder(result._expr.spec))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
+from weakref import ref
 
 from ..autograd.function import Context, FunctionNode, Output, output
 from ..autograd.tape import Kept, Node, Sent, edge_to
@@ -28,10 +29,10 @@ class _Many(FunctionNode):
 
     def resume(self, sent: dict[Node, Sent]) -> list[int]:
         """See `Node`. Of what is the same for each example `parts` gives a sum over them."""
-        found = super().resume(sent)
-        self.resumed = [
-            k for k in found if self.edges[k].node.spec is not self.of_one.edges[k].node.spec
-        ]
+        pairs = zip(self.edges, self.of_one.edges, strict=True)
+        differs = [a is not None and b is not None and a.node.spec is not b.node.spec
+                   for a, b in pairs]  # fmt: skip
+        self.resumed = [k for k in super().resume(sent) if differs[k]]
         return self.resumed
 
     def parts(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
@@ -101,7 +102,7 @@ def _many(to: Lifting, one: FunctionNode) -> _Many | None:
 
 def _keep(to: Lifting, node: _Many, one: FunctionNode) -> None:
     """Has the node keep what one example's has kept, its results among it, of all examples."""
-    node.context, kept = _context(one.context, one)
+    node.context, kept = _context(one.context, node)
     node.known = {e: to.lift(e) for e in [*kept, *_sources(to, kept)]}
 
 
@@ -124,11 +125,11 @@ def _sources(to: Lifting, kept: Sequence[Expr]) -> set[Expr]:
     return found
 
 
-def _context(context: Context, one: Node) -> tuple[Context, list[Expr]]:
+def _context(context: Context, node: Node) -> tuple[Context, list[Expr]]:
     """The context as it was after `forward`, and the nodes that it has kept."""
     again = copy(context)
     again._kept = [*context._first_kept]
-    again._node = Node(one.name, one.spec, ())
+    again._node = ref(node)
     nodes = [k.value for k in again._kept if isinstance(k, Kept)]
     return again, [e for e in nodes if type(e) is Expr]
 

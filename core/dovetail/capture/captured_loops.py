@@ -1,0 +1,300 @@
+"""Loops and branches whose bodies are captured once, as acts of the program that is captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
+
+from ..arguments import shown
+from ..device import Device, usable
+from ..dtypes import bool_, int64, uint8
+from ..engine import evaluate as run
+from ..engine import recording
+from ..engine.recording import UnrolledLoop
+from ..errors import CaptureError, DTypeError, GradientError, ShapeError
+from ..graph.expr import Expr, Spec, spec, storage_of
+from ..ops import table as ops
+from ..settings import Switch, current
+from ..tensor.host import evaluated
+from ..tensor.tensor import Tensor, make
+from ..tensor.verbs import apply
+from .forms import Branch, Carried, Part, Repeat, Scanned, While
+from .iterations import Loop, index, is_any_taped, truth_of
+from .program import Place, Program
+from .pytree import Flat, rebuilt, tensor_leaves
+from .tracer import Recorder, evaluate_pending, recorded_by
+
+R = TypeVar("R")
+
+_DEFERRED = Switch(eager=False)  # an index that is computed at once is the same in each iteration
+
+
+def capture_loop(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
+    """Run a loop as one act. Return its last carry and its ys.
+
+    `reads`: gets the slots that the body reads of the program around it; it must write none.
+    Raises: UnrolledLoop, if gradients flow through what the body gives, or it has such effects.
+    """
+    with _tracer_of(*loop.tensors, *loop.bounds) as (tracer, device):
+        captured = _CapturedLoop(loop, tracer, device)
+        body = captured.body()
+        if reads is not None:
+            if not body.is_pure(len(loop.tensors)):
+                raise UnrolledLoop
+            reads.update(p.slot for p in body.outer)
+        return captured.perform(body)
+
+
+def capture_while(
+    name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: Flat
+) -> Any:
+    """Run a `while_loop` as one act. Raises: UnrolledLoop where gradients flow through it."""
+    with _tracer_of(*carry.leaves) as (tracer, device):
+        loop = Loop(name, lambda i, c, x: (body(c), ()), carry)
+        captured = _CapturedLoop(loop, tracer, device)
+        return captured.perform_while(condition, captured.body())
+
+
+def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -> R:
+    """Run `cond` as one act. Raises: GradientError, ShapeError, DTypeError."""
+    tracer, truth = recording.current(), truth_of(pred)._expr
+    assert isinstance(tracer, Recorder)
+    evaluate_pending()
+    run.evaluate([truth])
+    place = tracer.needed(truth)
+    (yes, yes_part), (no, no_part) = (
+        _captured_branch(name, tracer, truth.spec.device, f) for f in branches
+    )
+    if yes.tree != no.tree:
+        raise DTypeError(
+            f"{name}: true_fn gives {yes.tree}, and false_fn {no.tree}; they must give the same "
+            "containers"
+        )
+    for a, b in zip(yes.leaves, no.leaves, strict=True):
+        if a is not b:
+            error = ShapeError if a.shape != b.shape else DTypeError
+            raise error(f"{name}: true_fn gives {a!r} where false_fn gives {b!r}")
+    results = [tracer.allocated(s) for s in yes.leaves]
+    tracer.perform(Branch(place, (yes_part, no_part), tuple(map(tracer.place, results))))
+    made: R = rebuilt(yes, list(map(make, results)))
+    return made
+
+
+def _captured_branch(
+    name: str, tracer: Recorder, device: Device, function: Callable[[], object]
+) -> tuple[Flat, Part]:
+    """Return the specs of what a branch gives, in its containers, and its program."""
+    body = BodyCapture(tracer, device)
+    with recorded_by(body.recorder):
+        flat = tensor_leaves(name, function())
+        if is_any_taped(flat.leaves):
+            raise GradientError(
+                f"{name}: no gradients flow through it in a captured function; use dt.where"
+            )
+        places, _ = body.finished(flat.leaves, [])
+        specs = [t._expr.spec for t in flat.leaves]
+    return Flat(specs, flat.tree), body.part(places)
+
+
+class BodyCapture:
+    """A piece of a program that is captured without being run."""
+
+    def __init__(self, outer: Recorder, device: Device) -> None:
+        self.outer, self.device = outer, device
+        self.recorder = Recorder(device, True, outer=outer)
+
+    def finished(
+        self, tensors: Sequence[Tensor], inputs: Sequence[Expr]
+    ) -> tuple[list[Place], list[bool]]:
+        """Return the places of results, and which are the input of the same position.
+
+        The others are in memory of their own, without gaps.
+        """
+        if tensors:
+            run.evaluate([t._expr for t in tensors])
+        places, same = list[Place](), list[bool]()
+        for k, t in enumerate(tensors):
+            e = evaluated(t)
+            place = self.recorder.place(e)
+            is_whole = e.offset == 0 and e.strides == e.spec.strides
+            is_same = k < len(inputs) and is_whole and storage_of(e) is storage_of(inputs[k])
+            is_taken = any(p.slot == place.slot for p in places)
+            if not is_same and not (is_whole and self._is_new(place, e) and not is_taken):
+                place = self.recorder.place(_copied(e))
+            places.append(place)
+            same.append(is_same)
+        return places, same
+
+    def _is_new(self, p: Place, e: Expr) -> bool:
+        size = self.recorder.sizes.get(p.slot)
+        return size == e.spec.size * e.spec.dtype.itemsize and p.slot not in self.recorder.held
+
+    def part(self, results: Sequence[Place]) -> Part:
+        """Return what was captured, as a part of the outer program."""
+        program = self.recorder.program(results)
+        outer = tuple(self.recorder.from_outer.values())
+        arena = None
+        if program.arena:
+            memory = self.outer.allocated(spec((program.arena,), uint8, self.device))
+            arena = self.outer.place(memory)
+        return Part(program, outer, arena)
+
+
+class _CapturedLoop:
+    """A loop that becomes an act of the program that is captured.
+
+    `carry`, `xs`: leaves of the first carry and the xs. `is_same`: which leaves of the carry the
+    body gives back, perhaps written in place. `row`: the specs of a row of the ys.
+    """
+
+    def __init__(self, loop: Loop, tracer: Recorder, device: Device) -> None:
+        self.loop, self.tracer, self.device = loop, tracer, device
+        self.carry = [_contiguous(t) for t in loop.carry.leaves]
+        self.xs = [_contiguous(t) for t in loop.xs.leaves]
+        self.variable: int | None = None
+        self.is_same: list[bool] = []
+        self.row = Flat([], None)
+
+    def body(self) -> Part:
+        """Capture the body. Raises: UnrolledLoop where gradients flow through what it gives."""
+        inner = BodyCapture(self.tracer, self.device)
+        with recorded_by(inner.recorder), _DEFERRED if current().eager else nullcontext():
+            inputs = [inner.recorder.placeholder(e.spec) for e in self.carry]
+            row = [inner.recorder.placeholder(_row(e.spec)) for e in self.xs]
+            i = self._index() if self.loop.is_indexed else None
+            after, ys = self.loop.run_body(i, list(map(make, inputs)), list(map(make, row)))
+            if is_any_taped([*after, *ys.leaves]):
+                raise UnrolledLoop
+            places, same = inner.finished([*after, *ys.leaves], inputs)
+            self.row = Flat([t._expr.spec for t in ys.leaves], ys.tree)
+        self.is_same = same[: len(inputs)]
+        return inner.part(places)
+
+    def _index(self) -> Tensor:
+        environment = self.tracer.environment
+        self.variable = environment.variable(0)
+        i = index(0, self.device)
+        environment.tag(i._expr.args, (self.variable,))
+        return i
+
+    def perform(self, body: Part) -> tuple[Any, Any]:
+        """Run a loop of known length. Return its last carry and its ys."""
+        tracer, loop = self.tracer, self.loop
+        results, carried = self._buffers(body)
+        for k, e in enumerate(self.xs):
+            if self._is_written(len(carried) + k, e, (body,)):
+                self.xs[k] = _copied(e)
+        n = loop.length() or 0  # without a length there are no ys
+        ys = [
+            tracer.allocated(spec((n, *s.shape), s.dtype, s.device, loop.name))
+            for s in self.row.leaves
+        ]
+        low, high = (_bound_place(tracer, b) for b in loop.bounds)
+        xs_rows, ys_rows = (tuple(_scanned(tracer, e) for e in group) for group in (self.xs, ys))
+        tracer.perform(
+            Repeat(body, (low, high), self.variable, carried, xs_rows, ys_rows, loop.is_reversed)
+        )
+        return self._carry_of(results), rebuilt(self.row, list(map(make, ys)))
+
+    def perform_while(self, condition: Callable[[Any], object], body: Part) -> Any:
+        """Run a loop that goes on while a condition holds. Return its last carry."""
+        inner, name = BodyCapture(self.tracer, self.device), self.loop.name
+        with recorded_by(inner.recorder):
+            truth = condition(
+                self._carry_of([inner.recorder.placeholder(e.spec) for e in self.carry])
+            )
+            if not isinstance(truth, Tensor):
+                raise CaptureError(
+                    f"{name}: cond gives {shown(truth)}, no tensor, so that it is the same in "
+                    "each round; compare what is carried"
+                )
+            if truth.size != 1:
+                raise ShapeError(f"{name}: cond gives one bool, not shape {truth.shape}")
+            places, _ = inner.finished([truth_of(truth)], [])
+        asked = inner.part(places)
+        results, carried = self._buffers(asked, body)
+        place = self.tracer.place(self.tracer.allocated(spec((), bool_, self.device)))
+        self.tracer.perform(While(asked, place, body, carried))
+        return self._carry_of(results)
+
+    def _carry_of(self, exprs: Sequence[Expr]) -> Any:
+        return rebuilt(self.loop.carry, list(map(make, exprs)))
+
+    def _buffers(self, *parts: Part) -> tuple[list[Expr], tuple[Carried, ...]]:
+        """Return the leaves of the last carry, and the buffers of what is carried.
+
+        The first carry is copied if the parts write to it, by this or another name.
+        """
+        tracer, results, carried = self.tracer, list[Expr](), list[Carried]()
+        for k, is_same in enumerate(self.is_same):
+            e = self.carry[k]
+            copy = _copy_program(self.device, e.spec)
+            if is_same or self._is_written(k, e, parts):
+                e = self.carry[k] = _copied(e)
+            last = e if is_same else tracer.allocated(e.spec)
+            other = None if is_same else tracer.place(tracer.allocated(e.spec))
+            results.append(last)
+            carried.append(Carried(tracer.place(e), tracer.place(last), other, copy))
+        return results, tuple(carried)
+
+    def _is_written(self, position: int, e: Expr, parts: Sequence[Part]) -> bool:
+        """Return True if parts write to what they are given here, as an input or from outside."""
+        if any(position in p.program.written for p in parts):
+            return True
+        outside = {place.slot for p in parts for place in p.written(len(self.loop.tensors))}
+        is_foreign = storage_of(e).overlap is not None
+        return bool(outside) and (is_foreign or self.tracer.place(e).slot in outside)
+
+
+@contextmanager
+def _tracer_of(*given: object) -> Iterator[tuple[Recorder, Device]]:
+    """Give the tracer of this thread, or a new one meanwhile, and the device of the loop."""
+    device = next((x.device for x in given if isinstance(x, Tensor)), None) or usable(None)
+    evaluate_pending()
+    tracer = recording.current()
+    if tracer is not None:
+        assert isinstance(tracer, Recorder)
+        yield tracer, device
+        return
+    tracer = Recorder(device, False)
+    with recorded_by(tracer):
+        yield tracer, device
+
+
+def _bound_place(tracer: Recorder, bound: int | Tensor) -> int | Place:
+    """Return a bound, or where it will be."""
+    if isinstance(bound, int):
+        return bound
+    e = apply(ops.COPY, (bound.reshape(()).astype(int64),))._expr
+    run.evaluate([e])
+    return tracer.needed(e)
+
+
+def _contiguous(t: Tensor) -> Expr:
+    """Return the leaf of a tensor, in memory without gaps."""
+    e = evaluated(t)
+    return e if t.is_contiguous() else _copied(e)
+
+
+def _copied(e: Expr) -> Expr:
+    e = apply(ops.COPY, (make(e),))._expr
+    run.evaluate([e])
+    return e
+
+
+def _row(s: Spec) -> Spec:
+    return spec(s.shape[1:], s.dtype, s.device)
+
+
+def _scanned(tracer: Recorder, e: Expr) -> Scanned:
+    row = _row(e.spec)
+    return Scanned(tracer.place(e), row.size * row.dtype.itemsize)
+
+
+def _copy_program(device: Device, s: Spec) -> Program:
+    """Return the program that copies a value of this spec."""
+    tracer = Recorder(device, True)
+    with recorded_by(tracer):
+        e = _copied(tracer.placeholder(s))
+    return tracer.program([tracer.place(e)])

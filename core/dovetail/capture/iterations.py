@@ -1,0 +1,249 @@
+"""Loops as data, the checks of their bodies, and loops that run iteration by iteration.
+
+The names are JAX's: a body takes the carry and a row of the xs, and gives the next carry and a row
+of the ys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from ..arguments import shown
+from ..device import Device, default_device
+from ..dtypes import bool_, int64
+from ..engine import recording
+from ..errors import ArgumentTypeError, DTypeError, ShapeError
+from ..functions.copies import stack
+from ..graph.expr import Expr, node, spec, storage_of
+from ..graph.ownership import Holder, is_alone
+from ..ops import table as ops
+from ..settings import current
+from ..tensor.tensor import Tensor, make
+from ..tensor.verbs import apply
+from .pytree import Flat, rebuilt, tensor_leaves
+from .tracer import Recorder
+
+R = TypeVar("R")
+
+
+class Loop(NamedTuple):
+    """A `fori_loop`, a `scan`, or the body of a `while_loop`, whose length is not known.
+
+    `body`: of the index (None unless `is_indexed`), the carry and a row of the xs; it gives the
+    next carry and a row of the ys. `bounds`: the first index and the end.
+    """
+
+    name: str
+    body: Callable[[Any, Any, Any], tuple[Any, Any]]
+    carry: Flat
+    xs: Flat = Flat([], None)
+    bounds: tuple[int | Tensor, int | Tensor] = (0, 0)
+    is_reversed: bool = False
+    is_indexed: bool = False
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The initial carry and the xs."""
+        return [*self.carry.leaves, *self.xs.leaves]
+
+    @property
+    def device(self) -> Device:
+        """The device of the carry, or the default device."""
+        return self.carry.leaves[0].device if self.carry.leaves else default_device()
+
+    @property
+    def is_taped(self) -> bool:
+        """True if gradients flow through the initial carry or the xs."""
+        return current().grad and is_any_taped(self.tensors)
+
+    def length(self) -> int | None:
+        """Return the number of iterations; None if the bounds are tensors."""
+        low, high = self.bounds
+        return high - low if isinstance(low, int) and isinstance(high, int) else None
+
+    def run_body(
+        self, i: Tensor | None, carry: Sequence[Tensor], row: Sequence[Tensor]
+    ) -> tuple[list[Tensor], Flat]:
+        """Return the leaves of the next carry, and a row of the ys.
+
+        Raises: ArgumentTypeError, DTypeError, ShapeError, unless the body gives these.
+        """
+        xs = rebuilt(self.xs, row) if self.xs.tree is not None else None
+        made = self.body(i, rebuilt(self.carry, carry), xs)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise ArgumentTypeError(
+                f"{self.name}: f gives a pair, what is carried and a y, not {shown(made)}"
+            )
+        like = self.carry.leaves[0] if self.carry.leaves else None
+        return next_carry(self.name, self.carry, made[0]), tensor_leaves(self.name, made[1], like)
+
+
+def next_carry(name: str, carry: Flat, made: object) -> list[Tensor]:
+    """Return the leaves of what a body gave, which must be like the carry.
+
+    Raises: DTypeError, ShapeError.
+    """
+    flat = tensor_leaves(name, made, carry.leaves[0] if carry.leaves else None)
+    if flat.tree != carry.tree:
+        raise DTypeError(
+            f"{name}: the body got {carry.tree} to carry and gave {flat.tree}; they must be the "
+            "same containers"
+        )
+    for before, after in zip(carry.leaves, flat.leaves, strict=True):
+        want, have = before._expr.spec, after._expr.spec
+        if want is not have:
+            error = ShapeError if want.shape != have.shape else DTypeError
+            raise error(
+                f"{name}: the body got {want!r} to carry and gave {have!r}; they must be the same, "
+                "so cast with astype(), or begin with what it gives"
+            )
+    return list(flat.leaves)
+
+
+def is_any_taped(tensors: Sequence[Tensor]) -> bool:
+    """Return True if gradients flow through one of some tensors."""
+    return any(t._expr.tape is not None for t in tensors)
+
+
+def index(i: int, device: Device) -> Tensor:
+    """Return an index as a tensor: a number that is given when it is computed."""
+    args = (*[i],)  # an object of its own, by which it may be known again
+    return make(node(ops.FULL, args, spec((), int64, device), ((int64,), int64)))
+
+
+def truth_of(pred: Tensor) -> Tensor:
+    """Return a condition as a bool of no dimensions, in memory of its own."""
+    pred = pred.reshape(())
+    if pred.dtype is not bool_:
+        pred = apply(ops.NOT_EQUAL, (pred, 0))
+    return apply(ops.COPY, (pred,))
+
+
+def is_mapping() -> bool:
+    """Return True if a function runs on examples (`dt.vmap`), and is not captured within that."""
+    return not isinstance(recording.current(), Recorder | None)
+
+
+# --- iteration by iteration
+
+
+def unrolled(loop: Loop) -> tuple[Any, Any]:
+    """Run a loop of which each iteration is an ordinary piece of the program."""
+    low, high = int(loop.bounds[0]), int(loop.bounds[1])
+    carry, xs = copied(loop.carry.leaves), copied(loop.xs.leaves)
+    rows = list[Flat]()
+    for k in range(low, high)[:: -1 if loop.is_reversed else 1]:
+        i = index(k, loop.device) if loop.is_indexed else None
+        after, y = loop.run_body(i, carry, [x[k] for x in xs])
+        carry = separated(after, carry)
+        leaves, tree = [*y.leaves], y.tree
+        del y  # a reference that `separated` would count
+        rows.append(Flat(separated(leaves), tree))
+    if not rows:
+        return rebuilt(loop.carry, carry), ()
+    rows = rows[::-1] if loop.is_reversed else rows
+    ys = [stack(list(column)) for column in zip(*(row.leaves for row in rows), strict=True)]
+    return rebuilt(loop.carry, carry), rebuilt(rows[0], ys)
+
+
+def unrolled_while(
+    name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: Flat
+) -> Any:
+    """Run a `while_loop` of examples until all have stopped.
+
+    An example that has stopped keeps its carry, and writes nothing in place.
+    """
+    tracer = recording.current()
+    assert tracer is not None
+    leaves = copied(carry.leaves)
+    active: Tensor | None = None  # None: all examples
+    while True:
+        with recording.selecting(active):
+            truth = condition(rebuilt(carry, leaves))
+        if isinstance(truth, Tensor) and recording.batches(truth._expr):
+            truth = truth_of(truth)
+            active = truth if active is None else apply(ops.LOGICAL_AND, (active, truth))
+            truth = tracer.any_of(active)
+        if not truth:
+            return rebuilt(carry, leaves)
+        with recording.selecting(active):
+            after = next_carry(name, carry, body(rebuilt(carry, leaves)))
+        leaves = separated(after, leaves) if active is None else choose(active, after, leaves)
+
+
+def branches_of_examples(
+    name: str, pred: Tensor, true_fn: Callable[[], R], false_fn: Callable[[], R]
+) -> R:
+    """Run both branches of `cond`, and choose by the bool of each example.
+
+    What a branch writes in place is written for the examples that choose it.
+    """
+    truth = truth_of(pred)
+    with recording.selecting(truth):
+        yes = true_fn()
+    flat = tensor_leaves(name, yes)
+    with recording.selecting(apply(ops.LOGICAL_NOT, (truth,))):
+        no = false_fn()
+    result: R = rebuilt(flat, choose(truth, flat.leaves, next_carry(name, flat, no)))
+    return result
+
+
+def choose(truth: Tensor, yes: Sequence[Tensor], no: Sequence[Tensor]) -> list[Tensor]:
+    """Return the leaves of each example's own choice."""
+    return [apply(ops.WHERE, (truth, a, b)) for a, b in zip(yes, no, strict=True)]
+
+
+def as_while(
+    loop: Loop,
+) -> tuple[Callable[[Any], Tensor], Callable[[Any], tuple[Tensor, Any]], Flat]:
+    """Return a `fori_loop`, one of whose bounds is a tensor, as a `while_loop`.
+
+    These are its condition, its body and its initial carry: an index and that of the `fori_loop`.
+    """
+    low, high = loop.bounds
+    like = next(b for b in loop.bounds if isinstance(b, Tensor))
+    if isinstance(high, Tensor):
+        high = copied([high])[0]  # the body may write there
+    first = apply(ops.ADD, (like.reshape(()) * 0, low))  # of the dtype of that bound
+    both = tensor_leaves(loop.name, (first, rebuilt(loop.carry, loop.carry.leaves)))
+
+    def condition(c: tuple[Tensor, Any]) -> Tensor:
+        return apply(ops.LESS, (c[0], high))
+
+    def body(c: tuple[Tensor, Any]) -> tuple[Tensor, Any]:
+        return c[0] + 1, loop.body(c[0].astype(int64), c[1], None)[0]
+
+    return condition, body, both
+
+
+# --- the memory of what is carried
+
+
+def copied(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return copies, so that a loop may write in them, and writes elsewhere do not change them."""
+    return [apply(ops.COPY, (t,)) for t in tensors]
+
+
+def separated(leaves: list[Tensor], before: Sequence[Tensor] = ()) -> list[Tensor]:
+    """Return what an iteration gave, as copies where another name shares the memory.
+
+    `leaves` is emptied. `before`: what the iteration got; a tensor that it gives back in the same
+    position stays.
+    """
+    return list(_separated(leaves, before))
+
+
+def _separated(leaves: list[Tensor], before: Sequence[Tensor]) -> Iterator[Tensor]:
+    for k in range(len(leaves)):
+        holder = [leaves.pop(0)]
+        is_same = k < len(before) and holder[0] is before[k]
+        yield holder[0] if is_same or _is_unshared(holder) else copied(holder)[0]
+
+
+def _is_unshared(holder: Holder[Tensor]) -> bool:
+    """Return True if nothing else can write what this tensor stands for."""
+    if not is_alone(holder):
+        return False
+    e: Expr = holder[0]._expr
+    return e.op is not None or is_alone([storage_of(e)], 1)
