@@ -35,6 +35,7 @@ from ..memory.storage import Storage
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
 from ..plugins.opened import Opened
+from .host_steps import HostReplay, with_line
 from .replay import At as At
 from .replay import Checked, OneByOne, Replayer, Routine
 
@@ -297,6 +298,11 @@ class HostStep(Act):
         )
         return HostStep(self.call, operands, results, self.line)
 
+    def step(self, opened: Opened) -> Replay:
+        if not opened.backend.host:
+            return super().step(opened)
+        return HostReplay(opened, self.call, self.operands, self.results, self.line)
+
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: LinAlgError."""
         begun = time.perf_counter_ns()
@@ -304,9 +310,7 @@ class HostStep(Act):
         try:
             made = self.call(_read(opened, at, x, stream) for x in self.operands)
         except LinAlgError as error:
-            if self.line is not None:
-                error.args = (f"{error} (asked for at {self.line})",)
-            raise
+            raise with_line(error, self.line) from None
         if made:
             for x, values in zip(self.results, made, strict=True):
                 _write(opened, at, x, values, stream)

@@ -97,9 +97,12 @@ class HostCall(NamedTuple):
         return self._check(made, given)
 
     def _run(self, arrays: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
-        of = f"{self.name}: what LAPACK makes of shape {arrays[0].shape}"
-        with np.errstate(all="ignore"), host_memory(of):
-            return self.routine.run(*arrays, *self.options)
+        try:
+            with np.errstate(all="ignore"):
+                return self.routine.run(*arrays, *self.options)
+        except MemoryError:
+            with host_memory(f"{self.name}: what LAPACK makes of shape {arrays[0].shape}"):
+                raise
 
     def _attempt(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Run the routine; for it the batch is one axis: NumPy's take fewer axes than arrays."""

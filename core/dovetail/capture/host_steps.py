@@ -1,0 +1,76 @@
+"""Routines of the host in a replay, where the host reaches the device's memory."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..backend.streams import wait
+from ..engine.traced_numbers import Env
+from ..errors import LinAlgError
+from ..memory.pointer import StreamHandle
+from ..ops.host_routines import HostCall
+from ..plugins.opened import Opened
+
+if TYPE_CHECKING:
+    from .program import Strided
+    from .replay import At
+
+PLACES_MAX = 64  # whose arrays are kept: a loop uses each of its two buffers in turn
+
+
+class HostReplay:
+    """A routine of the host over memory that is seen as arrays.
+
+    The arrays of places that were used before are kept: to make one takes a microsecond.
+    """
+
+    __slots__ = ("arrays", "call", "inputs", "line", "opened", "results")
+
+    def __init__(
+        self, opened: Opened, call: HostCall, inputs: Sequence[Strided],
+        results: Sequence[Strided], line: str | None,
+    ) -> None:  # fmt: skip
+        self.opened, self.call, self.line = opened, call, line
+        self.inputs, self.results = inputs, results
+        self.arrays: dict[tuple[int, int], np.ndarray] = {}
+
+    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        wait(self.opened, stream)
+        try:
+            made = self.call([self._array(k, x, at) for k, x in enumerate(self.inputs)])
+        except LinAlgError as error:
+            raise with_line(error, self.line) from None
+        if made:
+            for k, (x, values) in enumerate(zip(self.results, made, strict=True)):
+                self._array(-1 - k, x, at)[...] = values
+
+    def _array(self, k: int, x: Strided, at: At) -> np.ndarray:
+        """Return operand k, or result -1 - k, as an array over its memory."""
+        slot, offset = x.place
+        address = self.opened.host_address(at[2 * slot], at[2 * slot + 1] + offset)
+        array = self.arrays.get((k, address))
+        if array is None:
+            if len(self.arrays) >= PLACES_MAX:
+                self.arrays.clear()
+            array = self.arrays[k, address] = _array_at(address, x)
+            array.flags.writeable = k < 0
+        return array
+
+
+def with_line(error: LinAlgError, line: str | None) -> LinAlgError:
+    """Return an error of a replay that names the source line that asked for the routine."""
+    if line is not None:
+        error.args = (f"{error} (asked for at {line})",)
+    return error
+
+
+def _array_at(address: int, x: Strided) -> np.ndarray:
+    nbytes = math.prod(x.shape) * x.dtype.itemsize
+    memory: Any = (ctypes.c_char * nbytes).from_address(address) if nbytes else b""
+    array: np.ndarray = np.frombuffer(memory, x.dtype.__numpy_dtype__).reshape(x.shape)
+    return array
