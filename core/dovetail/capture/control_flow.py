@@ -212,7 +212,7 @@ def _run(loop: Loop) -> tuple[Any, Any]:
         return unrolled(loop)
     if any(recording.batches(b._expr) for b in loop.bounds if isinstance(b, Tensor)):
         return unrolled_while(loop.name, *as_while(loop))[1], ()
-    if not is_mapping() and not is_eager:
+    if not is_eager and (not is_mapping() or (recording.is_captured() and loop.is_taped)):
         raise _no_gradients(loop.name)
     result = unrolled(loop)
     if not is_mapping() and is_any_taped(flattened(result).leaves):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..backend.interface import Replay
 from ..backend.streams import wait
 from ..engine.traced_numbers import Env
 from ..errors import LinAlgError
@@ -26,39 +27,47 @@ PLACES_MAX = 64  # whose arrays are kept: a loop uses each of its two buffers in
 class HostReplay:
     """A routine of the host over memory that is seen as arrays.
 
-    The arrays of places that were used before are kept: to make one takes a microsecond.
+    The arrays of places that were used before are kept: to make one takes a microsecond. `run`
+    does the same where the host does not reach the memory.
     """
 
-    __slots__ = ("arrays", "call", "inputs", "line", "opened", "results")
+    __slots__ = ("arrays", "call", "inputs", "line", "opened", "results", "run")
 
     def __init__(
         self, opened: Opened, call: HostCall, inputs: Sequence[Strided],
-        results: Sequence[Strided], line: str | None,
+        results: Sequence[Strided], line: str | None, run: Replay,
     ) -> None:  # fmt: skip
-        self.opened, self.call, self.line = opened, call, line
+        self.opened, self.call, self.line, self.run = opened, call, line, run
         self.inputs, self.results = inputs, results
         self.arrays: dict[tuple[int, int], np.ndarray] = {}
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        found = [self._array(k, x, at) for k, x in enumerate((*self.inputs, *self.results))]
+        arrays, n = [array for array in found if array is not None], len(self.inputs)
+        if len(arrays) < len(found):
+            self.run(at, env, stream)
+            return
         wait(self.opened, stream)
         try:
-            made = self.call([self._array(k, x, at) for k, x in enumerate(self.inputs)])
+            made = self.call(arrays[:n])
         except LinAlgError as error:
             raise with_line(error, self.line) from None
         if made:
-            for k, (x, values) in enumerate(zip(self.results, made, strict=True)):
-                self._array(-1 - k, x, at)[...] = values
+            for array, values in zip(arrays[n:], made, strict=True):
+                array[...] = values
 
-    def _array(self, k: int, x: Strided, at: At) -> np.ndarray:
-        """Return operand k, or result -1 - k, as an array over its memory."""
+    def _array(self, k: int, x: Strided, at: At) -> np.ndarray | None:
+        """Return operand or result k as an array over its memory; None if that is far."""
         slot, offset = x.place
         address = self.opened.host_address(at[2 * slot], at[2 * slot + 1] + offset)
+        if address is None:
+            return None
         array = self.arrays.get((k, address))
         if array is None:
             if len(self.arrays) >= PLACES_MAX:
                 self.arrays.clear()
             array = self.arrays[k, address] = _array_at(address, x)
-            array.flags.writeable = k < 0
+            array.flags.writeable = k >= len(self.inputs)
         return array
 
 
@@ -71,6 +80,6 @@ def with_line(error: LinAlgError, line: str | None) -> LinAlgError:
 
 def _array_at(address: int, x: Strided) -> np.ndarray:
     nbytes = math.prod(x.shape) * x.dtype.itemsize
-    memory: Any = (ctypes.c_char * nbytes).from_address(address) if nbytes else b""
+    memory: Any = (ctypes.c_char * nbytes).from_address(address) if nbytes else bytearray()
     array: np.ndarray = np.frombuffer(memory, x.dtype.__numpy_dtype__).reshape(x.shape)
     return array

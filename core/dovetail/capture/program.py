@@ -299,9 +299,10 @@ class HostStep(Act):
         return HostStep(self.call, operands, results, self.line)
 
     def step(self, opened: Opened) -> Replay:
+        run = super().step(opened)
         if not opened.backend.host:
-            return super().step(opened)
-        return HostReplay(opened, self.call, self.operands, self.results, self.line)
+            return run
+        return HostReplay(opened, self.call, self.operands, self.results, self.line, run)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: LinAlgError."""
