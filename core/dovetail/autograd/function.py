@@ -47,7 +47,7 @@ class Context:
         self._kept: list[Kept | None] = []
         self._constant: set[int] = set()
         self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
-        self.sent: dict[int, Tensor] = {}  # to the arguments that are `resumed`
+        self._sent: dict[int, Tensor] = {}  # to the arguments that are `_resumed`
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps operands and results; writing to them in place before backward is then an error."""
@@ -97,12 +97,12 @@ class FunctionNode(Node):
     results: list[Spec]
 
     def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Sent | None]:
-        fills = self.function.fills_zeros
+        fills = self.function._fills_zeros
         arriving = [
             g[i] if i in g else zeros(s) if fills else None for i, s in enumerate(self.results)
         ]
         parts = self.parts(arriving)
-        self.context.sent = {}
+        self.context._sent = {}
         if len(parts) != len(self.edges):
             raise GradientError(
                 f"{self.name}: backward returned {len(parts)} gradients for "
@@ -122,10 +122,10 @@ class FunctionNode(Node):
     def resume(self, sent: dict[Node, Sent]) -> list[int]:
         resumed = [
             k
-            for k in self.function.resumed(self.context)
+            for k in self.function._resumed(self.context)
             if (edge := self.edges[k]) is not None and type(sent.get(edge.node)) is Tensor
         ]
-        self.context.sent = {k: sent[self.edges[k].node] for k in resumed}
+        self.context._sent = {k: sent[self.edges[k].node] for k in resumed}
         return resumed
 
     def parts(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
@@ -192,13 +192,13 @@ class Function:
     12.0
     """
 
-    fills_zeros: ClassVar[bool] = True  # False: `backward` gets None for what has no gradient
+    _fills_zeros: ClassVar[bool] = True  # False: `backward` gets None for what has no gradient
 
     @staticmethod
-    def resumed(ctx: Context) -> Sequence[int]:
+    def _resumed(ctx: Context) -> Sequence[int]:
         """Return the arguments whose gradients go on from what has been sent to them.
 
-        `backward` finds that in `ctx.sent`, and gives the sum for these.
+        `backward` finds that in `ctx._sent`, and gives the sum for these.
         """
         return ()
 

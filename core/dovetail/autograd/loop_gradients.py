@@ -149,7 +149,7 @@ def _run(
 class _Loop(Function):
     """A loop that has run, as one place on the tape."""
 
-    fills_zeros = False
+    _fills_zeros = False
 
     @staticmethod
     def forward(
@@ -163,14 +163,14 @@ class _Loop(Function):
         return tuple(results)
 
     @staticmethod
-    def resumed(ctx: Any) -> range:
+    def _resumed(ctx: Any) -> range:
         return range(GIVEN_FIRST, GIVEN_FIRST + len(ctx.known.closure))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         known: _Record = ctx.known
         back = _BackwardLoop(known, [*ctx.saved_tensors[len(known.watched) :]], [*gradients])
-        sent = [ctx.sent.get(k) for k in _Loop.resumed(ctx)]
+        sent = [ctx._sent.get(k) for k in _Loop._resumed(ctx)]
         of_carry, of_xs, of_closure = back.run(sent)
         given = [*reversed(of_xs), *reversed(of_carry)]
         found = [g for g, is_given in zip(given, known.given, strict=True) if is_given]

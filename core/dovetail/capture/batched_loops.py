@@ -1,4 +1,4 @@
-"""Loops of examples (`dt.vmap`) in captured functions: one loop over what all examples carry.
+"""Loops that are one loop, and loops of examples (`dt.vmap`) as one loop over what all carry.
 
 The loop runs outside of the function, and its body is the function's, mapped over the examples. A
 carried tensor has an axis of examples if it differs between them before the first iteration or
@@ -19,25 +19,56 @@ from ..ops.table import LOGICAL_AND
 from ..settings import current, restore
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, view
-from .iterations import Loop, as_while, choose, copied, is_any_taped, next_carry, truth_of
+from .captured_loops import capture_loop, capture_while
+from .iterations import (
+    Loop,
+    as_while,
+    choose,
+    copied,
+    is_any_taped,
+    is_mapping,
+    next_carry,
+    truth_of,
+)
 from .pytree import Flat, flattened, rebuilt
 from .tracer import evaluate_pending
 
 R = TypeVar("R")
 Condition = Callable[[Any], object]
 Body = Callable[[Any], Any]
-WhileRunner = Callable[[Condition, Body, Flat], Any]  # runs a `while_loop` as one loop
 
 
-class _OneMoreDiffers(BaseException):
-    """Raised where the body of a loop lets one more of its carried tensors differ."""
+def run_loop(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
+    """Run a loop without gradients as one loop, see `capture_loop`. Raises: UnrolledLoop."""
+    if (tracer := batch_tracer()) is not None:
+        return _batch_loop(tracer, loop, reads)
+    if is_mapping():
+        raise UnrolledLoop
+    return capture_loop(loop, reads)
 
-    def __init__(self, loop: BatchedLoop) -> None:
+
+def run_while(name: str, condition: Condition, body: Body, carry: Flat) -> Any:
+    """Run a `while_loop` without gradients as one loop. Raises: UnrolledLoop."""
+    if (tracer := batch_tracer()) is not None:
+        return _batch_while(tracer, name, condition, body, carry)
+    if is_mapping():
+        raise UnrolledLoop
+    return capture_while(name, condition, body, carry)
+
+
+class _Restart(BaseException):
+    """Raised where a capture has found out more of a loop, which is to be captured again.
+
+    `condition_differs`: True if its condition is found to differ between examples, else one more
+    of its carried tensors or xs.
+    """
+
+    def __init__(self, loop: _BatchedLoop, condition_differs: bool = False) -> None:
         super().__init__()
-        self.loop = loop
+        self.loop, self.condition_differs = loop, condition_differs
 
 
-class BatchedLoop:
+class _BatchedLoop:
     """A loop of examples that is one loop outside of the function."""
 
     def __init__(self, tracer: BatchTracer, carry: Flat, xs: Flat | None = None) -> None:
@@ -56,19 +87,19 @@ class BatchedLoop:
         while True:
             try:
                 return self.tracer.outside(partial(self._run, loop))
-            except _OneMoreDiffers as error:
-                if error.loop is not self:
+            except _Restart as error:
+                if error.loop is not self or error.condition_differs:
                     raise
 
     def run_while(
-        self, body: Callable[[Any, Any], tuple[Sequence[Tensor], Sequence[Tensor]]],
-        condition: Callable[[list[Tensor]], Tensor], run: WhileRunner,
+        self, name: str, condition: Callable[[list[Tensor]], Tensor],
+        body: Callable[[Any, Any], tuple[Sequence[Tensor], Sequence[Tensor]]],
     ) -> list[Tensor]:  # fmt: skip
-        """Return the last carry of one example, of a loop of unknown length that `run` runs."""
+        """Return the last carry of one example, of a loop of unknown length."""
 
         def outside(carry: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
-            after: list[Tensor] = run(
-                condition, lambda c: self.iterate(body, c)[0], flattened(carry)
+            after: list[Tensor] = run_while(
+                name, condition, lambda c: self.iterate(body, c)[0], flattened(carry)
             )
             return after
 
@@ -115,7 +146,7 @@ class BatchedLoop:
 
     def _let_differ(self, flags: list[bool], k: int) -> None:
         flags[k] = True
-        raise _OneMoreDiffers(self)
+        raise _Restart(self)
 
     def examples(self, carry: Sequence[Tensor]) -> list[Tensor]:
         """Return the last carry of one example."""
@@ -164,13 +195,11 @@ def _require_untaped(tensors: Sequence[Tensor]) -> None:
 # --- the loops
 
 
-def batch_loop(
-    tracer: BatchTracer, loop: Loop, run: Callable[[Loop], tuple[Any, Any]], run_while: WhileRunner
-) -> tuple[Any, Any]:
-    """Run a loop of examples as one loop outside, which `run` runs. Raises: UnrolledLoop."""
+def _batch_loop(tracer: BatchTracer, loop: Loop, reads: set[int] | None) -> tuple[Any, Any]:
+    """Run a loop of examples as one loop outside. Raises: UnrolledLoop."""
     if any(tracer.differs(b) for b in loop.bounds if isinstance(b, Tensor)):
-        return batch_while(tracer, loop.name, *as_while(loop), run_while)[1], ()
-    batch, trees = BatchedLoop(tracer, loop.carry, loop.xs), list[Flat]()
+        return _batch_while(tracer, loop.name, *as_while(loop))[1], ()
+    batch, trees = _BatchedLoop(tracer, loop.carry, loop.xs), list[Flat]()
 
     def outside(carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         def body(i: Any, c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -181,28 +210,17 @@ def batch_loop(
 
             return batch.iterate(one, c, x)
 
-        return run(loop._replace(body=body, carry=flattened(carry), xs=flattened(xs)))
+        return run_loop(loop._replace(body=body, carry=flattened(carry), xs=flattened(xs)), reads)
 
     after, ys = batch.run(outside)
     return rebuilt(loop.carry, batch.examples(after)), rebuilt(trees[0], batch.stacked(ys))
 
 
-class _ConditionDiffers(BaseException):
-    """Raised where the condition of a loop is not the same for each example."""
-
-    def __init__(self, loop: BatchedLoop) -> None:
-        super().__init__()
-        self.loop = loop
-
-
-def batch_while(
-    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat, run: WhileRunner
+def _batch_while(
+    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat
 ) -> Any:
-    """Run a `while_loop` of examples as one loop outside, which `run` runs.
-
-    Raises: UnrolledLoop.
-    """
-    batch = BatchedLoop(tracer, carry)
+    """Run a `while_loop` of examples as one loop outside. Raises: UnrolledLoop."""
+    batch = _BatchedLoop(tracer, carry)
 
     def one(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
         return next_carry(name, carry, body(rebuilt(carry, c))), ()
@@ -213,26 +231,26 @@ def batch_while(
     def goes_on(c: list[Tensor]) -> Tensor:
         truth = batch.iterate(ask, c)[1][0]
         if truth.ndim:
-            raise _ConditionDiffers(batch)
+            raise _Restart(batch, condition_differs=True)
         return truth
 
     try:
-        return rebuilt(carry, batch.run_while(one, goes_on, run))
-    except _ConditionDiffers as error:
+        return rebuilt(carry, batch.run_while(name, goes_on, one))
+    except _Restart as error:
         if error.loop is not batch:
             raise
     # not within `except`: the error holds what is pending of the capture that it ended
-    return _while_any_goes_on(tracer, name, condition, body, carry, run)
+    return _while_any_goes_on(tracer, name, condition, body, carry)
 
 
 def _while_any_goes_on(
-    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat, run: WhileRunner
+    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat
 ) -> Any:
     """Run a loop until all examples have stopped. It also carries which go on."""
     first, mask = copied(carry.leaves), recording.mask()
     active = _asked(condition(rebuilt(carry, first)))
     active = active if mask is None else apply(LOGICAL_AND, (mask, active))
-    batch = BatchedLoop(tracer, flattened([*first, active]))
+    batch = _BatchedLoop(tracer, flattened([*first, active]))
 
     def one(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
         *before, active = c
@@ -243,7 +261,7 @@ def _while_any_goes_on(
             truth = _asked(condition(rebuilt(carry, after)))
         return [*after, apply(LOGICAL_AND, (active, truth))], ()
 
-    return rebuilt(carry, batch.run_while(one, lambda c: any_true(c[-1]), run)[:-1])
+    return rebuilt(carry, batch.run_while(name, lambda c: any_true(c[-1]), one)[:-1])
 
 
 def _asked(truth: object) -> Tensor:

@@ -24,8 +24,8 @@ from ..errors import DTypeError, GradientError, ShapeError
 from ..functions.creation import arange
 from ..settings import current
 from ..tensor.tensor import Tensor
-from .batched_loops import batch_loop, batch_tracer, batch_while
-from .captured_loops import capture_cond, capture_loop, capture_while
+from .batched_loops import run_loop, run_while
+from .captured_loops import capture_cond
 from .closures import Snapshot
 from .iterations import (
     Loop,
@@ -108,15 +108,12 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     if (own := of_numbers.get()) is not None:
         own.refuse(name)
     carry = tensor_leaves(name, init)
-    if is_mapping() and not batch_tracer():
-        mapped: C = unrolled_while(name, cond, body, carry)
-        return mapped
-    if not (current().grad and is_any_taped(carry.leaves)):
-        with suppress(UnrolledLoop):
-            result: C = _run_while(name, cond, body, carry)
+    with suppress(UnrolledLoop):
+        if not (current().grad and is_any_taped(carry.leaves)):
+            result: C = run_while(name, cond, body, carry)
             return result
     if is_mapping():
-        mapped = unrolled_while(name, cond, body, carry)
+        mapped: C = unrolled_while(name, cond, body, carry)
         return mapped
     raise GradientError(
         f"{name}: no gradients flow through a loop of unknown length; use dt.fori_loop or "
@@ -204,7 +201,7 @@ def _run(loop: Loop) -> tuple[Any, Any]:
     if not is_eager or (length is None and isinstance(recording.current(), Recorder)):
         with suppress(UnrolledLoop):
             if length is None or not loop.is_taped:
-                return _run_untaped(loop)
+                return run_loop(loop)
         if length and not is_eager:
             with suppress(UnrolledLoop):
                 return _run_taped(loop)
@@ -222,26 +219,6 @@ def _run(loop: Loop) -> tuple[Any, Any]:
 
 def _no_gradients(name: str) -> GradientError:
     return GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
-
-
-def _run_untaped(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
-    """Run a loop without gradients as one loop, see `capture_loop`. Raises: UnrolledLoop."""
-    if (tracer := batch_tracer()) is not None:
-        run = partial(_run_untaped, reads=reads)
-        return batch_loop(tracer, loop, run, partial(_run_while, loop.name))
-    if is_mapping():
-        raise UnrolledLoop
-    return capture_loop(loop, reads)
-
-
-def _run_while(
-    name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: Flat
-) -> Any:
-    """Run a `while_loop` as one loop. Raises: UnrolledLoop."""
-    if (tracer := batch_tracer()) is not None:
-        run = partial(_run_while, name)
-        return batch_while(tracer, name, condition, body, carry, run)
-    return capture_while(name, condition, body, carry)
 
 
 def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any, Any]:
@@ -295,9 +272,9 @@ def _run_leaves(
         reverse,
     )  # fmt: skip
     if closure is None:
-        return _run_untaped(loop, reads)
+        return run_loop(loop, reads)
     with suppress(UnrolledLoop):
-        return _run_taped(loop, closure) if loop.is_taped else _run_untaped(loop)
+        return _run_taped(loop, closure) if loop.is_taped else run_loop(loop)
     return unrolled(loop)
 
 

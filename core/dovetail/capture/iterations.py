@@ -6,7 +6,7 @@ of the ys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..arguments import shown
@@ -231,14 +231,12 @@ def separated(leaves: list[Tensor], before: Sequence[Tensor] = ()) -> list[Tenso
     `leaves` is emptied. `before`: what the iteration got; a tensor that it gives back in the same
     position stays.
     """
-    return list(_separated(leaves, before))
-
-
-def _separated(leaves: list[Tensor], before: Sequence[Tensor]) -> Iterator[Tensor]:
+    found = list[Tensor]()
     for k in range(len(leaves)):
         holder = [leaves.pop(0)]
         is_same = k < len(before) and holder[0] is before[k]
-        yield holder[0] if is_same or _is_unshared(holder) else copied(holder)[0]
+        found.append(holder[0] if is_same or _is_unshared(holder) else copied(holder)[0])
+    return found
 
 
 def _is_unshared(holder: Holder[Tensor]) -> bool:

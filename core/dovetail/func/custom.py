@@ -40,8 +40,8 @@ class _Many(FunctionNode):
         examples.lifting.known.update(self.known)
         examples.lifting.tapes |= self.tapes
         examples.lifting.functions[self.of_one] = self
-        context, sent = self.context, self.context.sent
-        context.sent = {k: examples.example(g) for k, g in sent.items() if k in self.resumed}
+        context, sent = self.context, self.context._sent
+        context._sent = {k: examples.example(g) for k, g in sent.items() if k in self.resumed}
         with on_examples(examples):
             found = super().parts([None if g is None else examples.example(g) for g in arriving])
         return tuple(
