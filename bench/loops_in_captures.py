@@ -6,6 +6,7 @@ calls within a process for a replay.
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -33,8 +34,7 @@ class Case:
 
 
 def _dovetail(case: Case) -> tuple[Callable[[], Any], Callable[[Any], list[np.ndarray]]]:
-    import dovetail as dt
-
+    dt = importlib.import_module("dovetail")
     f, args = case.ours(dt), [dt.asarray(a) for a in case.inputs()]
 
     def call() -> Any:
@@ -46,8 +46,7 @@ def _dovetail(case: Case) -> tuple[Callable[[], Any], Callable[[Any], list[np.nd
 
 
 def _jax(case: Case) -> tuple[Callable[[], Any], Callable[[Any], list[np.ndarray]]]:
-    import jax
-
+    jax = importlib.import_module("jax")
     jax.config.update("jax_enable_x64", True)
     f, args = case.theirs(jax), [jax.numpy.asarray(a) for a in case.inputs()]
     return (
@@ -95,7 +94,5 @@ def main(case: Case) -> None:
         if not np.allclose(mine, other, rtol=TOLERANCE, atol=TOLERANCE):
             raise ArithmeticError(f"{case.name}: values differ by {abs(mine - other).max()}")
     for name, runs in rows.items():
-        first = min(run[0] for run in runs[1:])
-        print(
-            f"{case.name} {name}: first call {first:.3f} s, then {min(r[1] for r in runs) * 1e3:.2f} ms"
-        )
+        first, replay = min(run[0] for run in runs[1:]), min(run[1] for run in runs)
+        print(f"{case.name} {name}: first call {first:.3f} s, then {replay * 1e3:.2f} ms")

@@ -322,6 +322,7 @@ def _with_own_cells(function: Any, known: dict[int, Any]) -> Any:
             function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
         )
         made.__kwdefaults__ = function.__kwdefaults__
+        made.__dict__.update(function.__dict__)
         for cell, own in zip(function.__closure__, cells, strict=True):
             with suppress(ValueError):  # not bound yet
                 own.cell_contents = _with_own_cells(cell.cell_contents, known)
