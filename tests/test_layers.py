@@ -106,8 +106,8 @@ MAY_IMPORT = {
 }
 GROUND = {
     "arguments", "command_line", "compiled", "device", "dtypes", "environment", "errors",
-    "familiar", "foreign", "foreign_attributes", "forks", "freelists", "late", "layout", "locks",
-    "memo", "recent", "respelled", "settings",
+    "familiar", "foreign", "foreign_attributes", "forks", "freelists", "identity", "late", "layout",
+    "locks", "memo", "recent", "respelled", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend"}  # they import whatever they offer
 # `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`

@@ -86,7 +86,6 @@ from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
 from .capture.iterations import is_mapping as is_mapping
-from .capture.tracer import recorded_by
 from .device import Device
 from .device import opened as open_device
 from .dtypes import (
@@ -110,6 +109,7 @@ from .dtypes import (
     uint64,
 )
 from .engine.recording import current as _recorder
+from .engine.recording import recorded_by
 from .environment import whole as whole_setting
 from .errors import (
     ArgumentError,
@@ -239,7 +239,7 @@ def read_each_call(read: Callable[[], Sequence[float]], count: int) -> Sequence[
     steps): what is computed of them in Python is not, so `read` is to compute all that is needed.
     """
     recorder = _recorder()
-    return read() if recorder is None else recorder.read(read, count)
+    return read() if recorder is None else recorder.read_numbers(read, count)
 
 
 def uncaptured() -> AbstractContextManager[None]:

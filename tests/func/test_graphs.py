@@ -93,3 +93,11 @@ def test_a_composite_is_one_node_that_knows_its_parts() -> None:
     assert node.op == "scaled" and node.attrs.arguments["by"] == 3.0
     assert node.attrs.parts.op == "multiply" and scaled.__doc__ == "Scaled."
     assert scaled(dt.ones(2, device=R)).tolist() == [3, 3]
+
+
+def test_capture_works_while_a_tensor_of_a_traced_function_lives() -> None:
+    leaked: list[dt.Tensor] = []
+    graph_of(lambda x: leaked.append(x * 2) or x, [dt.ones(2, device="reference")])
+    assert dt.jit(lambda x: x + 1)(dt.ones(2, device="reference")).tolist() == [2.0, 2.0]
+    with pytest.raises(dt.CaptureError, match="after it has returned"):
+        dt.jit(lambda x: x + leaked[0])(dt.ones(2, device="reference"))

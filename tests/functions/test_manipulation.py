@@ -290,7 +290,7 @@ def test_as_strided(device: dt.Device) -> None:
         (lambda x: dt.roll(x, (1, 2), axis=0), dt.ArgumentError, "2 shifts, but 1 axes"),
         (lambda x: dt.roll(x, (1, 2)), dt.ArgumentError, "as many axes"),
         (lambda x: dt.repeat(x, -1), dt.ArgumentError, "negative"),
-        (lambda x: dt.repeat(x, (2**44, 2**44), axis=0), dt.OutOfMemoryError, "repeat: .* no memory"),
+        (lambda x: dt.repeat(x, (2**44, 2**44), axis=0), dt.OutOfMemoryError, "for it"),
         (lambda x: dt.repeat(x, (1, 2, 3), axis=0), dt.ShapeError, "2 counts"),
         (lambda x: x.flatten(1, 0), dt.AxisError, "comes after"),
         (lambda x: x.as_strided((3, 3), (2, 1)), dt.ShapeError, r"elements 0..6 of a storage of 6"),

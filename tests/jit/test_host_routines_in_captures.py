@@ -375,7 +375,7 @@ def test_a_saved_function_has_its_host_routines(device: dt.Device, tmp_path: Any
 def test_a_device_without_shared_memory_gets_copies(
     device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "_address", lambda *place: None)
+    monkeypatch.setattr(program, "_host_array", lambda *place: None)
     captured = dt.jit(lambda a, b: (linalg.solve(a.mT, b), *linalg.eigh(a)))
     for seed in (0, 1):
         a, b = tensors((positive(seed), general(seed, 3, 2)))

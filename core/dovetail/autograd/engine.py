@@ -305,7 +305,7 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     ([0.0, 0.0, 0.0], True, True)
     """
     tape, seen = strided("set_", x)._expr.tape, _seen(strided("set_", source))
-    recording.refuse("set_() changes the memory of a tensor, which")
+    recording.refuse_read("set_() changes the memory of a tensor, which")
     if tape is not None and type(tape) is not Leaf:
         raise GradientError(
             f"set_: only a leaf can take other memory; this is a result of {tape.name}; see "
@@ -436,7 +436,7 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
     key = next(_hook_count)
     n.hooks[key] = hook
     if (recorder := recording.current()) is not None:
-        recorder.hooked(x._expr)
+        recorder.record_hook(x._expr)
     return HookHandle(n, key)
 
 

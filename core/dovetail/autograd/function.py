@@ -249,7 +249,7 @@ def _given_examples(args: Sequence[object], results: Sequence[Tensor]) -> tuple[
     """Return the nodes of arguments if one of them, or a result, stands for many; else nothing."""
     given = tuple([a._expr if type(a) is Tensor else None for a in args])
     known = [e for e in given if e is not None] + [t._expr for t in results]
-    return given if recording.batches(*known) else ()
+    return given if recording.is_batched(*known) else ()
 
 
 def _result(name: str, t: object) -> Tensor:
@@ -302,7 +302,7 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     1.0
     """
     callable_("checkpoint", function)
-    if recording.batches(*[a._expr for a in args if type(a) is Tensor]):
+    if recording.is_batched(*[a._expr for a in args if type(a) is Tensor]):
         return function(*args)
     made: R = _Checkpoint.apply(function, *args)
     return made

@@ -254,10 +254,10 @@ def _while_any_goes_on(
 
     def one(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
         *before, active = c
-        with recording.selecting(active):
+        with recording.masked(active):
             after = next_carry(name, carry, body(rebuilt(carry, before)))
         after = choose(active, after, before)
-        with recording.selecting(active):
+        with recording.masked(active):
             truth = _asked(condition(rebuilt(carry, after)))
         return [*after, apply(LOGICAL_AND, (active, truth))], ()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from ..arguments import shown
@@ -23,7 +23,7 @@ from .forms import Branch, Carried, Part, Repeat, Scanned, While
 from .iterations import Loop, index, is_any_taped, truth_of
 from .program import Place, Program
 from .pytree import Flat, rebuilt, tensor_leaves
-from .tracer import Recorder, evaluate_pending, recorded_by
+from .tracer import Recorder, evaluate_pending
 
 R = TypeVar("R")
 
@@ -36,7 +36,8 @@ def capture_loop(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
     `reads`: gets the slots that the body reads of the program around it; it must write none.
     Raises: UnrolledLoop, if gradients flow through what the body gives, or it has such effects.
     """
-    with _tracer_of(*loop.tensors, *loop.bounds) as (tracer, device):
+
+    def traced(tracer: Recorder, device: Device) -> tuple[Any, Any]:
         captured = _CapturedLoop(loop, tracer, device)
         body = captured.body()
         if reads is not None:
@@ -45,15 +46,20 @@ def capture_loop(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
             reads.update(p.slot for p in body.outer)
         return captured.perform(body)
 
+    return _run_traced(traced, *loop.tensors, *loop.bounds)
+
 
 def capture_while(
     name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: Flat
 ) -> Any:
     """Run a `while_loop` as one act. Raises: UnrolledLoop where gradients flow through it."""
-    with _tracer_of(*carry.leaves) as (tracer, device):
+
+    def traced(tracer: Recorder, device: Device) -> Any:
         loop = Loop(name, lambda i, c, x: (body(c), ()), carry)
         captured = _CapturedLoop(loop, tracer, device)
         return captured.perform_while(condition, captured.body())
+
+    return _run_traced(traced, *carry.leaves)
 
 
 def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -> R:
@@ -86,15 +92,18 @@ def _captured_branch(
 ) -> tuple[Flat, Part]:
     """Return the specs of what a branch gives, in its containers, and its program."""
     body = BodyCapture(tracer, device)
-    with recorded_by(body.recorder):
+
+    def traced() -> tuple[Flat, list[Place]]:
         flat = tensor_leaves(name, function())
         if is_any_taped(flat.leaves):
             raise GradientError(
                 f"{name}: no gradients flow through it in a captured function; use dt.where"
             )
         places, _ = body.finished(flat.leaves, [])
-        specs = [t._expr.spec for t in flat.leaves]
-    return Flat(specs, flat.tree), body.part(places)
+        return Flat([t._expr.spec for t in flat.leaves], flat.tree), places
+
+    specs, places = recording.run_traced(body.recorder, traced)
+    return specs, body.part(places)
 
 
 class BodyCapture:
@@ -159,17 +168,20 @@ class _CapturedLoop:
     def body(self) -> Part:
         """Capture the body. Raises: UnrolledLoop where gradients flow through what it gives."""
         inner = BodyCapture(self.tracer, self.device)
-        with recorded_by(inner.recorder), _DEFERRED if current().eager else nullcontext():
-            inputs = [inner.recorder.placeholder(e.spec) for e in self.carry]
-            row = [inner.recorder.placeholder(_row(e.spec)) for e in self.xs]
+        return inner.part(recording.run_traced(inner.recorder, self._traced_body, inner))
+
+    def _traced_body(self, inner: BodyCapture) -> list[Place]:
+        inputs = [inner.recorder.placeholder(e.spec) for e in self.carry]
+        row = [inner.recorder.placeholder(_row(e.spec)) for e in self.xs]
+        with _DEFERRED if current().eager else nullcontext():
             i = self._index() if self.loop.is_indexed else None
             after, ys = self.loop.run_body(i, list(map(make, inputs)), list(map(make, row)))
             if is_any_taped([*after, *ys.leaves]):
                 raise UnrolledLoop
             places, same = inner.finished([*after, *ys.leaves], inputs)
-            self.row = Flat([t._expr.spec for t in ys.leaves], ys.tree)
+        self.row = Flat([t._expr.spec for t in ys.leaves], ys.tree)
         self.is_same = same[: len(inputs)]
-        return inner.part(places)
+        return places
 
     def _index(self) -> Tensor:
         environment = self.tracer.environment
@@ -200,7 +212,8 @@ class _CapturedLoop:
     def perform_while(self, condition: Callable[[Any], object], body: Part) -> Any:
         """Run a loop that goes on while a condition holds. Return its last carry."""
         inner, name = BodyCapture(self.tracer, self.device), self.loop.name
-        with recorded_by(inner.recorder):
+
+        def traced() -> list[Place]:
             truth = condition(
                 self._carry_of([inner.recorder.placeholder(e.spec) for e in self.carry])
             )
@@ -211,8 +224,9 @@ class _CapturedLoop:
                 )
             if truth.size != 1:
                 raise ShapeError(f"{name}: cond gives one bool, not shape {truth.shape}")
-            places, _ = inner.finished([truth_of(truth)], [])
-        asked = inner.part(places)
+            return inner.finished([truth_of(truth)], [])[0]
+
+        asked = inner.part(recording.run_traced(inner.recorder, traced))
         results, carried = self._buffers(asked, body)
         place = self.tracer.place(self.tracer.allocated(spec((), bool_, self.device)))
         self.tracer.perform(While(asked, place, body, carried))
@@ -247,19 +261,16 @@ class _CapturedLoop:
         return bool(outside) and (is_foreign or self.tracer.place(e).slot in outside)
 
 
-@contextmanager
-def _tracer_of(*given: object) -> Iterator[tuple[Recorder, Device]]:
-    """Give the tracer of this thread, or a new one meanwhile, and the device of the loop."""
+def _run_traced(function: Callable[[Recorder, Device], R], *given: object) -> R:
+    """Call a function with this thread's tracer, or a new one meanwhile, and the loop's device."""
     device = next((x.device for x in given if isinstance(x, Tensor)), None) or usable(None)
     evaluate_pending()
     tracer = recording.current()
     if tracer is not None:
         assert isinstance(tracer, Recorder)
-        yield tracer, device
-        return
+        return function(tracer, device)
     tracer = Recorder(device, False)
-    with recorded_by(tracer):
-        yield tracer, device
+    return recording.run_traced(tracer, function, tracer, device)
 
 
 def _bound_place(tracer: Recorder, bound: int | Tensor) -> int | Place:
@@ -295,6 +306,5 @@ def _scanned(tracer: Recorder, e: Expr) -> Scanned:
 def _copy_program(device: Device, s: Spec) -> Program:
     """Return the program that copies a value of this spec."""
     tracer = Recorder(device, True)
-    with recorded_by(tracer):
-        e = _copied(tracer.placeholder(s))
+    e = recording.run_traced(tracer, lambda: _copied(tracer.placeholder(s)))
     return tracer.program([tracer.place(e)])

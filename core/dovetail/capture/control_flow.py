@@ -148,7 +148,7 @@ def cond(
     if isinstance(pred, (Tensor, np.ndarray)) and pred.size != 1:
         raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
     branches = partial(true_fn, *operands), partial(false_fn, *operands)
-    if isinstance(pred, Tensor) and recording.batches(pred._expr):
+    if isinstance(pred, Tensor) and recording.is_batched(pred._expr):
         return branches_of_examples(name, pred, *branches)
     if not isinstance(pred, Tensor) or recording.current() is None or is_mapping():
         return true_fn(*operands) if pred else false_fn(*operands)
@@ -207,7 +207,7 @@ def _run(loop: Loop) -> tuple[Any, Any]:
                 return _run_taped(loop)
     if length is not None:
         return unrolled(loop)
-    if any(recording.batches(b._expr) for b in loop.bounds if isinstance(b, Tensor)):
+    if any(recording.is_batched(b._expr) for b in loop.bounds if isinstance(b, Tensor)):
         return unrolled_while(loop.name, *as_while(loop))[1], ()
     if not is_eager and (not is_mapping() or (recording.is_captured() and loop.is_taped)):
         raise _no_gradients(loop.name)

@@ -25,7 +25,7 @@ from .captured_loops import BodyCapture
 from .executable import AttachGradients, Executable
 from .program import Place, Program
 from .pytree import flattened
-from .tracer import Recorder, recorded_by
+from .tracer import Recorder, evaluate_pending
 
 
 class Flow(NamedTuple):
@@ -77,13 +77,17 @@ def flow_of(
     tapes = recording.tapes
     if tapes is None or recorder.device is None or not tapes.lead_straight(result, tensors):
         return None
+    evaluate_pending()
     inner = BodyCapture(recorder, recorder.device)
+
+    def traced() -> tuple[Tensor, Sequence[Tensor | None], list[Tensor], list[Place]]:
+        g = make(inner.recorder.placeholder(result._expr.spec))
+        found = tapes.gradients(result, tensors, g)
+        made = [x for x in found if x is not None]
+        return g, found, made, inner.finished(made, [])[0]
+
     try:
-        with recorded_by(inner.recorder):
-            g = make(inner.recorder.placeholder(result._expr.spec))
-            found = tapes.gradients(result, tensors, g)
-            made = [x for x in found if x is not None]
-            places, _ = inner.finished(made, [])
+        g, found, made, places = recording.run_traced(inner.recorder, traced)
     except (CaptureError, GradientError):
         return None  # whoever asks for gradients gets the error
     name = f"{name}, the way back"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from ..errors import LinAlgError
 from ..memory.pointer import StreamHandle
 from ..ops.host_routines import HostCall
 from ..plugins.opened import Opened
+from ..tensor.reading import HostMemory, array_over
 
 if TYPE_CHECKING:
     from .program import Strided
@@ -66,8 +65,7 @@ class HostReplay:
         if array is None:
             if len(self.arrays) >= PLACES_MAX:
                 self.arrays.clear()
-            array = self.arrays[k, address] = _array_at(address, x)
-            array.flags.writeable = k >= len(self.inputs)
+            array = self.arrays[k, address] = array_at(address, x, k >= len(self.inputs))
         return array
 
 
@@ -78,8 +76,7 @@ def with_line(error: LinAlgError, line: str | None) -> LinAlgError:
     return error
 
 
-def _array_at(address: int, x: Strided) -> np.ndarray:
-    nbytes = math.prod(x.shape) * x.dtype.itemsize
-    memory: Any = (ctypes.c_char * nbytes).from_address(address) if nbytes else bytearray()
-    array: np.ndarray = np.frombuffer(memory, x.dtype.__numpy_dtype__).reshape(x.shape)
-    return array
+def array_at(address: int, x: Strided, writable: bool) -> np.ndarray:
+    """Return memory of the host as the array of an operand or a result."""
+    memory = HostMemory(address, x.nbytes, None, writable)
+    return array_over(memory, x.shape, np.dtype(x.dtype.__numpy_dtype__), 0, None)

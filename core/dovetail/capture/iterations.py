@@ -159,15 +159,15 @@ def unrolled_while(
     leaves = copied(carry.leaves)
     active: Tensor | None = None  # None: all examples
     while True:
-        with recording.selecting(active):
+        with recording.masked(active):
             truth = condition(rebuilt(carry, leaves))
-        if isinstance(truth, Tensor) and recording.batches(truth._expr):
+        if isinstance(truth, Tensor) and recording.is_batched(truth._expr):
             truth = truth_of(truth)
             active = truth if active is None else apply(ops.LOGICAL_AND, (active, truth))
-            truth = tracer.any_of(active)
+            truth = tracer.any_example(active)
         if not truth:
             return rebuilt(carry, leaves)
-        with recording.selecting(active):
+        with recording.masked(active):
             after = next_carry(name, carry, body(rebuilt(carry, leaves)))
         leaves = separated(after, leaves) if active is None else choose(active, after, leaves)
 
@@ -180,10 +180,10 @@ def branches_of_examples(
     What a branch writes in place is written for the examples that choose it.
     """
     truth = truth_of(pred)
-    with recording.selecting(truth):
+    with recording.masked(truth):
         yes = true_fn()
     flat = tensor_leaves(name, yes)
-    with recording.selecting(apply(ops.LOGICAL_NOT, (truth,))):
+    with recording.masked(apply(ops.LOGICAL_NOT, (truth,))):
         no = false_fn()
     result: R = rebuilt(flat, choose(truth, flat.leaves, next_carry(name, flat, no)))
     return result

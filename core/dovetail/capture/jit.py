@@ -319,7 +319,7 @@ def constant(x: Tensor, /) -> Tensor:
     """
     if type(x) is not Tensor:
         raise refused("constant", "x", "a tensor", x)
-    if not recording.batches(x._expr):
+    if not recording.is_batched(x._expr):
         recording.keep_constant(storage_of(evaluated(x)))
     return x
 

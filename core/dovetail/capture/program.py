@@ -1,31 +1,31 @@
-"""What a captured function does to memory, as plain data, and the Python that does it again.
+"""Programs: the acts of a captured function on memory, as plain data that can be replayed.
 
 A program's memory is a list of *slots*: those given to it (inputs), those it keeps (constants), its
-results, and one arena in which everything else has a fixed place. To replay it is to run its acts
-in order with `at`, the handle and byte offset of each slot, and `env`, the numbers that may differ
-from call to call.
+results, and one arena in which everything else has a fixed place. A replay runs its acts in order
+with `at`, the handle and byte offset of each slot, and `env`, the numbers that may differ from call
+to call.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..backend import faults
 from ..backend.faults import PROMPT
-from ..backend.interface import LibraryCall, QueuedLaunch, Replay, Scalar
+from ..backend.interface import QueuedLaunch, Replay, Scalar
 from ..backend.streams import wait
 from ..dtypes import DType
 from ..engine import events
-from ..engine.programs import BoundStep, Part
+from ..engine.programs import BoundStep
 from ..engine.traced_numbers import Env, Number
 from ..errors import InternalError, LinAlgError
 from ..fusion.plan import Step
@@ -35,11 +35,12 @@ from ..memory.storage import Storage
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
 from ..plugins.opened import Opened
-from .host_steps import HostReplay, with_line
+from .host_steps import HostReplay, array_at, with_line
 from .replay import At as At
-from .replay import Checked, OneByOne, Replayer, Routine
+from .replay import Checked, OneByOne, Replayer, Routine, handles, numbers
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
+T = TypeVar("T")
 
 
 class Place(NamedTuple):
@@ -49,8 +50,46 @@ class Place(NamedTuple):
     offset: int
 
 
+def location(p: Place, at: At) -> tuple[Any, int]:
+    """Return the handle and the byte offset of a place."""
+    return at[2 * p.slot], at[2 * p.slot + 1] + p.offset
+
+
+class Strided(NamedTuple):
+    """An operand or a result of a routine. Strides are in elements."""
+
+    place: Place
+    shape: Shape
+    strides: Shape
+    dtype: DType
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def nested(x: object, kind: type[T]) -> Iterator[T]:
+    """Yield the objects of a type in tuples, however deep."""
+    if isinstance(x, kind):
+        yield x
+    elif isinstance(x, tuple):
+        for part in x:
+            yield from nested(part, kind)
+
+
+def moved(x: Any, move: Callable[[Place], Place]) -> Any:
+    """Return `x` with each place in it replaced, however deep it is in tuples."""
+    if isinstance(x, Place):
+        return move(x)
+    if not isinstance(x, tuple):
+        return x
+    parts = [moved(part, move) for part in x]
+    return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
+
+
 class Act(ABC):
-    """One thing that a program does."""
+    """One thing that a program does. Its fields hold places, in tuples; they are not changed."""
 
     launches = calls = 0
     what = ""  # for people
@@ -62,30 +101,27 @@ class Act(ABC):
 
     @property
     def written(self) -> tuple[Place, ...]:
-        """Where it writes."""
+        """The places that it writes."""
         return ()
 
-    @abstractmethod
     def places(self) -> Iterator[Place]:
-        """Where it reads and writes."""
+        """Yield the places that it reads and writes."""
+        return nested(tuple(vars(self).values()), Place)
 
-    @abstractmethod
     def moved(self, move: Callable[[Place], Place]) -> Act:
-        """The same with its memory elsewhere."""
+        """Return the same act with its memory elsewhere."""
+        return type(self)(**{name: moved(x, move) for name, x in vars(self).items()})
 
     @abstractmethod
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
-        """Does it, noting events."""
+        """Do it, and note events."""
 
-    def queued(self, opened: Opened) -> QueuedLaunch | None:
-        """Itself, where it is a launch that may be part of a sequence."""
-        return None
-
-    def step(self, opened: Opened) -> Replay:
-        """What does it in a replay where nobody looks."""
+    def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
+        """Return what does the act while no profile is taken, or a launch for a sequence."""
         return partial(self.run, opened)
 
 
+@dataclass(frozen=True, eq=False)
 class Launch(Act):
     """A kernel.
 
@@ -93,180 +129,150 @@ class Launch(Act):
     the source line that asked for it.
     """
 
-    launches = 1
+    bound: BoundStep
+    buffers: tuple[Place, ...]
+    numbers: tuple[Number, ...]
+    lines: tuple[str | None, ...] = ()
 
-    def __init__(
-        self, bound: BoundStep, buffers: tuple[Place, ...], numbers: tuple[Number, ...],
-        lines: tuple[str | None, ...] = (),
-    ) -> None:  # fmt: skip
-        self.bound, self.buffers, self.numbers, self.lines = bound, buffers, numbers, lines
+    launches = 1
 
     @property
     def planned(self) -> Step:
-        """What it was planned as."""
+        """The step of the plan."""
         return self.bound.step
 
     def places(self) -> Iterator[Place]:
-        cells = {slot for slot, _, _ in self.planned.checks}
-        pairs = zip(self.planned.buffers, self.buffers, strict=True)
-        return (p for (slot, _), p in pairs if slot not in cells)
+        return (p for p, _ in self._accesses())
 
     @property
     def written(self) -> tuple[Place, ...]:
-        cells = {slot for slot, _, _ in self.planned.checks}
-        access = (b.access for b in self.planned.kernel.buffers)
-        found = zip(self.planned.buffers, self.buffers, access, strict=True)
-        return tuple(p for (slot, _), p, how in found if how != "r" and slot not in cells)
+        return tuple(p for p, access in self._accesses() if access != "r")
+
+    def _accesses(self) -> Iterator[tuple[Place, str]]:
+        """Yield place and access of each buffer that is no error cell."""
+        cells, kernel = self._cells(), self.planned.kernel
+        buffers = zip(self.planned.buffers, self.buffers, kernel.buffers, strict=True)
+        return ((p, b.access) for (slot, _), p, b in buffers if slot not in cells)
+
+    def _cells(self) -> set[int]:
+        """Return the plan's slots of error cells."""
+        return {slot for slot, _, _ in self.planned.checks}
 
     def moved(self, move: Callable[[Place], Place]) -> Launch:
-        cells = {slot for slot, _, _ in self.planned.checks}
+        cells = self._cells()
         pairs = zip(self.planned.buffers, self.buffers, strict=True)
         buffers = tuple(p if slot in cells else move(p) for (slot, _), p in pairs)
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
-    def queued(self, opened: Opened) -> QueuedLaunch | None:
-        return None if self.planned.checks else self._queued
-
-    def step(self, opened: Opened) -> Replay:
-        checks, prompt = self.planned.checks, opened.faults.prompt()
+    def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
+        queued = QueuedLaunch(self.bound.run, self.buffers, self.numbers)
+        checks = self.planned.checks
+        if not checks:
+            return queued
+        prompt = opened.faults.prompt()
         if prompt is None or len(checks) > PROMPT:
-            return super().step(opened)
-        buffers = [slot for slot, _ in self.planned.buffers]
+            return super().prepared(opened)
+        slots = [slot for slot, _ in self.planned.buffers]
         asked = zip(checks, self.lines, strict=True)
-        cells = [(buffers.index(slot), purpose, line) for (slot, _, purpose), line in asked]
+        cells = [(slots.index(slot), purpose, line) for (slot, _, purpose), line in asked]
         marked = {k for k, _, _ in cells}
         places = (Place(0, 0) if k in marked else p for k, p in enumerate(self.buffers))
-        return Checked(self._queued._replace(buffers=tuple(places)), cells, prompt)
-
-    @property
-    def _queued(self) -> QueuedLaunch:
-        return QueuedLaunch(self.bound.run, self.buffers, self.numbers)
+        return Checked(queued._replace(buffers=tuple(places)), cells, prompt)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""
         begun = time.perf_counter_ns()
         args: list[object] = []
-        made: dict[int, faults.Check] = {}
+        checks: dict[int, faults.Check] = {}
         for (slot, _, purpose), line in zip(self.planned.checks, self.lines, strict=True):
-            check = made[slot] = opened.faults.check(purpose, stream)
+            check = checks[slot] = opened.faults.check(purpose, stream)
             check.line = line
         for (slot, _), p in zip(self.planned.buffers, self.buffers, strict=True):
-            if slot in made:
-                args += opened.faults.place(made[slot])
-            else:
-                args += (at[2 * p.slot], at[2 * p.slot + 1] + p.offset)
-        values = [n.value if n.variable is None else env[n.variable] for n in self.numbers]
+            args += opened.faults.place(checks[slot]) if slot in checks else location(p, at)
         try:
-            self.bound.run(tuple(args), values, stream)
+            self.bound.run(tuple(args), numbers(self.numbers, env), stream)
         finally:
-            for check in made.values():
+            for check in checks.values():
                 check.queued = True
-        if made:
-            faults.demand([*made.values()])
-        _note(opened, f"launch {self.planned.kernel.name}", begun, stream, self.planned)
+        if checks:
+            faults.demand([*checks.values()])
+        name, grid = f"launch {self.planned.kernel.name}", self.planned.grid
+        _note_launch(opened, name, begun, stream, self.planned.nbytes, grid=grid)
 
 
-class Strided(NamedTuple):
-    """What a vendor's routine reads or writes. Strides are in elements."""
-
-    place: Place
-    shape: Shape
-    strides: Shape
-    dtype: DType
-
-
+@dataclass(frozen=True, eq=False)
 class Call(Act):
     """A vendor's routine."""
 
+    op: Op
+    inputs: tuple[Strided, ...]
+    output: Strided
+    nbytes: int
+
     launches = calls = 1
-
-    def __init__(self, op: Op, inputs: tuple[Strided, ...], output: Strided, nbytes: int) -> None:
-        self.op, self.inputs, self.output, self.nbytes = op, inputs, output, nbytes
-
-    def places(self) -> Iterator[Place]:
-        return (x.place for x in (*self.inputs, self.output))
 
     @property
     def written(self) -> tuple[Place, ...]:
         return (self.output.place,)
 
-    def moved(self, move: Callable[[Place], Place]) -> Call:
-        inputs = tuple(x._replace(place=move(x.place)) for x in self.inputs)
-        output = self.output._replace(place=move(self.output.place))
-        return Call(self.op, inputs, output, self.nbytes)
-
-    def queued(self, opened: Opened) -> QueuedLaunch | None:
+    def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
+        routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
         operands = [(None, 0, x.shape, x.strides, x.dtype) for x in (*self.inputs, self.output)]
-        run = opened.backend.bind_call(self._routine(opened), operands[:-1], operands[-1])
-        buffers = tuple((p.slot, p.offset) for p in self.places())
-        return None if run is None else QueuedLaunch(run, buffers, ())
-
-    def step(self, opened: Opened) -> Replay:
-        queued = self.queued(opened)
-        if queued is not None:
-            return OneByOne([queued])
-        inputs = [_part(x) for x in self.inputs]
-        return Routine(opened.backend, self._routine(opened), inputs, _part(self.output))
-
-    def _routine(self, opened: Opened) -> LibraryCall:
-        return opened.library_calls[self.op.name, self.inputs[0].dtype]
+        run = opened.backend.bind_call(routine, operands[:-1], operands[-1])
+        if run is not None:
+            return QueuedLaunch(run, tuple(self.places()), ())
+        *inputs, output = [(*x.place, *x[1:]) for x in (*self.inputs, self.output)]
+        return Routine(opened.backend, routine, inputs, output)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
-        step = self.step(opened)  # bound anew, which is none of the routine's time
+        step = self.prepared(opened)  # bound anew, which is none of the routine's time
         begun = time.perf_counter_ns()
-        step(at, env, stream)
+        replay = OneByOne([step]) if isinstance(step, QueuedLaunch) else step
+        replay(at, env, stream)
         events.note(f"call {self.op.name}", begun, bytes=self.nbytes, device=str(opened.device))
 
 
-def _part(x: Strided) -> Part:
-    return x.place.slot, x.place.offset, x.shape, x.strides, x.dtype
-
-
+@dataclass(frozen=True, eq=False)
 class Work(Act):
     """A kernel in the device's own language: `work` is called with its memory and its numbers."""
 
+    name: str
+    source: str
+    work: Callable[[At, Sequence[Scalar], StreamHandle], object]
+    given: tuple[Place, ...]
+    changes: frozenset[int]
+    numbers: tuple[Number, ...]
+    nbytes: int
+
     launches = 1
-
-    def __init__(
-        self, name: str, source: str, work: Callable[[At, Sequence[Scalar], StreamHandle], object],
-        given: tuple[Place, ...], changes: frozenset[int], numbers: tuple[Number, ...], nbytes: int,
-    ) -> None:  # fmt: skip
-        self.name, self.source, self.work, self.given = name, source, work, given
-        self.changes, self.numbers, self.nbytes = changes, numbers, nbytes
-
-    def places(self) -> Iterator[Place]:
-        return iter(self.given)
 
     @property
     def written(self) -> tuple[Place, ...]:
         return tuple(p for k, p in enumerate(self.given) if k in self.changes)
 
-    def moved(self, move: Callable[[Place], Place]) -> Work:
-        given = tuple(move(p) for p in self.given)
-        return Work(
-            self.name, self.source, self.work, given, self.changes, self.numbers, self.nbytes
-        )
+    def prepared(self, opened: Opened) -> Replay:
+        return self._replay
 
-    def step(self, opened: Opened) -> Replay:
-        return self._again
-
-    def _again(self, at: At, env: Env, stream: StreamHandle) -> None:
-        found: At = []
-        for slot, offset in self.given:
-            found.append(at[2 * slot])
-            found.append(at[2 * slot + 1] + offset)
-        values = [n.value if n.variable is None else env[n.variable] for n in self.numbers]
-        self.work(found, values, stream)
+    def _replay(self, at: At, env: Env, stream: StreamHandle) -> None:
+        self.work([*handles(self.given, at)], numbers(self.numbers, env), stream)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         begun = time.perf_counter_ns()
-        self._again(at, env, stream)
-        if events.profiles:
-            opened.backend.synchronize(stream)
-            device = str(opened.device)
-            events.note(f"launch {self.name}", begun, bytes=self.nbytes, device=device)
+        self._replay(at, env, stream)
+        _note_launch(opened, f"launch {self.name}", begun, stream, self.nbytes)
 
 
+def _note_launch(
+    opened: Opened, name: str, begun: int, stream: StreamHandle, nbytes: int, **fields: Any
+) -> None:
+    if events.profiles:
+        opened.backend.synchronize(stream)
+        live = opened.allocator.stats().live_bytes
+        device = str(opened.device)
+        events.note(name, begun, bytes=nbytes, live=live, device=device, **fields)
+
+
+@dataclass(frozen=True, eq=False)
 class HostStep(Act):
     """A routine of the host, LAPACK's for example, between reads and writes of memory.
 
@@ -274,132 +280,109 @@ class HostStep(Act):
     a replay names.
     """
 
+    call: HostCall
+    operands: tuple[Strided, ...]
+    results: tuple[Strided, ...]
+    line: str | None = None
+
     calls = 1
 
-    def __init__(
-        self, call: HostCall, operands: tuple[Strided, ...], results: tuple[Strided, ...],
-        line: str | None = None,
-    ) -> None:  # fmt: skip
-        self.call, self.operands, self.results, self.line = call, operands, results, line
-        self.name = f"linalg.{call.name}"
-        self.nbytes = sum(math.prod(x.shape) * x.dtype.itemsize for x in (*operands, *results))
+    @property
+    def name(self) -> str:
+        """The name of the public function."""
+        return f"linalg.{self.call.name}"
 
-    def places(self) -> Iterator[Place]:
-        return (x.place for x in (*self.operands, *self.results))
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the host reads and writes."""
+        return sum(x.nbytes for x in (*self.operands, *self.results))
 
     @property
     def written(self) -> tuple[Place, ...]:
         return tuple(x.place for x in self.results)
 
-    def moved(self, move: Callable[[Place], Place]) -> HostStep:
-        operands, results = (
-            tuple(x._replace(place=move(x.place)) for x in part)
-            for part in (self.operands, self.results)
-        )
-        return HostStep(self.call, operands, results, self.line)
-
-    def step(self, opened: Opened) -> Replay:
-        run = super().step(opened)
-        if not opened.backend.host:
-            return run
-        return HostReplay(opened, self.call, self.operands, self.results, self.line, run)
+    def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
+        step = super().prepared(opened)
+        if not opened.backend.host or isinstance(step, QueuedLaunch):
+            return step
+        return HostReplay(opened, self.call, self.operands, self.results, self.line, step)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: LinAlgError."""
         begun = time.perf_counter_ns()
         wait(opened, stream)
         try:
-            made = self.call(_read(opened, at, x, stream) for x in self.operands)
+            results = self.call(_read(opened, at, x, stream) for x in self.operands)
         except LinAlgError as error:
             raise with_line(error, self.line) from None
-        if made:
-            for x, values in zip(self.results, made, strict=True):
+        if results:
+            for x, values in zip(self.results, results, strict=True):
                 _write(opened, at, x, values, stream)
-        moved = 0 if opened.backend.host else self.nbytes
-        events.note(f"call {self.name} on the host", begun, bytes=moved)
+        copied = 0 if opened.backend.host else self.nbytes
+        events.note(f"call {self.name} on the host", begun, bytes=copied)
 
 
-def _address(opened: Opened, at: At, p: Place) -> int | None:
-    """Where the host reaches a place, if it does."""
-    return opened.host_address(at[2 * p.slot], at[2 * p.slot + 1] + p.offset)
-
-
-def _array(memory: bytearray | ctypes.Array[ctypes.c_char], x: Strided) -> np.ndarray:
-    """An operand's or a result's values in memory of the host."""
-    flat = memoryview(memory).cast("B")
-    found: np.ndarray = np.frombuffer(flat, x.dtype.__numpy_dtype__).reshape(x.shape)
-    return found
+def _host_array(opened: Opened, at: At, x: Strided, writable: bool) -> np.ndarray | None:
+    """Return an operand's or a result's memory as an array, if the host reaches it."""
+    address = opened.host_address(*location(x.place, at)) if x.nbytes else None
+    if address is None:
+        return None
+    return array_at(address, x, writable)
 
 
 def _read(opened: Opened, at: At, x: Strided, stream: StreamHandle) -> np.ndarray:
-    """An operand of a host step: its memory itself, read-only, or a copy."""
-    address, nbytes = _address(opened, at, x.place), math.prod(x.shape) * x.dtype.itemsize
-    if address is None or not nbytes:
-        values = bytearray(nbytes)
-        handle, offset = at[2 * x.place.slot], at[2 * x.place.slot + 1] + x.place.offset
-        if nbytes:
-            opened.backend.copy_out(memoryview(values), handle, offset, stream)
-        return _array(values, x)
-    found = _array((ctypes.c_char * nbytes).from_address(address), x)
-    found.flags.writeable = False
-    return found
+    """Return an operand of a host step: its memory itself, read-only, or a copy."""
+    array = _host_array(opened, at, x, False)
+    if array is None:
+        array = np.empty(x.shape, x.dtype.__numpy_dtype__)
+        if x.nbytes:
+            flat = array.reshape(-1).view(np.uint8).data
+            opened.backend.copy_out(flat, *location(x.place, at), stream)
+    return array
 
 
 def _write(opened: Opened, at: At, x: Strided, values: np.ndarray, stream: StreamHandle) -> None:
-    """A result of a host step, into its memory. Raises: InternalError."""
+    """Write a result of a host step into its memory. Raises: InternalError."""
     if (values.shape, values.dtype) != (x.shape, x.dtype.__numpy_dtype__):
         raise InternalError(f"a host routine gave {values.dtype}{values.shape} for {x}")
-    address = _address(opened, at, x.place)
-    if address is not None and values.size:
-        _array((ctypes.c_char * values.nbytes).from_address(address), x)[...] = values
+    array = _host_array(opened, at, x, True)
+    if array is not None:
+        array[...] = values
     elif values.size:
         flat = np.asarray(values, order="C").reshape(-1).view(np.uint8).data
-        handle, offset = at[2 * x.place.slot], at[2 * x.place.slot + 1] + x.place.offset
-        opened.backend.copy_in(handle, offset, flat, stream)
+        opened.backend.copy_in(*location(x.place, at), flat, stream)
 
 
+@dataclass(frozen=True, eq=False)
 class Fill(Act):
-    """Values that the host puts somewhere."""
+    """Values that the host puts into memory."""
 
-    def __init__(self, place: Place, values: bytes) -> None:
-        self.place, self.values = place, values
-
-    def places(self) -> Iterator[Place]:
-        return iter((self.place,))
+    place: Place
+    values: bytes
 
     @property
     def written(self) -> tuple[Place, ...]:
         return (self.place,)
 
-    def moved(self, move: Callable[[Place], Place]) -> Fill:
-        return Fill(move(self.place), self.values)
-
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
-        slot, offset = self.place
         if self.values:
-            source = memoryview(self.values)
-            opened.backend.copy_in(at[2 * slot], at[2 * slot + 1] + offset, source, stream)
+            opened.backend.copy_in(*location(self.place, at), memoryview(self.values), stream)
 
 
+@dataclass(frozen=True, eq=False)
 class Effect(Act):
-    """Something that has nothing to do with memory: random numbers are drawn, a seed is set.
+    """An action without memory: random numbers are drawn, a seed is set.
 
     Its results, if `variable` is given, go to `env` from there on.
     """
 
-    def __init__(self, action: Callable[[], Any], variable: int | None = None) -> None:
-        self.action, self.variable = action, variable
-
-    def places(self) -> Iterator[Place]:
-        return iter(())
-
-    def moved(self, move: Callable[[Place], Place]) -> Effect:
-        return self
+    action: Callable[[], Any]
+    variable: int | None = None
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
-        made = self.action()
+        results = self.action()
         if self.variable is not None:
-            env[self.variable : self.variable + len(made)] = made
+            env[self.variable : self.variable + len(results)] = results
 
 
 class Program:
@@ -420,11 +403,11 @@ class Program:
 
     @property
     def launches(self) -> int:
-        """Kernels and routines, those of loops once."""
+        """The number of kernels and routines, those of loops once."""
         return sum(act.launches for act in self.acts)
 
     def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call | Work | HostStep]]:
-        """Every kernel and routine, those of loops and branches once, and what it is inside of."""
+        """Yield every kernel and routine, those of loops and branches once, and what it is in."""
         for act in self.acts:
             if isinstance(act, Launch | Call | Work | HostStep):
                 yield inside, act
@@ -432,16 +415,8 @@ class Program:
                 yield from part.steps(f"{inside}{act.what}: ")
 
     def begun(self) -> At:
-        """The part of `at` that holds constants."""
+        """Return the part of `at` that holds constants."""
         return [x for s in self.held for x in (s.ptr.handle, s.ptr.offset)]
-
-
-def _note(opened: Opened, name: str, begun: int, stream: StreamHandle, step: Step) -> None:
-    if events.profiles:
-        opened.backend.synchronize(stream)
-        live = opened.allocator.stats().live_bytes
-        device = str(opened.device)
-        events.note(name, begun, grid=step.grid, bytes=step.nbytes, live=live, device=device)
 
 
 # --- the arena ------------------------------------------------------------------------------------
@@ -477,16 +452,16 @@ def arranged(
     return found, whole
 
 
-def needed(acts: Sequence[Act], born: Container[int], wanted: Iterable[int]) -> list[Act]:
-    """The acts without launches that write only where nobody reads.
+def needed(acts: Sequence[Act], own: Container[int], wanted: Iterable[int]) -> list[Act]:
+    """Return the acts without launches whose results no act reads.
 
-    They are values that a function held while it ran. `born`: the slots that are the program's own;
-    `wanted`: those of results.
+    Those are values that a function held while it ran. `own`: the program's own slots; `wanted`:
+    those of results.
     """
     live, found = {*wanted}, []
     for act in reversed(acts):
         is_launch = isinstance(act, Launch) and not act.planned.checks
-        if is_launch and all(p.slot in born and p.slot not in live for p in act.written):
+        if is_launch and all(p.slot in own and p.slot not in live for p in act.written):
             continue
         live |= {p.slot for p in act.places()}
         found.append(act)
@@ -494,7 +469,7 @@ def needed(acts: Sequence[Act], born: Container[int], wanted: Iterable[int]) -> 
 
 
 def touched(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
-    """Of each slot, the first and the last act that reads or writes it."""
+    """Return of each slot the first and the last act that reads or writes it."""
     found: dict[int, tuple[int, int]] = {}
     for k, act in enumerate(acts):
         for p in act.places():

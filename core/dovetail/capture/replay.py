@@ -1,10 +1,10 @@
-"""Acts done again: launches in one piece where the backend has one for them, all else in turn."""
+"""Replay of acts: launches in one sequence if the backend can run one, all else in order."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..backend.faults import WIDTH, Asked, Prompt, out_of_range
 from ..backend.interface import Backend, QueuedLaunch, Replay, Scalar
@@ -20,42 +20,28 @@ from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from ..settings import flags
 
+if TYPE_CHECKING:
+    from .program import Act
+
 At: TypeAlias = list[Any]  # handle and byte offset of each slot
 Buffers: TypeAlias = tuple[tuple[int, int], ...]  # slots, and bytes there
 Scalars: TypeAlias = tuple[tuple[Scalar, int | None], ...]  # values, or numbers of `env`
 
 
-class Repeatable(Protocol):
-    """What an act is, as far as a replay is concerned."""
-
-    calls: int  # of vendors' routines
-
-    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
-        """Does it, noting events."""
-
-    def queued(self, opened: Opened) -> QueuedLaunch | None:
-        """Itself, where it is a launch that may be part of a sequence."""
-
-    def step(self, opened: Opened) -> Replay:
-        """What does it where nobody looks."""
-
-
 class Replayer:
-    """Does a program's acts again. `launches`: how many kernels and routines these are."""
+    """Replays a program's acts. `launches`: how many kernels and routines these are."""
 
     __slots__ = ("acts", "calls", "launches", "name", "opened", "steps")
 
-    def __init__(
-        self, opened: Opened, acts: Sequence[Repeatable], launches: int, name: str
-    ) -> None:
+    def __init__(self, opened: Opened, acts: Sequence[Act], launches: int, name: str) -> None:
         self.opened, self.acts, self.launches, self.name = opened, acts, launches, name
         self.calls = sum(act.calls for act in acts)
         self.steps: list[Replay] | None = None
 
     def run(self, at: At, env: Env, stream: StreamHandle) -> None:
-        """Does them, on this memory and with these numbers."""
+        """Run the acts on this memory and with these numbers."""
         if flags.profiled:
-            self._noted(at, env, stream)
+            self._run_profiled(at, env, stream)
         else:
             steps = self.steps
             if steps is None:
@@ -69,29 +55,29 @@ class Replayer:
         counters.launches += self.launches
         counters.calls += self.calls
 
-    def _noted(self, at: At, env: Env, stream: StreamHandle) -> None:
-        """The same while a profile is taken: each act notes itself."""
+    def _run_profiled(self, at: At, env: Env, stream: StreamHandle) -> None:
+        """Run the acts while a profile is taken: each adds its own event."""
         if self.name:
             events.note(f"replay {self.name}", time.perf_counter_ns())
         for act in self.acts:
             act.run(self.opened, at, env, stream)
 
     def _prepared(self) -> list[Replay]:
-        """The acts, launches that follow each other in one piece."""
+        """Return what runs the acts, with launches that follow each other in one sequence."""
         steps: list[Replay] = []
         waiting: list[QueuedLaunch] = []
         for act in self.acts:
-            queued = act.queued(self.opened)
-            if queued is not None:
-                waiting.append(queued)
+            step = act.prepared(self.opened)
+            if isinstance(step, QueuedLaunch):
+                waiting.append(step)
             else:
                 steps += self._sequence(waiting)
                 waiting = []
-                steps.append(act.step(self.opened))
+                steps.append(step)
         return steps + self._sequence(waiting)
 
     def _sequence(self, launches: list[QueuedLaunch]) -> list[Replay]:
-        """What does these launches, if there are any."""
+        """Return what runs these launches, if there are any."""
         if not launches:
             return []
         made = sequence(self.opened.backend, launches)
@@ -127,10 +113,9 @@ class AllAtOnce:
 
 
 class Checked:
-    """A launch that notes bad indices, where the host sees them when it returns.
+    """A launch that checks indices, on a device whose error cells the host sees at once.
 
-    `cells`: of each error cell which buffer it is, what the index was for, and the source line that
-    asked.
+    `cells`: of each error cell the number of its buffer, the use of the index, and the source line.
 
     Raises: IndexOutOfRange.
     """
@@ -145,7 +130,7 @@ class Checked:
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
         args = [*handles(self.queued.buffers, at)]
         handle, found = self.prompt
-        with lock:  # these cells belong to whoever has it
+        with lock:  # which guards these cells
             for k, (buffer, _, _) in enumerate(self.cells):
                 found[k] = 0
                 args[2 * buffer], args[2 * buffer + 1] = handle, k * WIDTH
@@ -172,7 +157,7 @@ class Routine:
 
 
 def handles(buffers: Buffers, at: At) -> tuple[object, ...]:
-    """Handle and byte offset of each buffer."""
+    """Return handle and byte offset of each buffer."""
     found: list[object] = []
     for slot, offset in buffers:
         found.append(at[2 * slot])
@@ -181,5 +166,5 @@ def handles(buffers: Buffers, at: At) -> tuple[object, ...]:
 
 
 def numbers(scalars: Scalars, env: Env) -> list[Scalar]:
-    """The scalars of a launch."""
+    """Return the scalars of a launch."""
     return [x if k is None else env[k] for x, k in scalars]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ..dtypes import uint8
@@ -22,7 +23,7 @@ from .executable import NONE, Executable, Overlap
 from .grads import Flow, flow_of
 from .program import Program
 from .pytree import Flat, Static, flattened_parts, rebuilt, strided_leaf
-from .tracer import Recorder, evaluate_pending, recorded_by
+from .tracer import Recorder, evaluate_pending
 
 R = TypeVar("R")
 
@@ -122,27 +123,34 @@ class Session:
 
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | NotCaptured]:
         """Return what the function gives, and its capture."""
-        with recorded_by(self.recorder), recording.arrays_seen() as self.arrays:
-            returned = flattened_parts(function())
-            for x in returned.leaves:
-                if isinstance(x, Tensor):
-                    strided_leaf(self.name, x)
-            tensors, leaves = self._results(returned)
-            gradients = self._new_gradients(tensors)
-            if tensors:
-                run.evaluate([t._expr for t in tensors])
-            failure, flow = self._failure(), None
-            if failure is None and (flowing := self._flowing(tensors)):
-                flow = self._flow(flowing, tensors)
-                if flow is None:
-                    failure = NotCaptured("gradients flow through its results")
+        returned, capture = recording.run_traced(self.recorder, self._run, function)
         if flags.depth == 0:
             run.finish_pending()
         values = [x.value if type(x) is TracedFloat else x for x in returned.leaves]
         made: R = rebuilt(returned, values)
-        if failure is not None:
-            return made, failure
-        return made, self._capture(tensors, Flat(leaves, returned.tree), gradients, flow)
+        return made, capture if isinstance(capture, NotCaptured) else capture()
+
+    def _run(
+        self, function: Callable[[], object]
+    ) -> tuple[Flat, NotCaptured | Callable[[], Capture]]:
+        """Return what the function gives, and what makes the capture once the tracer is removed."""
+        returned = flattened_parts(function())
+        for x in returned.leaves:
+            if isinstance(x, Tensor):
+                strided_leaf(self.name, x)
+        tensors, leaves = self._results(returned)
+        gradients = self._new_gradients(tensors)
+        if tensors:
+            run.evaluate([t._expr for t in tensors])
+        if failure := self._failure():
+            return returned, failure
+        flow = None
+        if flowing := self._flowing(tensors):
+            flow = self._flow(flowing, tensors)
+            if flow is None:
+                return returned, NotCaptured("gradients flow through its results")
+        result = Flat(leaves, returned.tree)
+        return returned, partial(self._capture, tensors, result, gradients, flow)
 
     def _results(self, returned: Flat) -> tuple[list[Tensor], list[object]]:
         """Return the tensors that are returned, each once, and what stands for each leaf."""
@@ -226,7 +234,7 @@ class Session:
         trace = Trace(
             self.name, program, self.leaves, self.tree, self.settings, self.known, self.inputs,
             recorder.environment, self.floats, results, returned, gradients, self.closure.paths,
-            self.arrays, None if flow is None else len(saved),
+            recorder.arrays, None if flow is None else len(saved),
         )  # fmt: skip
         executable, numbers = bind(trace)
         if flow is not None:

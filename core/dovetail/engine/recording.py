@@ -1,21 +1,21 @@
-"""Who is told of what evaluation does to memory while a function is captured.
+"""Tracers: what sees the work of a thread while it captures a function, or maps or reads it.
 
-That is the recorder of the thread that captures it.
-
-`flags.captures` is looked at wherever something is skipped for speed: while anybody records,
-nothing is.
+While any thread has a tracer, `flags.captures` is not 0, and no fast path skips the tracer.
 """
 
 from __future__ import annotations
 
-import threading
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
-from weakref import ref
+from contextvars import ContextVar, copy_context
+from threading import get_ident
+from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
 from ..errors import CaptureError
 from ..graph.expr import Args, Expr
+from ..identity import WeakIdentityMap
 from ..locks import Lock
 from ..memory.callers import caller
 from ..memory.storage import Storage
@@ -24,6 +24,7 @@ from ..settings import flags
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from types import FrameType
     from typing import Any, TypeAlias
 
     from ..backend.interface import Scalar, StreamHandle
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from .evaluate import Evaluation
     from .programs import BoundStep
 
-    # What is called with handle and offset of each leaf, numbers and a stream.
+    # Takes handle and offset of each leaf, numbers and a stream.
     Work: TypeAlias = Callable[[list[Any], Sequence[Scalar], StreamHandle], object]
-    # From the gradient of a result, and what was saved, to one for each of what was given.
+    # Takes the gradient of a result, and saved tensors; returns a gradient of each operand.
     Back: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
     # From what an iteration carries in and its row of xs to what it carries out and its ys.
     LoopBody: TypeAlias = Callable[
@@ -50,115 +51,171 @@ if TYPE_CHECKING:
         ) -> tuple[list[Tensor], list[Tensor]]: ...  # fmt: skip
 
 
+P = TypeVarTuple("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Recorder(Protocol):
-    """What is told."""
+class MemoryTracer(ABC):
+    """The part of a tracer that sees what the function does to memory."""
+
+    outer: Tracer | None = None  # the tracer of the thread when this one was made
 
     @property
     def is_capture(self) -> bool:
         """Return True if a program is made: values may differ when it is replayed."""
+        return self.outer is not None and self.outer.is_capture
 
-    @property
-    def mask(self) -> Tensor | None:
-        """Return the mask of the examples that may write, or None if all of them may."""
-
+    @abstractmethod
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """Does an evaluation, or pretends to, and notes its launches. What it says: as that."""
+        """Run an evaluation, or trace it; return True if it was done, as `Evaluation.run` does."""
 
-    def born(self, storage: Storage) -> None:
-        """Notes memory that has no contents yet."""
+    def record_allocation(self, storage: Storage) -> None:
+        """Record that memory without contents was allocated."""
+        if self.outer is not None:
+            self.outer.record_allocation(storage)
 
-    def filled(self, storage: Storage, values: bytes) -> None:
-        """Notes that the host has put these values there."""
+    def record_fill(self, storage: Storage, values: bytes) -> None:
+        """Record that the host has put these values into memory."""
+        if self.outer is not None:
+            self.outer.record_fill(storage, values)
 
-    def is_earlier(self, e: Expr) -> bool:
-        """Whether a pending node was made before the recording began."""
+    def record_array(self, array: Any) -> None:
+        """Record that a tensor was made from the values of an array."""
+        if self.outer is not None:
+            self.outer.record_array(array)
 
-    def settle_earlier(self, e: Expr) -> None:
-        """Computes such a node, as what has been done before."""
+    def knows(self, e: Expr) -> bool:
+        """Return True if a leaf without contents, or a placeholder, is known to the tracer."""
+        return self.outer is not None and self.outer.knows(e)
 
-    def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """Two numbers of a stream's, which every replay is to reserve anew."""
+    @abstractmethod
+    def evaluate_earlier(self, e: Expr) -> None:
+        """Evaluate a pending expression if it was made before the function was traced."""
 
-    def drawn(self, args: Args) -> None:
-        """Says that the first two of a node's arguments are those that were drawn last."""
-
+    @abstractmethod
     def launch(
         self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:  # fmt: skip
-        """Does a launch over leaves, by number, and notes it."""
+        """Launch a kernel over leaves, by number."""
 
+    @abstractmethod
     def call(
         self, name: str, source: str, work: Work, leaves: Sequence[Expr], written: Sequence[int],
         numbers: Sequence[Scalar],
     ) -> None:  # fmt: skip
-        """Calls something with handles and offsets of leaves and numbers, and notes that."""
+        """Call `work` with the handles and offsets of leaves, and with numbers."""
 
-    def host(
+    def call_host(
         self, call: HostCall, operands: Sequence[Expr], into: Expr | None
     ) -> Sequence[Expr] | None:
-        """Runs a routine of the host over leaves without gaps, and notes it. Returns its results.
+        """Return the results of a host routine over leaves without gaps.
 
         `into`: a leaf that gets the result, where the routine gives one; else new memory does.
-        None is returned where the caller runs the routine: nothing is to be noted.
+        None is returned where the caller runs the routine: nothing is recorded.
+        """
+        return None if self.outer is None else self.outer.call_host(call, operands, into)
+
+    @abstractmethod
+    def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """Raise CaptureError unless the host may read these tensors."""
+
+
+class RandomTracer(ABC):
+    """The part of a tracer that sees random numbers, and others that the host gives."""
+
+    outer: Tracer | None
+
+    @abstractmethod
+    def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+        """Return two numbers of a random stream, which every replay reserves anew."""
+
+    @abstractmethod
+    def mark_drawn(self, args: Args) -> None:
+        """Mark the first two of a node's arguments as the numbers that were drawn last."""
+
+    def read_numbers(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
+        """Return `count` numbers that the host gives; every replay reads them anew."""
+        return read() if self.outer is None else self.outer.read_numbers(read, count)
+
+    def run_effect(self, action: Callable[[], object]) -> None:
+        """Run an action that every replay runs in the same place."""
+        if self.outer is None:
+            action()
+        else:
+            self.outer.run_effect(action)
+
+
+class GradTracer:
+    """The part of a tracer that sees hooks of gradients."""
+
+    def record_hook(self, e: Expr) -> None:
+        """Record that the gradient of a node has a hook.
+
+        A captured function needs no record: its hooks are found along the tape.
         """
 
-    def read(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-        """So many numbers that the host gives; every replay asks for them anew in this place."""
 
-    def act(self, action: Callable[[], object]) -> None:
-        """Does something that every replay is to do in the same place."""
+class Tracer(MemoryTracer, RandomTracer, GradTracer):
+    """A function that is being traced: what it does goes here and not to memory.
 
-    def refuse(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """Returns where the host may look at these. Raises: CaptureError, on behalf of a read."""
+    The last part is for nodes that stand for many examples (`dt.vmap`): by default there are none.
+    """
 
-    def lifted(
-        self, function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
+    mask: Tensor | None = None  # of the examples that may write; None: all of them
+
+    def call_batched(
+        self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:
-        """What a function that takes batches in front makes of tensors that stand for many each.
+        """Return what a function that takes batches in front makes of batched tensors.
 
-        None where none of them does: it is to be called as always.
+        None is returned if none of them stands for many: the caller calls the function.
         """
+        return None
 
-    def batches(self, *exprs: Expr) -> bool:
-        """Whether any of these nodes stands for many, which are to be computed together."""
+    def is_batched(self, *exprs: Expr) -> bool:
+        """Return True if any of these nodes stands for many, which are computed together."""
+        return False
 
-    def hooked(self, e: Expr) -> None:
-        """Notes that somebody looks at the gradient of a node."""
+    def any_example(self, x: Tensor) -> bool:
+        """Return True if a bool is true for any of the examples that may write."""
+        raise refused_capture("a bool of a tensor")
 
-    def any_of(self, x: Tensor) -> bool:
-        """Whether a bool is true of any of the many that it stands for."""
-
-    def selecting(self, mask: Tensor) -> AbstractContextManager[None]:
+    def masked(self, mask: Tensor) -> AbstractContextManager[None]:
         """Return a context in which only those examples of `mask` write that do now."""
+        return nullcontext()
 
 
-@runtime_checkable
-class BatchTracer(Recorder, Protocol):
-    """The recorder of a function of one example that runs for all of them: that of `vmap`."""
+class BatchTracer(Tracer):
+    """The tracer of a function of one example that runs for all of them: that of `vmap`."""
 
+    @abstractmethod
     def outside(self, action: Callable[[], T]) -> T:
         """Return what an action gives outside of the function, where gradients are recorded."""
 
+    @abstractmethod
     def differs(self, x: Tensor) -> bool:
         """Return True if a tensor is not the same for each example."""
 
+    @abstractmethod
     def untaped(self, x: Tensor) -> Tensor:
         """Return a tensor of all examples, with an axis of them in front, without gradients."""
 
+    @abstractmethod
     def example(self, many: Tensor, is_argument: bool = False) -> Tensor:
         """Return a tensor that stands for one example; a write to an argument writes to `many`."""
 
+    @abstractmethod
     def adopt(self, x: Tensor) -> Tensor:
         """Return a tensor that was made outside as one that this function made."""
 
+    @abstractmethod
     def settle(self) -> None:
         """Raises: UnrolledLoop, if a pending tensor reads what examples have overwritten since."""
 
+    @abstractmethod
     def iteration(self) -> AbstractContextManager[BatchTracer]:
-        """Return a context in which the body of a loop runs, captured by the current recorder."""
+        """Return a context in which the body of a loop runs, captured by the current tracer."""
 
 
 class UnrolledLoop(BaseException):
@@ -174,25 +231,24 @@ class UnrolledLoop(BaseException):
 
 
 class Tapes(Protocol):
-    """What autograd does for captured functions."""
+    """The services of autograd for captured functions."""
 
     def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
-        """Whether gradients flow from a result to these alone, to each on one way.
+        """Return True if gradients flow from a result to these alone, to each on one way.
 
-        Nor does anybody look at what passes. Of several ways the parts would be added up in another
-        order.
+        No hook sees what passes. With several ways the parts would be added in another order.
         """
 
     def gradients(
         self, result: Tensor, given: Sequence[Tensor], g: Tensor
     ) -> Sequence[Tensor | None]:
-        """The gradients of these; the tape stays. Raises: GradientError."""
+        """Return the gradients of these; keep the tape. Raises: GradientError."""
 
     def attach(
         self, name: str, result: Tensor, given: Sequence[Tensor], saved: Sequence[Tensor],
         back: Back,
     ) -> None:  # fmt: skip
-        """Has gradients flow through a result, on a way that reads what is saved."""
+        """Let gradients flow through a result, on a way that reads `saved`."""
 
     def run_loop(
         self, scan: Scan, body: LoopBody, again: LoopBody, carry: Sequence[Tensor],
@@ -208,81 +264,155 @@ class Tapes(Protocol):
         """
 
 
-class _OfThread(threading.local):
-    recorder: Recorder | None = None
-    arrays: list[Any] | None = None  # NumPy's, from which the captured function has made tensors
-
-
-_mine = _OfThread()
 # The default random generator's, set by `functions`: numbers that a replay reserves anew.
 default_reserve: Callable[[int], tuple[int, int]] | None = None
 tapes: Tapes | None = None  # set by `autograd`
-_constants: dict[int, ref[Storage]] = {}  # by id: memory that captures keep, see `dt.constant`
-_counting = Lock()
+_constants: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # see `dt.constant`
 
 
-def current() -> Recorder | None:
-    """The recorder of this thread."""
-    return _mine.recorder if flags.captures else None
+# --- the tracer of a thread -----------------------------------------------------------------------
+
+
+class _Scope:
+    """A call whose work goes to a tracer (or, if that is None, to memory), within `outer`."""
+
+    __slots__ = ("outer", "tracer")
+
+    def __init__(self, tracer: Tracer | None, outer: _Scope | None) -> None:
+        self.tracer, self.outer = tracer, outer
+
+
+_scopes: dict[int, _Scope] = {}  # the innermost one of each thread that has one
+_changing_scopes = Lock()
+# The scope in whose `Context.run` this thread is. C code puts the old value back when the call
+# ends, however that ends; so the two differ once an interrupt has ended a call without clean-up.
+_entered: ContextVar[_Scope | None] = ContextVar("dovetail tracer", default=None)
+
+
+def current() -> Tracer | None:
+    """Return the tracer of this thread."""
+    if not flags.captures:
+        return None
+    scope = _current_scope()
+    if scope is None:
+        if not _scopes:  # an interrupt came before `flags.captures` was set
+            _changing_scopes.held(_set_scope, (get_ident(), None))
+        return None
+    return scope.tracer
+
+
+def _current_scope() -> _Scope | None:
+    thread = get_ident()
+    scope = _scopes.get(thread)
+    if scope is _entered.get():
+        return scope
+    alive = scope
+    while alive is not None and not _is_on_stack(alive):
+        alive = alive.outer
+    if alive is not scope:
+        _changing_scopes.held(_set_scope, (thread, alive))
+    return alive
+
+
+def _is_on_stack(scope: _Scope) -> bool:
+    """Return True if the call of `run_traced` that has made a scope still runs in this thread."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code is run_traced.__code__ and frame.f_locals.get("scope") is scope:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _set_scope(thread: int, scope: _Scope | None) -> None:
+    if scope is None:
+        _scopes.pop(thread, None)
+    else:
+        _scopes[thread] = scope
+    captures = 0
+    for other in tuple(_scopes.values()):
+        if other.tracer is not None:
+            captures += 1
+    flags.captures = captures
+
+
+def run_traced(
+    tracer: Tracer | None, function: Callable[[*P], R], *args: *P, isolated: bool = False
+) -> R:
+    """Return `function(*args)`, whose work goes to `tracer`; to memory if that is None.
+
+    The call runs in a copy of the thread's context, which C code leaves when the call ends. So an
+    interrupt at any instruction leaves neither a tracer nor settings behind: `current` drops a
+    scope whose call has ended. What the function has set in the context is kept after it returns,
+    unless it is `isolated`.
+    """
+    thread, outer = get_ident(), _current_scope()
+    scope = _Scope(tracer, outer)
+    context = copy_context()
+    context.run(_entered.set, scope)
+    try:
+        _changing_scopes.held(_set_scope, (thread, scope))
+        result = context.run(function, *args)
+    finally:
+        _changing_scopes.held(_set_scope, (thread, outer))
+    if not isolated:
+        for variable, value in context.items():
+            if variable is not _entered and variable.get(None) is not value:
+                variable.set(value)
+    return result
+
+
+@contextmanager
+def recorded_by(tracer: Tracer | None) -> Iterator[None]:
+    """Return a context in which this thread's work goes to `tracer`; to memory if that is None.
+
+    `run_traced` is sound if an interrupt comes as the block ends; this is so within it alone.
+    """
+    thread, outer = get_ident(), _current_scope()
+    scope = _Scope(tracer, outer)
+    try:
+        _entered.set(scope)
+        _changing_scopes.held(_set_scope, (thread, scope))
+        yield
+    finally:
+        _changing_scopes.held(_set_scope, (thread, outer))
+        _entered.set(outer)
 
 
 def is_captured() -> bool:
     """Return True while a function is captured, also within `vmap` in it."""
-    recorder = current()
-    return recorder is not None and recorder.is_capture
-
-
-def become(recorder: Recorder | None) -> Recorder | None:
-    """Makes this the recorder of this thread; the one before, to be put back in a `finally`."""
-    before = _mine.recorder
-    with _counting:
-        flags.captures += (recorder is not None) - (before is not None)
-        _mine.recorder = recorder
-    return before
+    tracer = current()
+    return tracer is not None and tracer.is_capture
 
 
 def keep_constant(storage: Storage) -> None:
     """Let captures keep this memory although no path of their closures leads to it."""
-    for key in [k for k, r in _constants.items() if r() is None]:
-        del _constants[key]
-    _constants[id(storage)] = ref(storage)
+    _constants.purge()
+    _constants[storage] = True
 
 
 def is_constant(storage: Storage) -> bool:
     """Return True if captures may keep this memory."""
-    known = _constants.get(id(storage))
-    return known is not None and known() is storage
+    return storage in _constants
 
 
-@contextmanager
-def arrays_seen() -> Iterator[list[Any]]:
-    """Give the list of arrays from which this thread makes tensors meanwhile."""
-    before = _mine.arrays
-    arrays: list[Any] = []
-    _mine.arrays = arrays
-    try:
-        yield arrays
-    finally:
-        _mine.arrays = before
+def record_array(array: Any) -> None:
+    """Tell the tracer that a tensor is made from the values of an array."""
+    if (tracer := current()) is not None:
+        tracer.record_array(array)
 
 
-def see_array(a: Any) -> None:
-    """Note that a tensor is made from the values of an array."""
-    if _mine.arrays is not None:
-        _mine.arrays.append(a)
+def refuse_read(what: str, *tensors: Tensor) -> None:
+    """Raise CaptureError if the host may not read these tensors: a function is traced.
 
-
-def refuse(what: str, *tensors: Tensor) -> None:
-    """Returns where nothing is being captured, or these may be looked at.
-
-    Raises: CaptureError, on behalf of a host read, of all tensors or of these.
+    Without tensors: if a function is captured.
     """
-    if flags.captures and (recorder := _mine.recorder) is not None:
-        recorder.refuse(what, tensors)
+    if (tracer := current()) is not None:
+        tracer.refuse_read(what, tensors)
 
 
 def refused_capture(what: str) -> CaptureError:
-    """What a captured function that asks for values is told."""
+    """Return the error for a captured function that asks for values."""
     return CaptureError(
         f"dt.jit: {what} at {caller()}, while a function is captured: its values are not known "
         "then, only shapes and dtypes are. Choose with dt.where or dt.cond, repeat with "
@@ -291,23 +421,23 @@ def refused_capture(what: str) -> CaptureError:
     )
 
 
-def lifted(
-    function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
+def call_batched(
+    function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
 ) -> Sequence[Tensor] | None:
-    """What a function that takes batches in front makes of tensors that stand for many each.
+    """Return what a function that takes batches in front makes of tensors that stand for many each.
 
-    None where they do not: it is to be called as always.
+    None is returned where they do not: the caller calls the function.
     """
-    recorder = current()
-    return None if recorder is None else recorder.lifted(function, given)
+    tracer = current()
+    return None if tracer is None else tracer.call_batched(function, tensors)
 
 
 def look(function: Callable[[Tensor], T], x: Tensor) -> T:
-    """Return what the host finds in a tensor, within `vmap` in that of all examples."""
+    """Return `function(x)`; within `vmap` that of the tensor of all examples."""
     values: list[T] = []
 
     def look_outside(all_of_x: Tensor) -> tuple[Tensor, ...]:
-        if lifted(look_outside, (all_of_x,)) is None:
+        if call_batched(look_outside, (all_of_x,)) is None:
             values.append(function(all_of_x))
         return ()
 
@@ -315,21 +445,19 @@ def look(function: Callable[[Tensor], T], x: Tensor) -> T:
     return values[0]
 
 
-@contextmanager
-def selecting(mask: Tensor | None) -> Iterator[None]:
-    """Yield while only the examples of `mask` write in place; None: all that do now."""
-    recorder = current()
-    with nullcontext() if recorder is None or mask is None else recorder.selecting(mask):
-        yield
+def masked(mask: Tensor | None) -> AbstractContextManager[None]:
+    """Return a context in which only the examples of `mask` write in place; None: as now."""
+    tracer = current()
+    return nullcontext() if tracer is None or mask is None else tracer.masked(mask)
 
 
 def mask() -> Tensor | None:
     """Return the mask of the examples that may write now, or None if all of them may."""
-    recorder = current()
-    return None if recorder is None else recorder.mask
+    tracer = current()
+    return None if tracer is None else tracer.mask
 
 
-def batches(*exprs: Expr) -> bool:
-    """Whether any of these nodes stands for many, which are to be computed together."""
-    recorder = current()
-    return recorder is not None and recorder.batches(*exprs)
+def is_batched(*exprs: Expr) -> bool:
+    """Return True if any of these nodes stands for many, which are computed together."""
+    tracer = current()
+    return tracer is not None and tracer.is_batched(*exprs)

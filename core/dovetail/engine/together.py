@@ -77,7 +77,7 @@ class Together(Evaluation):
         return known
 
     def run(self, asked: bool = True) -> bool:
-        """Whether it was done."""
+        """Run the writes; return True if they were done."""
         recorder = recording.current()
         if recorder is not None:
             return recorder.run(self, asked)
@@ -113,8 +113,9 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
         return False
     recorder = recording.current()
     if recorder is not None:
-        for e in _earlier(roots, recorder):
-            recorder.settle_earlier(e)
+        for e in reversed(Evaluation(roots).nodes):
+            if e.op is not None:
+                recorder.evaluate_earlier(e)
     if any(r.op is None for r in roots):
         return False
     for t in targets:
@@ -134,12 +135,6 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
 
 def _is_one_device(exprs: Sequence[Expr]) -> bool:
     return all(e.spec.device is exprs[0].spec.device for e in exprs)
-
-
-def _earlier(roots: Sequence[Expr], recorder: recording.Recorder) -> list[Expr]:
-    """What is needed and was pending before anything was recorded."""
-    found = [e for e in Evaluation(roots).nodes if e.op is not None and recorder.is_earlier(e)]
-    return found[::-1]
 
 
 def _flush(evaluation: Together) -> None:

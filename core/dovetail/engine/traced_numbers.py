@@ -76,7 +76,7 @@ class TracedFloat:
         return number
 
     def __float__(self) -> float:
-        recording.refuse("a float argument is asked for its value")
+        recording.refuse_read("a float argument is asked for its value")
         return self.value
 
     def __bool__(self) -> bool:
@@ -86,7 +86,7 @@ class TracedFloat:
         return f"<a float argument, {self.value} while it is captured>"
 
     def _refused(self, *args: object) -> NoReturn:
-        recording.refuse("a float argument is compared or asked for its value")
+        recording.refuse_read("a float argument is compared or asked for its value")
         raise CaptureError("dt.jit: a float argument is used after its function was captured")
 
     __lt__ = __le__ = __gt__ = __ge__ = __int__ = __index__ = __round__ = _refused

@@ -9,10 +9,11 @@ from weakref import ref
 
 from ..autograd.function import Context, FunctionNode, Output, output
 from ..autograd.tape import Kept, Node, Sent, edge_to
+from ..engine import recording
 from ..functions.statistics import sum as sum_
 from ..graph.expr import Expr, spec
 from ..tensor.tensor import Tensor, make
-from .examples import Examples, on_examples
+from .examples import Examples
 from .lifting import EXAMPLE, Lifting, tapes
 
 
@@ -40,14 +41,18 @@ class _Many(FunctionNode):
         examples.lifting.known.update(self.known)
         examples.lifting.tapes |= self.tapes
         examples.lifting.functions[self.of_one] = self
-        context, sent = self.context, self.context._sent
-        context._sent = {k: examples.example(g) for k, g in sent.items() if k in self.resumed}
-        with on_examples(examples):
-            found = super().parts([None if g is None else examples.example(g) for g in arriving])
+        found = recording.run_traced(examples, self._parts_of_one, examples, arriving)
         return tuple(
             None if part is None or edge is None else self._fitted(examples, part, edge.node)
             for part, edge in zip(found, self.edges, strict=True)
         )
+
+    def _parts_of_one(
+        self, examples: Examples, arriving: Sequence[Tensor | None]
+    ) -> tuple[Any, ...]:
+        context, sent = self.context, self.context._sent
+        context._sent = {k: examples.example(g) for k, g in sent.items() if k in self.resumed}
+        return super().parts([None if g is None else examples.example(g) for g in arriving])
 
     def _fitted(self, examples: Examples, part: Any, to: Node) -> Any:
         if not isinstance(part, Tensor):

@@ -1,7 +1,7 @@
-"""What is told while a function runs on examples: looks, writes, random numbers.
+"""The tracer of `vmap`: it sees reads, writes and random numbers of a function of one example.
 
-It stands where the recorder of a captured function stands (`engine.recording`), so that no function
-knows of it. Nothing that an example's value enters is computed for one: it becomes work of all of
+It stands where that of a captured function stands (`engine.recording`), so that no function knows
+of it. Nothing that an example's value enters is computed for one: it becomes work of all of
 them, done by whoever records outside, or by nobody yet. What is the same for each example is
 ordinary work, which may be looked at.
 """
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from weakref import ref
 
 from ..autograd.engine import detach
 from ..autograd.tape import Leaf
@@ -37,11 +36,12 @@ from ..graph.expr import (
     spec,
     storage_of,
 )
+from ..identity import WeakIdentityMap
 from ..memory.callers import caller
 from ..memory.storage import Storage
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, LOGICAL_AND
-from ..settings import Switch, current, record, restore
+from ..settings import Switch, current, record
 from ..tensor.tensor import Tensor, make, waiting_storage
 from ..tensor.verbs import apply
 from ..tensor.writes import write
@@ -53,8 +53,8 @@ WAYS_OUT = (
 )
 
 
-class Examples:
-    """The recorder of a function that runs on one example for all of `size`."""
+class Examples(recording.BatchTracer):
+    """The tracer of a function that runs on one example for all of `size`."""
 
     def __init__(self, name: str, size: int, randomness: str = "different") -> None:
         self.name, self.size, self.randomness = name, size, randomness
@@ -66,15 +66,10 @@ class Examples:
         self.mask: Tensor | None = None  # which examples may write
         self._outer_pending = _pending_now()
         self._earlier = self._outer_pending  # pending before the function, or this branch of it
-        self._mine: dict[int, ref[Storage]] = {}  # memory that was made in here
+        self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # in here
         self._kept: dict[Expr, Tensor] = {}  # what is written where it is
         self._arguments: dict[Expr, Tensor] = {}
         self._parent: Examples | None = None  # around the loop whose body this one runs
-
-    @property
-    def is_capture(self) -> bool:
-        """See `recording.Recorder`."""
-        return self.outer is not None and self.outer.is_capture
 
     # --- examples
 
@@ -113,7 +108,7 @@ class Examples:
         return make(found)
 
     def all(self, x: Tensor) -> Tensor:
-        """What a result is for all examples."""
+        """Return a tensor of all examples."""
         e = x._expr
         found = self.outside(partial(self.lifting.lift, e))
         if found is e:
@@ -122,15 +117,13 @@ class Examples:
 
     def outside(self, action: Callable[[], Any]) -> Any:
         """See `recording.BatchTracer`: as if this were not there."""
-        mine, before = recording.become(self.outer), current()
-        try:
-            record(True)
-            if current().saving is not self._saving:
-                Switch(saving=self._saving).__enter__()  # until what was there is restored
-            return action()
-        finally:
-            restore(before)
-            recording.become(mine)
+        return recording.run_traced(self.outer, self._outside, action, isolated=True)
+
+    def _outside(self, action: Callable[[], Any]) -> Any:
+        record(True)
+        if current().saving is not self._saving:
+            Switch(saving=self._saving).__enter__()  # this context ends with the action
+        return action()
 
     def differs(self, x: Tensor) -> bool:
         """See `recording.BatchTracer`."""
@@ -145,7 +138,7 @@ class Examples:
 
     def adopt(self, x: Tensor) -> Tensor:
         """See `recording.BatchTracer`."""
-        self._note_mine(storage_of(x._expr))
+        self._allocated[storage_of(x._expr)] = True
         return x
 
     def settle(self) -> None:
@@ -153,7 +146,7 @@ class Examples:
         if self.lifting.memory:
             made = [e for e in self.lifting.known.values() if e.op not in (None, EXAMPLE)]
             self.outside(partial(engine.evaluate, made, False))
-            if any(self._reads_old_memory(e) for e in pending()):
+            if any(self._reads_overwritten_memory(e) for e in pending()):
                 raise recording.UnrolledLoop
 
     @contextmanager
@@ -162,18 +155,18 @@ class Examples:
         made = Examples(self.name, self.size, self.randomness)
         made.lifting.inherit(self.lifting)
         made.mask, made._saving, made._parent = self.mask, self._saving, self
-        with on_examples(made):
+        with recording.recorded_by(made):
             yield made
 
     # --- evaluations
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """See `recording.Recorder`. Several writes at once are done one by one."""
+        """See `recording.Tracer`. Several writes at once are done one by one."""
         if isinstance(evaluation, Together):
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
         if evaluation.target is None and not asked:
-            roots = [r for r in roots if not self._reads_old_memory(r)]
+            roots = [r for r in roots if not self._reads_overwritten_memory(r)]
         found = [self.outside(partial(self.lifting.lift, r)) for r in roots]
         if evaluation.target is not None:
             self._write(roots[0], found[0], evaluation.target)
@@ -182,14 +175,14 @@ class Examples:
         if shared:
             self.outside(partial(engine.evaluate, shared, asked))
             for r in shared:
-                if r.op is None and not _is_among(self._outer_pending, r):
-                    self._note_mine(storage_of(r))
+                if r.op is None and r not in self._outer_pending:
+                    self._allocated[storage_of(r)] = True
         for r, f in zip(roots, found, strict=True):
             if f is not r and r.op is not EXAMPLE:
                 self._settled(r, f)
         return True
 
-    def _reads_old_memory(self, r: Expr) -> bool:
+    def _reads_overwritten_memory(self, r: Expr) -> bool:
         """Return True if a node reads memory that differs between examples since.
 
         It may be a node of all examples, which was lifted before and must stay as it is. Those of
@@ -221,7 +214,7 @@ class Examples:
                 self._lift_readers(storage.readers)
                 self.outside(partial(engine.write, [value], target))
                 return
-            source = self._become_many(storage, target.spec)
+            source = self._make_batched(storage, target.spec)
         noted = storage.readers if storage.pending is None else source.readers
         aliases = self._aliases_of(source)
         self._lift_readers(noted, *(a.readers for a in aliases))
@@ -260,9 +253,9 @@ class Examples:
         write("vmap", to.seen(target, source, whole), [found])
         to.forget(source, whole._expr)
 
-    def _become_many(self, storage: Storage, s: Spec) -> Expr:
-        """The source of memory that was the same for each example, and is not from now on."""
-        if not self._is_mine(storage):
+    def _make_batched(self, storage: Storage, s: Spec) -> Expr:
+        """Return the source of memory that differs between examples from now on."""
+        if not self._is_allocated_here(storage):
             if self._parent is not None:
                 raise recording.UnrolledLoop(storage)
             what = "what differs from example to example is written"
@@ -280,45 +273,35 @@ class Examples:
         self.lifting.memory[id(storage)] = storage, source
         return source
 
-    def _is_mine(self, storage: Storage) -> bool:
+    def _is_allocated_here(self, storage: Storage) -> bool:
         """Return True if memory was made in here, also on the way to a node of all examples."""
-        noted = self._mine.get(id(storage))
-        if noted is not None and noted() is storage:
+        if storage in self._allocated:
             return True
         return any(
             e is found and e.op is None and storage_of(e) is storage
-            and not _is_among(self._outer_pending, e)
+            and e not in self._outer_pending
             for e, found in self.lifting.known.items()
         )  # fmt: skip
 
-    def born(self, storage: Storage) -> None:
-        """See `recording.Recorder`."""
-        self._note_mine(storage)
-        if self.outer is not None:
-            self.outer.born(storage)
+    def record_allocation(self, storage: Storage) -> None:
+        """See `recording.Tracer`."""
+        self._allocated[storage] = True
+        super().record_allocation(storage)
 
-    def _note_mine(self, storage: Storage) -> None:
-        self._mine[id(storage)] = ref(storage)
+    def knows(self, e: Expr) -> bool:
+        """See `recording.Tracer`."""
+        return e in self.lifting.known or super().knows(e)
 
-    def filled(self, storage: Storage, values: bytes) -> None:
-        """See `recording.Recorder`."""
-        if self.outer is not None:
-            self.outer.filled(storage, values)
-
-    def is_earlier(self, e: Expr) -> bool:
-        """See `recording.Recorder`."""
-        return _is_among(self._earlier, e)
-
-    def settle_earlier(self, e: Expr) -> None:
-        """See `recording.Recorder`."""
-        if _is_among(self._outer_pending, e):
+    def evaluate_earlier(self, e: Expr) -> None:
+        """See `recording.Tracer`."""
+        if e in self._outer_pending:
             self.outside(partial(engine.evaluate, [e], False))
-        else:
+        elif e in self._earlier:
             engine.evaluate([e])
 
     @contextmanager
-    def selecting(self, mask: Tensor) -> Iterator[None]:
-        """See `recording.Recorder`."""
+    def masked(self, mask: Tensor) -> Iterator[None]:
+        """See `recording.Tracer`."""
         before = self.mask, self._earlier
         self.mask = mask if self.mask is None else apply(LOGICAL_AND, (self.mask, mask))
         self._earlier = _pending_now()
@@ -330,7 +313,7 @@ class Examples:
     # --- random numbers
 
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """See `recording.Recorder`: each example has its part of what is reserved."""
+        """See `recording.Tracer`: each example has its part of what is reserved."""
         if self.randomness == "error":
             raise TransformError(
                 f'{self.name}: random numbers are drawn at {caller()}; randomness="different" '
@@ -341,60 +324,51 @@ class Examples:
             reserve = partial(reserve.func, reserve.args[0] * self.size)
         return reserve() if self.outer is None else self.outer.draw(reserve)
 
-    def drawn(self, args: Args) -> None:
-        """See `recording.Recorder`."""
+    def mark_drawn(self, args: Args) -> None:
+        """See `recording.Tracer`."""
         given = args
         if self.randomness == "different":
             given = (*args,)  # an object of its own, by which it is known
             self.lifting.drawn[id(args)] = args, given
         if self.outer is not None:
-            self.outer.drawn(given)
-
-    def read(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-        """See `recording.Recorder`. The numbers are the same for each example."""
-        return read() if self.outer is None else self.outer.read(read, count)
+            self.outer.mark_drawn(given)
 
     # --- what is done now
 
-    def act(self, action: Callable[[], object]) -> None:
-        """See `recording.Recorder`."""
-        if self.outer is None:
-            action()
-        else:
-            self.outer.act(action)
-
-    def refuse(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """See `recording.Recorder`. Raises: TransformError, CaptureError."""
-        if self.batches(*[t._expr for t in tensors]):
+    def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """See `recording.Tracer`. Raises: TransformError, CaptureError."""
+        if self.is_batched(*[t._expr for t in tensors]):
             raise TransformError(
                 f"{self.name}: {what} at {caller()}, which stands for {self.size} examples: it has "
                 f"no value of its own; {WAYS_OUT}"
             )
         if self.outer is not None:
-            self.outer.refuse(what, tensors)
+            self.outer.refuse_read(what, tensors)
 
     def launch(
         self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:  # fmt: skip
-        """See `recording.Recorder`. Raises: TransformError."""
+        """See `recording.Tracer`. Raises: TransformError."""
         self._refuse_kernel(step.step.kernel.name)
 
     def call(
         self, name: str, source: str, work: recording.Work, leaves: Sequence[Expr],
         written: Sequence[int], numbers: Sequence[Scalar],
     ) -> None:  # fmt: skip
-        """See `recording.Recorder`. Raises: TransformError."""
+        """See `recording.Tracer`. Raises: TransformError."""
         self._refuse_kernel(name)
 
-    def host(
+    def call_host(
         self, call: HostCall, operands: Sequence[Expr], into: Expr | None
     ) -> Sequence[Expr] | None:
-        """See `recording.Recorder`. The operands are the same for each example."""
+        """See `recording.Tracer`. The operands are the same for each example."""
         if self.outer is None:
             return None
-        made: Sequence[Expr] | None = self.outside(partial(self.outer.host, call, operands, into))
+        made: Sequence[Expr] | None = self.outside(
+            partial(self.outer.call_host, call, operands, into)
+        )
         for e in made or ():
-            self._note_mine(storage_of(e))
+            self._allocated[storage_of(e)] = True
         return made
 
     def _refuse_kernel(self, name: str) -> None:
@@ -404,58 +378,43 @@ class Examples:
             "or write it with dt.elementwise or tensor functions"
         )
 
-    def batches(self, *exprs: Expr) -> bool:
-        """See `recording.Recorder`."""
+    def is_batched(self, *exprs: Expr) -> bool:
+        """See `recording.Tracer`."""
         if self._is_many(*exprs):
             return True
-        return self.outer is not None and self.outer.batches(*exprs)
+        return self.outer is not None and self.outer.is_batched(*exprs)
 
-    def hooked(self, e: Expr) -> None:
-        """See `recording.Recorder`. Of what is the same for each example the hook is there."""
+    def record_hook(self, e: Expr) -> None:
+        """See `recording.Tracer`. Of what is the same for each example the hook is there."""
         found = self.outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
         if found is not e and found.tape is not None:
             self.hooks.append((e.tape, make(found)))
             self.lifting.hooked[e.tape] = found
 
-    def any_of(self, x: Tensor) -> bool:
-        """See `recording.Recorder`."""
+    def any_example(self, x: Tensor) -> bool:
+        """See `recording.Tracer`."""
         if self.mask is not None:
             x = apply(LOGICAL_AND, (self.mask, x))
         if self._is_many(x._expr):
             x = self.outside(partial(any_true, self.all(x)))
         outer = self.outer
-        if outer is None or not outer.batches(x._expr):
+        if outer is None or not outer.is_batched(x._expr):
             return bool(self.outside(partial(bool, x)))
-        return bool(self.outside(partial(outer.any_of, x)))
+        return bool(self.outside(partial(outer.any_example, x)))
 
     def _is_many(self, *exprs: Expr) -> bool:
         return bool(self.outside(lambda: any(self.lifting.is_many(e) for e in exprs)))
 
-    def lifted(
+    def call_batched(
         self, function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:
-        """See `recording.Recorder`."""
-        if not self.batches(*[t._expr for t in given]):
+        """See `recording.Tracer`."""
+        if not self.is_batched(*[t._expr for t in given]):
             return None
         many = [self.all(t) for t in given]
         made = self.outside(lambda: function(*many))
         return [self.example(t) for t in made]
 
 
-def _pending_now() -> dict[int, ref[Expr]]:
-    return {id(e): ref(e) for e in pending()}
-
-
-def _is_among(known: dict[int, ref[Expr]], e: Expr) -> bool:
-    found = known.get(id(e))
-    return found is not None and found() is e
-
-
-@contextmanager
-def on_examples(examples: Examples) -> Iterator[None]:
-    """A context in which this thread's work is on examples."""
-    before = recording.become(examples)
-    try:
-        yield
-    finally:
-        recording.become(before)
+def _pending_now() -> WeakIdentityMap[Expr, bool]:
+    return WeakIdentityMap((e, True) for e in pending())

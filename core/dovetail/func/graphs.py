@@ -1,4 +1,4 @@
-"""What a function does, as a graph of ops that others may read: who writes it in another form.
+"""Graphs of ops of functions, for code that writes a function in another form.
 
 The function runs once, op by op, on tensors that stand for any value: nothing that comes of them is
 computed. Views, writes in place and loops of known length are nodes like others.
@@ -7,12 +7,11 @@ computed. Views, writes in place and loops of known length are nodes like others
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature
 from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
-from weakref import ref
 
 from ..arguments import function as callable_
 from ..backend.interface import Scalar
@@ -25,13 +24,14 @@ from ..engine.together import Together
 from ..errors import CaptureError, DovetailError, LayoutError
 from ..functions.from_values import asarray
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
+from ..identity import WeakIdentityMap
 from ..layout import Shape, StridedView, contiguous, move_shape
 from ..layout import move as moved_layout
 from ..memory.callers import caller
 from ..memory.storage import Storage
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, Op
-from ..settings import current, eager, record, restore
+from ..settings import eager, record
 from ..tensor.tensor import Tensor, make, waiting_storage
 from ..tensor.verbs import apply
 
@@ -72,7 +72,7 @@ class GraphNode:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """What a function did: its nodes in order, those of its inputs, those of its results.
+    """The nodes of a function in order, those of its inputs, those of its results.
 
     `result` puts what stands for results into the containers that the function gave; `writes`: the
     lines at which tensors from outside of the function were written, which is not in the graph.
@@ -104,13 +104,16 @@ def _gone(op: str, kinds: object, attrs: object) -> NoReturn:
     )
 
 
-TRACED = Op("traced", "kernel", _gone, arity=0)  # what stands for a value: looked up, not evaluated
+# Stands for a value: looked up, not evaluated.
+TRACED = Op("traced", "kernel", _gone, arity=0, placeholder=True)
 
 
-class Noting:
-    """The nodes of a graph that is being traced, by the nodes that they are of."""
+class GraphTracer(recording.Tracer):
+    """The tracer of a function whose graph is wanted."""
 
-    is_capture = False
+    @property
+    def is_capture(self) -> bool:
+        return False
 
     def __init__(self, name: str, folds: bool) -> None:
         self.name, self.folds = name, folds
@@ -119,8 +122,8 @@ class Noting:
         self.given: list[GraphNode] = []
         self.writes: list[str] = []
         self._known: dict[Expr, GraphNode] = {}
-        self._earlier = {id(e): ref(e) for e in pending()}
-        self._mine: dict[int, ref[Storage]] = {}
+        self._earlier = WeakIdentityMap((e, True) for e in pending())
+        self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()
         self._memory: dict[int, tuple[Storage, Expr]] = {}  # written since; what stands for it
         self._drawn: dict[int, Args] = {}
 
@@ -143,15 +146,15 @@ class Noting:
         return leaf(waiting_storage(source), s, s.strides, 0)
 
     def value(self, e: Expr) -> GraphNode:
-        """The node of the graph that has a node's value."""
+        """Return the node of the graph that has a node's value."""
         found = self._known.get(e)
         if found is None:
             found = self._known[e] = self._of_leaf(e) if e.op is None else self._of_node(e)
         return found
 
     def _of_node(self, e: Expr) -> GraphNode:
-        if self.is_earlier(e):
-            self.settle_earlier(e)
+        if e in self._earlier:
+            self.evaluate_earlier(e)
             return self._constant(e)
         op = e.op
         assert op is not None
@@ -168,8 +171,8 @@ class Noting:
 
     def _of_leaf(self, e: Expr) -> GraphNode:
         source = self._source_of(e)
-        if source is not None and source.op is not None and self.is_earlier(source):
-            self.settle_earlier(source)
+        if source is not None and source.op is not None and source in self._earlier:
+            self.evaluate_earlier(source)
             source = None
         if source is None:
             return self._constant(e)
@@ -203,33 +206,25 @@ class Noting:
 
     # --- what is known of nodes
 
-    def is_earlier(self, e: Expr) -> bool:
-        """See `recording.Recorder`."""
-        known = self._earlier.get(id(e))
-        return known is not None and known() is e
+    def knows(self, e: Expr) -> bool:
+        """See `recording.Tracer`."""
+        return e in self._known or super().knows(e)
 
-    def settle_earlier(self, e: Expr) -> None:
-        """See `recording.Recorder`."""
-        self._outside(partial(engine.evaluate, [e], False))
+    def evaluate_earlier(self, e: Expr) -> None:
+        """See `recording.Tracer`."""
+        if e in self._earlier:
+            self._outside(partial(engine.evaluate, [e], False))
 
     def _outside(self, action: Callable[[], Any]) -> Any:
-        """What an action gives that is done as if nothing were traced."""
-        mine = recording.become(self.outer)
-        try:
-            return action()
-        finally:
-            recording.become(mine)
+        """Return what an action gives outside of the function."""
+        return recording.run_traced(self.outer, action)
 
-
-class Tracing(Noting):
-    """The recorder of a function whose graph is wanted."""
-
-    mask = None
+    # --- composites
 
     def composed(
         self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
     ) -> Any:
-        """What a function marked as one piece gives: a node, where that is one tensor."""
+        """Call a function marked as one piece; record it as one node if it gives one tensor."""
         made = function(*args, **options)
         if type(made) is not Tensor:
             return made
@@ -250,7 +245,7 @@ class Tracing(Noting):
     # --- evaluations
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """See `recording.Recorder`: nothing is computed but what no input enters."""
+        """See `recording.Tracer`: nothing is computed but what no input enters."""
         if isinstance(evaluation, Together):  # several writes at once are done one by one
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
@@ -268,14 +263,14 @@ class Tracing(Noting):
         return True
 
     def _settle(self, r: Expr, n: GraphNode) -> None:
-        """Has a node be a leaf, as if it had been computed."""
+        """Make a node a leaf, as if it had been computed."""
         source = node(TRACED, (), r.spec)
         self._known[source] = n
         self._known.pop(r, None)
         settle(r, waiting_storage(source))
 
     def _is_folded(self, r: Expr, n: GraphNode) -> bool:
-        """Whether it is small, no input enters it, and all that it needs is in memory."""
+        """Return True if a node is small, no input enters it, and its operands are in memory."""
         if not self.folds or n.varies or r.spec.size > FOLDED:
             return False
         return all(self._is_in_memory(a) for a in r.args if type(a) is Expr)
@@ -283,7 +278,7 @@ class Tracing(Noting):
     def _fold(self, r: Expr) -> None:
         self._outside(partial(engine.evaluate, [r], False))
         if r.op is None:
-            self._note_mine(storage_of(r))
+            self._allocated[storage_of(r)] = True
             self._known.pop(r, None)
 
     def _is_in_memory(self, e: Expr) -> bool:
@@ -305,18 +300,17 @@ class Tracing(Noting):
                 "written", "made", (whole, value), s.shape, s.dtype, attrs, (s.dtype, s.dtype),
                 whole.varies or value.varies, line=caller(),
             ))  # fmt: skip
-        self._become(source, value)
+        self._replace_value(source, value)
 
-    def _become(self, source: Expr, n: GraphNode) -> None:
-        """Has what stands for memory be another value; views of it are looked up again."""
+    def _replace_value(self, source: Expr, n: GraphNode) -> None:
+        """Replace the value that stands for memory; views of it are looked up again."""
         views = [e for e in self._known if e.op is None and self._source_of(e) is source]
         for e in views:
             del self._known[e]
         self._known[source] = n
 
     def _written_memory(self, storage: Storage, target: Expr) -> Expr:
-        mine = self._mine.get(id(storage))
-        if mine is None or mine() is not storage:
+        if storage not in self._allocated:
             self.writes.append(caller())
         s = target.spec
         flat = leaf(storage, spec((storage.nbytes // s.itemsize,), s.dtype, s.device), (1,), 0)
@@ -327,39 +321,26 @@ class Tracing(Noting):
         self._memory[id(storage)] = storage, source
         return source
 
-    def born(self, storage: Storage) -> None:
-        """See `recording.Recorder`."""
-        self._note_mine(storage)
-        if self.outer is not None:
-            self.outer.born(storage)
-
-    def _note_mine(self, storage: Storage) -> None:
-        self._mine[id(storage)] = ref(storage)
-
-    def filled(self, storage: Storage, values: bytes) -> None:
-        """See `recording.Recorder`."""
-        if self.outer is not None:
-            self.outer.filled(storage, values)
+    def record_allocation(self, storage: Storage) -> None:
+        """See `recording.Tracer`."""
+        self._allocated[storage] = True
+        super().record_allocation(storage)
 
     # --- what else is told
 
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """See `recording.Recorder`: no numbers are drawn."""
+        """See `recording.Tracer`: no numbers are drawn."""
         return 0, 0
 
-    def drawn(self, args: Args) -> None:
-        """See `recording.Recorder`."""
+    def mark_drawn(self, args: Args) -> None:
+        """See `recording.Tracer`."""
         self._drawn[id(args)] = args
 
-    def read(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-        """See `recording.Recorder`: as the host gives them now."""
-        return read()
+    def run_effect(self, action: Callable[[], object]) -> None:
+        """See `recording.Tracer`: nothing is done."""
 
-    def act(self, action: Callable[[], object]) -> None:
-        """See `recording.Recorder`: nothing is done."""
-
-    def refuse(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """See `recording.Recorder`. Raises: CaptureError, where values depend on what is given."""
+    def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """See `recording.Tracer`. Raises: CaptureError, where values depend on what is given."""
         asked = [t for t in tensors if self._has_no_memory(t._expr)]
         if asked or not tensors:
             self._refuse(what)
@@ -375,14 +356,14 @@ class Tracing(Noting):
         )
 
     def launch(self, step: Any, leaves: object, numbers: object, line: str | None) -> None:
-        """See `recording.Recorder`. Raises: CaptureError."""
+        """See `recording.Tracer`. Raises: CaptureError."""
         self._refuse(f"the kernel {step.step.kernel.name} runs on tensors in memory")
 
     def call(
         self, name: str, source: str, work: recording.Work, leaves: Sequence[Expr],
         written: Sequence[int], numbers: Sequence[Scalar],
     ) -> None:  # fmt: skip
-        """See `recording.Recorder`: each that a library writes is a node."""
+        """See `recording.Tracer`: each that a library writes is a node."""
         args = tuple([self.value(e) for i, e in enumerate(leaves) if i not in written])
         for i in written:
             s = leaves[i].spec
@@ -390,32 +371,18 @@ class Tracing(Noting):
                 name, "call", (*args, *numbers), s.shape, s.dtype, i, varies=True, line=caller()
             )), leaves[i])  # fmt: skip
 
-    def host(self, call: HostCall, operands: Sequence[Expr], into: object) -> None:
-        """See `recording.Recorder`. Raises: CaptureError, where an operand has no value yet."""
+    def call_host(self, call: HostCall, operands: Sequence[Expr], into: object) -> None:
+        """See `recording.Tracer`. Raises: CaptureError, where an operand has no value yet."""
         if any(self._has_no_memory(e) for e in operands):
             self._refuse(f"dt.linalg.{call.name} asks LAPACK on the host")
 
-    def batches(self, *exprs: Expr) -> bool:
-        """See `recording.Recorder`: then both branches of `dt.cond` are done, and one chosen."""
+    def is_batched(self, *exprs: Expr) -> bool:
+        """See `recording.Tracer`: then both branches of `dt.cond` are done, and one chosen."""
         return any(self.value(e).varies for e in exprs)
-
-    def hooked(self, e: Expr) -> None:
-        """See `recording.Recorder`."""
-
-    def any_of(self, x: Tensor) -> bool:
-        """See `recording.Recorder`. Raises: CaptureError."""
-        self._refuse("a loop asks whether it goes on")
-
-    def selecting(self, mask: object) -> nullcontext[None]:
-        """See `recording.Recorder`. No example chooses a branch of its own."""
-        return nullcontext()
-
-    def lifted(self, function: object, given: object) -> None:
-        """See `recording.Recorder`."""
 
 
 def _is_moved(e: Expr, source: Expr) -> bool:
-    """Whether a leaf is where its moves lead; not where a view was made by strides before them."""
+    """Return True if a leaf is where its moves lead: no view was made by strides before them."""
     at: StridedView | None = contiguous(source.spec.shape)
     with suppress(ValueError, IndexError):  # moves of what has other axes
         for m in e.moves:
@@ -425,7 +392,7 @@ def _is_moved(e: Expr, source: Expr) -> bool:
 
 
 def _casts(op: Op, e: Expr) -> tuple[DType, ...]:
-    """What an op's arguments are cast to, as its row says; () where it says nothing."""
+    """Return the dtypes that an op's arguments are cast to; () if its row states none."""
     given = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
     attrs = e.attrs[1] if op.kind == "reduce" else e.attrs
     try:
@@ -450,9 +417,9 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def called(*args: P.args, **options: P.kwargs) -> R:
-        recorder = recording.current()
-        if isinstance(recorder, Tracing):
-            made: R = recorder.composed(function, args, options)
+        tracer = recording.current()
+        if isinstance(tracer, GraphTracer):
+            made: R = tracer.composed(function, args, options)
             return made
         return function(*args, **options)
 
@@ -479,17 +446,16 @@ def graph_of(
     """
     callable_(name, function)
     flat = flattened(tuple(args))
-    tracing = Tracing(name, folds)
-    mine, before = recording.become(tracing), current()
-    try:
+    tracing = GraphTracer(name, folds)
+
+    def traced() -> tuple[Flat, list[GraphNode]]:
         with eager():
             record(False)
             leaves = [_given(tracing, x) for x in flat.leaves]
             made = flattened(function(*rebuilt(flat, leaves)))
-            places = [_place(tracing, x) for x in made.leaves]
-    finally:
-        restore(before)
-        recording.become(mine)
+            return made, [_place(tracing, x) for x in made.leaves]
+
+    made, places = recording.run_traced(tracing, traced, isolated=True)
     return Graph(
         tuple(tracing.nodes), tuple(tracing.given), tuple(places), partial(_rebuilt, made),
         tuple(dict.fromkeys(tracing.writes)),
@@ -500,7 +466,7 @@ def _rebuilt(flat: Flat, leaves: Sequence[object]) -> Any:
     return rebuilt(flat, leaves)
 
 
-def _given(tracing: Tracing, x: object) -> object:
+def _given(tracing: GraphTracer, x: object) -> object:
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:
@@ -510,7 +476,7 @@ def _given(tracing: Tracing, x: object) -> object:
     return tracing.input(x)
 
 
-def _place(tracing: Tracing, x: object) -> GraphNode:
+def _place(tracing: GraphTracer, x: object) -> GraphNode:
     tensor = x if isinstance(x, Tensor) else asarray(x)
     if type(tensor) is not Tensor:
         raise LayoutError(

@@ -40,7 +40,7 @@ def _gone(op: str, kinds: object, attrs: object) -> NoReturn:
 
 
 # What stands for one example's value: not evaluated, but looked up.
-EXAMPLE = Op("example", "kernel", _gone, arity=0)
+EXAMPLE = Op("example", "kernel", _gone, arity=0, placeholder=True)
 rules: dict[Op, Rule] = {}  # of kernel ops
 # By the class of an example's tape what gives the node of all: for ops that are none of the table.
 # It is given that node without a tape, where it is known; None comes back where none is wanted.

@@ -16,6 +16,7 @@ from ..autograd.engine import register_hook
 from ..autograd.flow import checked
 from ..autograd.tape import Node
 from ..capture.pytree import Flat, flattened, rebuilt
+from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
 from ..functions.copies import concat
 from ..functions.from_values import asarray
@@ -27,7 +28,7 @@ from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, slice_along
 from . import custom as _custom  # noqa: F401 - and of functions of one's own
 from . import kernels as _kernels  # noqa: F401 - the rules of kernel ops
-from .examples import Examples, on_examples
+from .examples import Examples
 
 __all__ = ["vmap"]
 
@@ -180,13 +181,14 @@ def _run(
 ) -> R:  # fmt: skip
     examples = Examples("vmap", n, randomness)
     many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
-    with on_examples(examples), _UNTOLD if current().saving is not None else nullcontext():
-        leaves = examples.arguments(flat.leaves, many, axes)
-        args, options = rebuilt(flat, leaves)
-        made = function(*args, **options)
-        out = flattened(made)
-        del made
-        results = [_result(x) for x in out.leaves]
+
+    def of_one() -> tuple[Flat, list[Tensor]]:
+        with _UNTOLD if current().saving is not None else nullcontext():
+            args, options = rebuilt(flat, examples.arguments(flat.leaves, many, axes))
+            out = flattened(function(*args, **options))
+            return out, [_result(x) for x in out.leaves]
+
+    out, results = recording.run_traced(examples, of_one)
     places = _spread("out_axes", out_axes, rebuilt(out, results))
     found: R = rebuilt(out, [_out(examples, x, d) for x, d in zip(results, places, strict=True)])
     _hook(examples.hooks, flat.leaves)
@@ -237,7 +239,7 @@ def _result(x: object) -> Tensor:
 
 def _out(examples: Examples, x: Tensor, axis: int | None) -> Tensor:
     if axis is None:
-        if examples.batches(x._expr):
+        if examples.is_batched(x._expr):
             raise ArgumentError(
                 "vmap: a result that differs from example to example has None in out_axes; give "
                 "the place of its axis"

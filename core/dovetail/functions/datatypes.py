@@ -132,7 +132,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
         return x
     if type(x) is not Tensor:
         return dispatch("to_device", "to", (x,), x, target)
-    many = recording.lifted(lambda t: [move(t, target, non_blocking)], (x,))
+    many = recording.call_batched(lambda t: [move(t, target, non_blocking)], (x,))
     if many is not None:
         many[0]._expr.tape = tape_of(TO_DEVICE, (x._expr,), many[0]._expr.spec, None)
         return many[0]

@@ -132,7 +132,7 @@ def _from_tensor(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool |
 
 def _from_numpy(a: np.ndarray, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
     have = any_dtype("asarray", a.dtype)
-    recording.see_array(a)
+    recording.record_array(a)
     if copy is False:
         if want not in (None, have) or not a.dtype.isnative:
             raise ArgumentError(

@@ -82,7 +82,7 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     w = None if weights is None else _beside("bincount", weights, x)
     if w is not None and w.shape != x.shape:
         raise ShapeError(f"bincount: weights of shape {w.shape} for x of shape {x.shape}")
-    one = w is None and x.size and not recording.batches(x._expr)
+    one = w is None and x.size and not recording.is_batched(x._expr)
     if one and (found := _guessed(x, least)) is not None:
         return found
     bins = least

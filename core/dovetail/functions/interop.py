@@ -523,7 +523,7 @@ def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
 
 
 def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
-    recording.refuse("__dlpack__() asks for a tensor's memory", x)
+    recording.refuse_read("__dlpack__() asks for a tensor's memory", x)
     e = evaluated(strided("__dlpack__", x))
     storage = storage_of(e)
     if not is_writable(e):

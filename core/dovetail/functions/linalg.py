@@ -157,7 +157,7 @@ def _is_sum(a: Spec, b: Spec) -> bool:
 
 def _is_product_of_many(a: Expr, b: Expr) -> bool:
     """Whether a vector and a matrix stand for many each, of which one product is a matrix's."""
-    return len(a.spec.shape) + len(b.spec.shape) == 3 and recording.batches(a, b)
+    return len(a.spec.shape) + len(b.spec.shape) == 3 and recording.is_batched(a, b)
 
 
 def _first_sum(x1: Tensor, x2: Tensor) -> Tensor:

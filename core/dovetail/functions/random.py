@@ -281,7 +281,7 @@ class Generator:
             args = (*self._reserve(made.size), *scalars)
         else:
             args = (*recorder.draw(partial(self._reserve, made.size)), *scalars)
-            recorder.drawn(args)
+            recorder.mark_drawn(args)
         return make(node(op, args, made, ((uint64, uint64, *kinds), d)))
 
 
@@ -330,7 +330,7 @@ def _done(action: Callable[[], object]) -> None:
     if recorder is None:
         action()
     else:
-        recorder.act(action)
+        recorder.run_effect(action)
 
 
 def _mixed(seed: int, k: int) -> int:

@@ -38,7 +38,7 @@ def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     """
     given = shape[0] if len(shape) == 1 else shape
     sizes = extents("resize_", given)
-    recording.refuse("resize_() changes the memory of a tensor, which")
+    recording.refuse_read("resize_() changes the memory of a tensor, which")
     if strided("resize_", x)._expr.tape is not None:
         raise GradientError(
             "resize_: a tensor that requires a gradient keeps its shape; see x.detach(), x.reshape"

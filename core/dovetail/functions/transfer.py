@@ -213,7 +213,7 @@ def _on_host(device: Device) -> bool:
 
 def _contiguous(x: Tensor) -> Expr:
     """The tensor's node, in memory without gaps."""
-    recording.refuse("a tensor moves between devices", x)
+    recording.refuse_read("a tensor moves between devices", x)
     return evaluated(x if x.is_contiguous() else apply(COPY, (x,)))
 
 

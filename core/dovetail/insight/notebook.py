@@ -61,7 +61,7 @@ def html(x: Tensor) -> str:
 def unknown(x: Tensor) -> str:
     """Why the values of a tensor cannot be looked at here; empty where they can."""
     try:
-        recording.refuse("a notebook shows a tensor, which", *parts_of(x))
+        recording.refuse_read("a notebook shows a tensor, which", *parts_of(x))
     except CaptureError:
         return "its values are not known while dt.jit captures a function"
     except TransformError:

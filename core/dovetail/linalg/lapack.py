@@ -36,7 +36,7 @@ def call(
 
     Raises: LinAlgError, OutOfMemoryError.
     """
-    many = recording.lifted(partial(call, name, routine, options=options), given)
+    many = recording.call_batched(partial(call, name, routine, options=options), given)
     if many is not None:
         return tuple(many)
     host = HostCall(name, routine, options)
@@ -62,7 +62,9 @@ def checked(host: HostCall, made: Tensor, *given: Tensor, into: Tensor | None = 
     """
     result = made if into is None else into
     known = () if into is None else (into,)
-    many = recording.lifted(partial(_checked_many, host, into is not None), (*known, made, *given))
+    many = recording.call_batched(
+        partial(_checked_many, host, into is not None), (*known, made, *given)
+    )
     if many is not None:
         return many[0]
     fine = all_(ew.isfinite(made))
@@ -87,7 +89,7 @@ def _noted(
     if recorder is None:
         return None
     leaves = [evaluated(_dense(x)) for x in operands]
-    made = recorder.host(host, leaves, None if into is None else evaluated(into))
+    made = recorder.call_host(host, leaves, None if into is None else evaluated(into))
     return None if made is None else tuple(map(make, made))
 
 

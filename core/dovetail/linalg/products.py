@@ -259,13 +259,13 @@ class _Squared(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, times: Tensor) -> Tensor:
         ctx.save_for_backward(x, times)
-        many = recording.lifted(_squared, (x, times))
+        many = recording.call_batched(_squared, (x, times))
         return (_squared(x, times) if many is None else many)[0]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         given = (*ctx.saved_tensors, g)
-        many = recording.lifted(_squared_back, given)
+        many = recording.call_batched(_squared_back, given)
         return (_squared_back(*given) if many is None else many)[0], None
 
 

@@ -107,6 +107,7 @@ class Op:
     widens_gradient: bool = True
     # Of `map`: a Python int outside of the operands' integer dtype compares as an infinity.
     unbounded: bool = False
+    placeholder: bool = False  # of `kernel`: there is none, a tracer knows the value
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -53,8 +53,8 @@ def leaves_of(
     recorder = recording.current() if flags.captures else None
     for i in written:
         x, e = args[tensors[i]], found[i]
-        if recorder is not None and e.op is not None and recorder.is_earlier(e):
-            recorder.settle_earlier(e)  # so that a replay writes there, too
+        if recorder is not None and e.op is not None:
+            recorder.evaluate_earlier(e)  # so that a replay writes there, too
         group = aliases_of(x)
         if grad and group is not None and group.taped and _is_any_taped(group):
             _refuse_gradient(called, parameters[tensors[i]].name)

@@ -48,7 +48,7 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
     """Return a tensor with a copy of host values, whose NumPy dtype has the bytes of `dtype`."""
     e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: its errors name the function
     if flags.captures and (recorder := recording.current()) is not None:
-        recorder.filled(e.storage, values.tobytes())
+        recorder.record_fill(e.storage, values.tobytes())
     if values.size:
         ptr = e.storage.ptr
         where: Opened = device.opened or opened(device)
@@ -73,13 +73,13 @@ def fresh(s: Spec) -> Expr:
     ptr: DataPtr = device.allocate(s.size * s.itemsize, stream)
     storage = storage_over(ptr, s.device)
     if flags.captures and (recorder := recording.current()) is not None:
-        recorder.born(storage)
+        recorder.record_allocation(storage)
     return leaf(storage, s, s.strides, 0)
 
 
 def fresh_by(op: str, s: Spec, allocator: Allocator) -> Expr:
     """The same, over memory of an allocator that somebody chose."""
-    recording.refuse("an allocator is asked for memory, which")
+    recording.refuse_read("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize
     ptr = obtained(op, nbytes, s.device, allocator)
     storage = storage_at(ptr, nbytes, s.device)
@@ -137,7 +137,7 @@ def storage(x: Tensor) -> Storage:
     >>> x.storage()[4], x.storage().tolist()
     (0.0, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     """
-    recording.refuse("storage() asks for a tensor's memory", x)
+    recording.refuse_read("storage() asks for a tensor's memory", x)
     found = storage_of(evaluated(strided("storage", x)))
     if found.dtype is None:
         found.dtype = x.dtype
@@ -147,7 +147,7 @@ def storage(x: Tensor) -> Storage:
 
 def _flat(storage: Storage, wanted: DType | str | None) -> Tensor:
     """The elements of a storage as a vector; see `Storage.view`."""
-    recording.refuse("a storage shows its elements, which")
+    recording.refuse_read("a storage shows its elements, which")
     own = storage.dtype or uint8
     d = own if wanted is None else dtype(wanted, "view")
     if d is bool_ and own is not d:
@@ -173,7 +173,7 @@ def data_ptr(x: Tensor) -> int:
     >>> x.data_ptr() % 64
     0
     """
-    recording.refuse("data_ptr() asks for a tensor's memory", x)
+    recording.refuse_read("data_ptr() asks for a tensor's memory", x)
     e = evaluated(strided("data_ptr", x))
     storage = storage_of(e)
     release(storage)
@@ -264,7 +264,7 @@ def _only(x: Tensor) -> Number:
     if s.size != 1:
         raise ShapeError(f"item: needs exactly one element, not shape {s.shape}; see tolist()")
     if flags.captures:
-        recording.refuse(f"the host reads a tensor, {s!r},", x)
+        recording.refuse_read(f"the host reads a tensor, {s!r},", x)
     address = _host_address(evaluated(x))
     value: Number | None = None if address is None else element(s.dtype.name, address)
     if value is None:  # C does not know the dtype, or the host cannot reach it
@@ -381,7 +381,7 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     memory it is read-only unless `writable` is given and the tensor can be written.
     """
     if flags.captures:
-        recording.refuse(f"the host reads a tensor, {x._expr.spec!r},", x)
+        recording.refuse_read(f"the host reads a tensor, {x._expr.spec!r},", x)
     e = evaluated(x)
     storage = storage_of(e)
     device: Opened = storage.device.opened or opened(storage.device)

@@ -54,8 +54,8 @@ def _leaf(x: Tensor) -> Expr:
     """The leaf of what is to be written; what is pending gets memory first."""
     e = expr_of(x)
     recorder = recording.current()
-    if recorder is not None and e.op is not None and recorder.is_earlier(e):
-        recorder.settle_earlier(e)
+    if recorder is not None and e.op is not None:
+        recorder.evaluate_earlier(e)
     return lazy_storage(x) if e.op is not None else e
 
 

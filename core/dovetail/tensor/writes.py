@@ -73,8 +73,8 @@ def write(
     e = expr_of(x)
     recorder = recording.current() if flags.captures else None
     if recorder is not None:
-        if e.op is not None and recorder.is_earlier(e):
-            recorder.settle_earlier(e)  # so that a replay writes there, too
+        if e.op is not None:
+            recorder.evaluate_earlier(e)  # so that a replay writes there, too
         if recorder.mask is not None and e.op is None:
             value = [node(ops.WHERE, (expr_of(recorder.mask), value[0], e), e.spec)]
             updates, others = False, 0
@@ -267,7 +267,7 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
     if array.dtype.kind not in "biufc":
         raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
     if isinstance(value, np.ndarray):
-        recording.see_array(value)
+        recording.record_array(value)
     elif _fits(array.dtype.kind, want.kind):
         array = array.astype(want.__numpy_dtype__ or np.float32)
     return from_host(array, dtype(array.dtype), device)._expr
