@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from types import SimpleNamespace
 
 import dovetail as dt
@@ -105,3 +106,22 @@ def test_arguments_over_the_same_foreign_memory_are_told_apart(device: dt.Device
     x, y = (dt.from_dlpack(memory, device=device) for _ in range(2))
     assert f(x, y).tolist() == write(*(dt.zeros(2),) * 2).tolist()
     assert memory.tolist() == [1.0, 1.0]
+
+
+def test_constant_that_has_another_name_at_capture_may_lose_it(device: dt.Device) -> None:
+    x = dt.asarray([1.0, 2.0])
+    model, source = SimpleNamespace(w=x), ContextVar("source", default=x)
+    f = dt.jit(lambda a: a + model.w * 10 + dt.constant(source.get()))
+    assert f(dt.zeros(2)).tolist() == [11.0, 22.0]
+    model.w = dt.asarray([5.0, 6.0])
+    assert f(dt.zeros(2)).tolist() == [51.0, 62.0]
+
+
+def test_argument_that_was_a_constant_at_capture_may_be_another(device: dt.Device) -> None:
+    x = dt.asarray([1.0, 2.0])
+    source = ContextVar("source", default=x)
+    f = dt.jit(lambda a: a * 10 + dt.constant(source.get()))
+    assert f(x).tolist() == [11.0, 22.0]
+    assert f(dt.zeros(2)).tolist() == [1.0, 2.0]
+    x += 1
+    assert f(x).tolist() == [22.0, 33.0]

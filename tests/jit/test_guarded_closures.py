@@ -120,6 +120,17 @@ def test_number_that_the_code_names_is_static(device: dt.Device, values: tuple[A
     assert by_attribute(ones()).tolist() == by_cell(ones()).tolist() == want
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.bool_])
+def test_number_of_numpy_that_the_code_names_is_static(device: dt.Device, kind: Any) -> None:
+    model, cell = SimpleNamespace(k=kind(0)), kind(0)
+    f = dt.jit(lambda x: x * int(model.k) + int(cell))
+    assert f(ones()).tolist() == [0.0, 0.0]
+    model.k = kind(1)
+    assert f(ones()).tolist() == [1.0, 1.0]
+    cell = kind(1)
+    assert f(ones()).tolist() == [2.0, 2.0]
+
+
 def test_global_number_is_static(device: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     f = dt.jit(lambda x: x * GLOBAL_SCALE)
     f(ones())
@@ -211,3 +222,12 @@ def test_tensor_at_the_end_of_a_long_chain_is_read_again(device: dt.Device) -> N
     f(ones())
     last.w = dt.asarray([3.0, 4.0])
     assert f(ones()).tolist() == [3.0, 4.0]
+
+
+def test_array_that_numpy_computes_from_the_closure_is_compared(device: dt.Device) -> None:
+    a = np.asarray([1.0, 2.0], dtype=np.float32)
+    f = dt.jit(lambda x: x * dt.asarray(a[::-1] * 2))
+    assert f(ones()).tolist() == f(ones()).tolist() == [4.0, 2.0]
+    a[0] = 5.0
+    assert f(ones()).tolist() == [4.0, 10.0]
+    assert f.captures == 2

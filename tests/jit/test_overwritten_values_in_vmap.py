@@ -157,3 +157,53 @@ def test_gradient_through_view_of_what_is_written_in_vmap_is_that_of_plain_code(
     x = dt.asarray([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
     want = [dt.func.grad(f)(row).tolist() for row in dt.unstack(x)]
     assert dt.vmap(dt.func.grad(f))(x).tolist() == want
+
+
+def test_written_value_that_was_pending_is_read_by_a_loop_in_the_other_branch(
+    device: dt.Device,
+) -> None:
+    w = dt.ones(2)
+    dt.evaluate(w)
+
+    def f(x: dt.Tensor) -> dt.Tensor:
+        t = w + 1  # pending, and the same for each example
+
+        def yes() -> dt.Tensor:
+            t.add_(1)
+            return x * 1
+
+        return dt.cond(x[0] > 2, yes, lambda: dt.fori_loop(0, 2, lambda _, v: t * x, x))
+
+    x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    assert dt.jit(dt.vmap(f))(x).tolist() == [[2.0, 4.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("differs", [True, False])
+def test_value_that_is_saved_after_what_it_reads_was_written(
+    device: dt.Device, differs: bool
+) -> None:
+    w = dt.asarray([2.0, 3.0])
+
+    def f(x: dt.Tensor) -> dt.Tensor:
+        t = w * x if differs else w * 1
+        u = x + t
+        t[:].copy_(w)
+        return (u * u).sum()
+
+    x = dt.asarray([[1.0, 1.0], [2.0, 2.0]])
+    want = [dt.func.grad(f)(row).tolist() for row in x]
+    assert dt.vmap(dt.func.grad(f))(x).tolist() == want
+
+
+def test_write_passes_over_what_a_vmap_that_has_ended_left(device: dt.Device) -> None:
+    w, kept = dt.asarray([1.0, 2.0]), list[dt.Tensor]()
+    dt.evaluate(w)
+
+    def f(x: dt.Tensor) -> dt.Tensor:
+        kept.append(x * w)
+        return x * 2
+
+    dt.vmap(f)(dt.ones((3, 2)))
+    pending = w * 3
+    w[0] = 5.0
+    assert w.tolist() == [5.0, 2.0] and pending.tolist() == [3.0, 6.0]

@@ -497,3 +497,23 @@ def test_write_that_is_the_same_for_each_leaves_earlier_reads_in_nested_vmap(
     first, second = dt.vmap(dt.vmap(f, in_axes=(None, 0)), in_axes=(0, None))(n, x)
     assert first.tolist() == [[1.0, 5.0], [4.0, 8.0]]
     assert second.tolist() == [[2.0, 6.0], [8.0, 12.0]]
+
+
+def test_branch_that_is_the_same_for_each_example_is_captured(device: dt.Device) -> None:
+    w = dt.zeros(2)
+
+    def f(p: Any, x: Any) -> Any:
+        y = x * 1
+
+        def yes() -> Any:
+            w.add_(1)
+            return y.add_(1) * 2
+
+        return dt.cond(p > 0, yes, lambda: y.sub_(1) * 1), y
+
+    captured = dt.jit(dt.vmap(f, in_axes=(None, 0)))
+    x = dt.asarray([[1.0, 1.0], [2.0, 2.0]])
+    for sign, result, y, written in ((1.0, 4.0, 2.0, 1.0), (-1.0, 0.0, 0.0, 1.0)):
+        made = captured(dt.asarray(sign), x)
+        assert [t[0, 0].item() for t in made] == [result, y] and w.tolist() == [written] * 2
+    assert captured.captures == 1

@@ -8,6 +8,7 @@ from ..engine import recording
 from ..errors import GradientError
 from ..settings import current
 from ..tensor.tensor import Tensor
+from . import tape
 from .engine import grad
 from .loop_gradients import run_loop
 from .tape import Kept, Leaf, Node, Sent, edge_to, keep, kept_value, unheld
@@ -46,6 +47,9 @@ class _Captured(Node):
 
 class _Tapes:
     """See `recording.Tapes`."""
+
+    def order(self) -> int:
+        return next(tape.count_of_nodes)
 
     def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
         ends = {t._expr.tape for t in given}

@@ -61,6 +61,7 @@ def backward(
     passed = run(roots, into, create_graph)
     grown = into.grown(create_graph)
     seeds = [t for t, _ in roots]
+    _check_grads([n for n, _ in grown])
     carried = carrying_checks([g for _, g in grown], seeds)
     grown = [(n, g) for (n, _), g in zip(grown, carried, strict=True)]
     roots.clear()  # an implied gradient that nobody holds needs no memory
@@ -146,7 +147,9 @@ def grad(
                 raise GradientError(
                     f"grad: the outputs do not depend on input {i}; allow_unused=True gives None"
                 )
-    for n, g in into.grown(create_graph):  # of tensors that retain theirs
+    grown = into.grown(create_graph)  # of tensors that retain theirs
+    _check_grads([n for n, _ in grown])
+    for n, g in grown:
         n.grad = g
     if not keep_graph:
         for n in passed:
@@ -154,6 +157,13 @@ def grad(
     known = iter(carrying_checks([g for g in found if g is not None], [t for t, _ in roots]))
     found = tuple(None if g is None else next(known) for g in found)
     return found[0] if isinstance(inputs, Tensor) else found
+
+
+def _check_grads(nodes: Sequence[Node]) -> None:
+    """Check that their `grad` may change. Raises: UnrolledLoop in a captured body."""
+    if (recorder := recording.current()) is not None:
+        for n in nodes:
+            recorder.check_grad(n.order)
 
 
 def _flags(op: str, retain: bool | None, create: bool) -> tuple[bool | None, bool]:
@@ -385,10 +395,13 @@ def get_grad(x: Tensor) -> Tensor | None:
 def set_grad(x: Tensor, g: Tensor | None) -> None:
     """Replaces the accumulated gradient. Raises: GradientError, ShapeError, DTypeError."""
     if g is None:
-        if x._expr.tape is not None:
-            x._expr.tape.grad = None
+        n = x._expr.tape
+        if n is not None and n.grad is not None:
+            _check_grads([n])
+            n.grad = None
         return
     n = _taped("grad", x)
+    _check_grads([n])
     n.grad = checked("grad", "the new gradient", n, g)
 
 
@@ -446,7 +459,8 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
 def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
     """Sees to the tapes of all tensors over x's memory when `value` is about to be written there.
 
-    Raises: GradientError where a leaf that requires a gradient would be overwritten.
+    Raises: GradientError where a leaf that requires a gradient would be overwritten; UnrolledLoop
+    where the write is in a captured body, which does not run as often as it is captured.
     """
     if not current().grad:
         return None
@@ -460,6 +474,8 @@ def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
                 f"{name} in place: {t._expr.spec!r} is a leaf that requires a gradient, or shares "
                 "memory with one; write to x.copy(), or under dt.no_grad()"
             )
+    if (recorder := recording.current()) is not None:
+        recorder.check_retaped(x._expr)
     tapes = [(t, _tape_after(t, x, value)) for t in group.values()]
 
     def note() -> None:

@@ -73,6 +73,8 @@ class _RecordedBody:
             is_taped = [*self.taped, *self.taped_xs]
             inputs = _inputs([*carry, *xs], is_taped, [detach(t) for t in self.closure])
             after, ys = _run_body(self.body, self.closure, len(carry), inputs)
+            if any(_has_grad(t._expr.tape) for t in inputs):
+                raise UnrolledLoop  # the body calls backward()
             self._follow([*after, *ys], inputs, len(is_taped))
             self.taped_ys = [t._expr.tape is not None for t in ys]
             for k, t in enumerate(after):
@@ -313,6 +315,13 @@ def _untaped(tensors: Sequence[Tensor]) -> list[Tensor]:
             t._expr.tape = None
         found.append(t)
     return found
+
+
+def _has_grad(n: Node | None) -> bool:
+    """Return True if a place on the tape, or one that it leads to, has got a gradient."""
+    if n is None:
+        return False
+    return n.grad is not None or any(e is not None and _has_grad(e.node) for e in n.edges)
 
 
 def _inputs(

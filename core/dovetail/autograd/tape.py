@@ -316,7 +316,7 @@ def rules_of(op: Op) -> Rules:
 
 # --- tapes ---------------------------------------------------------------------------------------
 
-_count = count()
+count_of_nodes = count()
 Sent: TypeAlias = Any  # what flows: a gradient; into a Function, one for each of its results
 
 
@@ -350,7 +350,7 @@ class Node:
 
     def __init__(self, name: str, spec: Spec, edges: tuple[Edge | None, ...]) -> None:
         self.name, self.spec, self.edges = name, spec, edges
-        self.order = next(_count)
+        self.order = next(count_of_nodes)
         self.needs_result = self.released = self.retains = False
         self.grad: Tensor | None = None
         self.hooks: dict[int, Callable[[Tensor], Tensor | None]] | None = None

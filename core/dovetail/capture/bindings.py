@@ -178,8 +178,14 @@ class _Binder:
         """Add a read for each path of the closure that decides what the function gives."""
         paths = self.trace.closure
         used = {id(k.tensor) for k in self.trace.known if id(k) in self.numbers}
+        known = [p.value for p in paths if isinstance(p.value, np.ndarray)]
+        is_computed = any(  # by NumPy, perhaps from an array that the code names
+            not any(np.may_share_memory(a, k) for k in known) for a in self.trace.arrays
+        )
         for p in paths:
-            if self._decides(p, used):
+            if self._decides(p, used) or (
+                is_computed and p.named and isinstance(p.value, np.ndarray)
+            ):
                 self._read(p)
         for p in paths:  # code that runs beside the tensors
             if p.parent is not None and id(p.parent) in self._read_of and callable(p.value):

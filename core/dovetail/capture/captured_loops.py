@@ -94,11 +94,14 @@ def _captured_branch(
     body = BodyCapture(tracer, device)
 
     def traced() -> tuple[Flat, list[Place]]:
-        flat = tensor_leaves(name, function())
-        if is_any_taped(flat.leaves):
+        try:
+            flat = tensor_leaves(name, function())
+            if is_any_taped(flat.leaves):
+                raise UnrolledLoop
+        except UnrolledLoop:
             raise GradientError(
                 f"{name}: no gradients flow through it in a captured function; use dt.where"
-            )
+            ) from None
         places, _ = body.finished(flat.leaves, [])
         return Flat([t._expr.spec for t in flat.leaves], flat.tree), places
 

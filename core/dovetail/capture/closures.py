@@ -15,6 +15,8 @@ from copy import copy
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from ..device import Device
 from ..errors import GradientError
 from ..memory import Storage
@@ -26,7 +28,7 @@ from .pytree import static_key
 OBJECTS_MAX = 20_000  # paths that are searched
 PASSES_MAX, LARGE_MIN = 4, 4_000  # a search of more paths than that is not repeated
 CONTAINERS = (list, tuple, dict, deque)
-NUMBERS = (bool, int, float, complex, str, bytes, type(None))
+NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _OPAQUE = (*NUMBERS, CodeType, Tensor, Device, Storage)
 _OF_DATACLASSES = "<string>"  # the file of methods that they generate, which compare all fields
 # Methods that run without being named are these and, where they begin with two underscores, all but

@@ -24,7 +24,7 @@ from ..errors import DTypeError, GradientError, ShapeError
 from ..functions.creation import arange
 from ..settings import current
 from ..tensor.tensor import Tensor
-from .batched_loops import run_loop, run_while
+from .batched_loops import batch_tracer, run_loop, run_while
 from .captured_loops import capture_cond
 from .closures import Snapshot
 from .iterations import (
@@ -148,7 +148,9 @@ def cond(
     if isinstance(pred, (Tensor, np.ndarray)) and pred.size != 1:
         raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
     branches = partial(true_fn, *operands), partial(false_fn, *operands)
-    if isinstance(pred, Tensor) and recording.is_batched(pred._expr):
+    if isinstance(pred, Tensor) and (
+        recording.is_batched(pred._expr) or batch_tracer() is not None
+    ):
         return branches_of_examples(name, pred, *branches)
     if not isinstance(pred, Tensor) or recording.current() is None or is_mapping():
         return true_fn(*operands) if pred else false_fn(*operands)

@@ -11,14 +11,14 @@ from ..engine import evaluate as run
 from ..engine import recording
 from ..engine.traced_numbers import TracedFloat
 from ..errors import CaptureError
-from ..graph.expr import Expr, spec, storage_of
+from ..graph.expr import Expr, leaf, spec, storage_of
 from ..memory import Storage
 from ..memory.callers import caller
 from ..memory.storage import next_serial
 from ..settings import Settings, flags
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Tensor, make
 from .bindings import KnownTensor, NewGradient, Result, ResultNumber, Trace, bind
-from .closures import Closure
+from .closures import Closure, ClosurePath
 from .executable import NONE, Executable, Overlap
 from .grads import Flow, flow_of
 from .program import Program
@@ -182,6 +182,15 @@ class Session:
             found.append((k, number))
         return found
 
+    def _constants(self) -> list[KnownTensor]:
+        """Return a known tensor for each constant that another name leads to, too.
+
+        A call compares the two, since the other name may lead to another tensor by then.
+        """
+        exprs = [k.expr for k in self.inputs if recording.is_constant(storage_of(k.expr))]
+        tensors = [make(leaf(storage_of(e), e.spec, e.strides, e.offset)) for e in exprs]
+        return [KnownTensor(t, path=ClosurePath(t)) for t in tensors]
+
     def _failure(self) -> NotCaptured | None:
         """Return why what has run cannot be captured."""
         self.closure_after = self.closure.again()
@@ -232,9 +241,10 @@ class Session:
         byte = spec((1,), uint8, program.opened.device)
         results += [Result(None, recorder.renumbered(p), byte, (1,)) for p in saved]
         trace = Trace(
-            self.name, program, self.leaves, self.tree, self.settings, self.known, self.inputs,
-            recorder.environment, self.floats, results, returned, gradients, self.closure.paths,
-            recorder.arrays, None if flow is None else len(saved),
+            self.name, program, self.leaves, self.tree, self.settings,
+            self.known + self._constants(), self.inputs, recorder.environment, self.floats, results,
+            returned, gradients, self.closure.paths, recorder.arrays,
+            None if flow is None else len(saved),
         )  # fmt: skip
         executable, numbers = bind(trace)
         if flow is not None:

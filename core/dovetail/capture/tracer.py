@@ -75,6 +75,7 @@ class Recorder(recording.Tracer):
         # The slot of memory, and the byte of it at which the slot begins.
         self._known: WeakIdentityMap[Storage, tuple[int, int]] = WeakIdentityMap()
         self._drawn = (0, 0)
+        self._order = 0 if recording.tapes is None else recording.tapes.order()
 
     @property
     def is_capture(self) -> bool:
@@ -343,6 +344,19 @@ class Recorder(recording.Tracer):
     def refuse_read(self, what: str, tensors: Sequence[object]) -> None:
         """See `recording.Tracer`."""
         raise recording.refused_capture(what)
+
+    # --- gradients
+    def check_retaped(self, e: Expr) -> None:
+        """See `recording.GradTracer`. A body does not run as often as it is captured."""
+        if not self.dry or self.outer is None or e.op is not None or e.storage.pending is not None:
+            return
+        if self.place(e).slot in self.from_outer:
+            raise recording.UnrolledLoop
+
+    def check_grad(self, order: int) -> None:
+        """See `recording.GradTracer`. A body sets the `grad` of what was made in it."""
+        if self.dry and self.outer is not None and order < self._order:
+            raise recording.UnrolledLoop
 
     # --- the end
     def program(self, results: Sequence[Place], name: str = "") -> Program:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 from ..backend import faults
@@ -14,6 +15,7 @@ from ..backend.faults import Check
 from ..backend.streams import current_handle
 from ..device import Device, opened_devices
 from ..device import opened as open_device
+from ..errors import TransformError
 from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
 from ..fusion.plan import Plan, Step, Target
@@ -282,8 +284,21 @@ def _flush(target: Expr, value: Expr) -> None:
         found = [e for e in found if reads(e, target)]
     if found:
         mine = _graph(value)
-        evaluate([e for e in found if e not in mine], asked=False)
+        evaluate_remaining([e for e in found if e not in mine])
         finish_overlapping(storage_of(target))
+
+
+def evaluate_remaining(exprs: Sequence[Expr]) -> None:
+    """Evaluate nodes, but for those of one example of a `vmap` that has ended: they have no value.
+
+    Something may still hold such a node, such as a cycle of references.
+    """
+    try:
+        evaluate(exprs, asked=False)
+    except TransformError:
+        for e in exprs:
+            with suppress(TransformError):
+                evaluate([e], asked=False)
 
 
 def _graph(root: Expr) -> set[Expr]:

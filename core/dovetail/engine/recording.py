@@ -155,6 +155,12 @@ class GradTracer:
         A captured function needs no record: its hooks are found along the tape.
         """
 
+    def check_retaped(self, e: Expr) -> None:
+        """Check a write that changes how gradients flow to a leaf. Raises: UnrolledLoop."""
+
+    def check_grad(self, order: int) -> None:
+        """Check that the `grad` of a place on the tape may change. Raises: UnrolledLoop."""
+
 
 class Tracer(MemoryTracer, RandomTracer, GradTracer):
     """A function that is being traced: what it does goes here and not to memory.
@@ -232,6 +238,9 @@ class UnrolledLoop(BaseException):
 
 class Tapes(Protocol):
     """The services of autograd for captured functions."""
+
+    def order(self) -> int:
+        """Return a number above the `order` of each place on a tape so far."""
 
     def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
         """Return True if gradients flow from a result to these alone, to each on one way.

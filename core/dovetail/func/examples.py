@@ -30,6 +30,7 @@ from ..graph.expr import (
     leaf,
     mark_overwritten,
     node,
+    note_readers,
     overlaps,
     pending,
     settle,
@@ -166,7 +167,7 @@ class Examples(recording.BatchTracer):
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
         if evaluation.target is None and not asked:
-            roots = [r for r in roots if not self._reads_overwritten_memory(r)]
+            roots = [r for r in roots if not self._leads_to_overwritten_memory(r)]
         found = [self.outside(partial(self.lifting.lift, r)) for r in roots]
         if evaluation.target is not None:
             self._write(roots[0], found[0], evaluation.target)
@@ -193,6 +194,18 @@ class Examples(recording.BatchTracer):
         leaves = [a for a in r.args if type(a) is Expr and a.op is None]
         return any(id(storage_of(e)) in self.lifting.memory for e in leaves)
 
+    def _leads_to_overwritten_memory(self, r: Expr) -> bool:
+        """Return True if a node, or a pending one that it reads, reads such memory."""
+        stack, seen = [r], {r}
+        while self.lifting.memory and stack:
+            e = stack.pop()
+            if self._reads_overwritten_memory(e):
+                return True
+            read = {a for a in e.args if type(a) is Expr and a.op is not None} - seen
+            seen |= read
+            stack += read
+        return False
+
     def _settled(self, r: Expr, found: Expr) -> None:
         """Make a node a leaf, as if it had been computed."""
         source, to = node(EXAMPLE, (), r.spec), self.lifting
@@ -205,30 +218,41 @@ class Examples(recording.BatchTracer):
     # --- writes
 
     def _write(self, value: Expr, found: Expr, target: Expr) -> None:
+        note_readers()
         storage = storage_of(target)
         source = self.lifting.source_of(target)
         if self._parent is not None and source in self._parent.lifting.known:
             raise recording.UnrolledLoop
         if source is None:
+            self._settle_readers(value, storage.readers)
             if found is value:
-                self._lift_readers(storage.readers)
                 self.outside(partial(engine.write, [value], target))
                 return
             source = self._make_batched(storage, target.spec)
         noted = storage.readers if storage.pending is None else source.readers
         aliases = self._aliases_of(source)
-        self._lift_readers(noted, *(a.readers for a in aliases))
+        self._settle_readers(value, noted, *(a.readers for a in aliases))
         self.outside(partial(self._written_into, source, target, value, found))
         for a in aliases:
             self.lifting.forget(a, self._arguments[a]._expr)
             mark_overwritten(a, self.name)
 
-    def _lift_readers(self, *readers: Sequence[Callable[[], Expr | None]] | None) -> None:
-        """Lift what is pending and reads memory, as that is before a write."""
-        for r in (r for noted in readers for r in noted or ()):
-            reader = r()
-            if reader is not None and reader.op is not None:
-                self.outside(partial(self.lifting.lift, reader))
+    def _settle_readers(
+        self, value: Expr, *readers: Sequence[Callable[[], Expr | None]] | None
+    ) -> None:
+        """Make what is pending and reads memory leaves, before `value` is written there.
+
+        A node that is recorded later, to compute such a value again, would read what was written.
+        """
+        waiting = [e for noted in readers for r in noted or () if (e := r()) is not None]
+        for e in dict.fromkeys(waiting):
+            if e.op is None or e is value:
+                continue
+            found = self.outside(partial(self.lifting.lift, e))
+            if found is e:
+                self.outside(partial(engine.evaluate, [e], False))
+            elif e.op is not EXAMPLE:
+                self._settled(e, found)
 
     def _aliases_of(self, source: Expr) -> list[Expr]:
         """Return the sources of other arguments over the memory of an argument."""
@@ -390,6 +414,11 @@ class Examples(recording.BatchTracer):
         if found is not e and found.tape is not None:
             self.hooks.append((e.tape, make(found)))
             self.lifting.hooked[e.tape] = found
+
+    def check_grad(self, order: int) -> None:
+        """See `recording.GradTracer`."""
+        if self.outer is not None:
+            self.outer.check_grad(order)
 
     def any_example(self, x: Tensor) -> bool:
         """See `recording.Tracer`."""

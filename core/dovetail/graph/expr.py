@@ -221,14 +221,19 @@ def readers(storage: Storage) -> list[Expr]:
     first call after it was recorded. So recording costs nothing, and a write does not search all
     pending nodes.
     """
-    if _noted != len(_log):
-        _pruning.held(_note_readers, ())
+    note_readers()
     if storage.overlap is None:
         return _noted_readers(storage)
     found: dict[Expr, None] = {}
     for member in storage.overlap.members():
         found.update(dict.fromkeys(_noted_readers(member)))
     return list(found)
+
+
+def note_readers() -> None:
+    """Add the nodes that were recorded since the last call to the `readers` of what they read."""
+    if _noted != len(_log):
+        _pruning.held(_note_readers, ())
 
 
 def _noted_readers(storage: Storage) -> list[Expr]:
