@@ -1,0 +1,102 @@
+"""Random programs do the same plain, eager, captured, mapped over examples, and loaded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+
+import dovetail as dt
+import pytest
+from dovetail.settings import current
+from equivalence import differences, shrunk
+from equivalent_programs import generate
+from installed import INSTALLED
+from interruption import interrupt
+
+SAMPLE, BLOCK = 200, 100  # programs of each default run, on cpu
+MANY = {"cpu": 2_000, "reference": 8_000}
+SAMPLE_INTERRUPTS, INTERRUPTS, PER_PROGRAM = 24, 5_000, 12
+CAPTURE_ERRORS_MAX = 0.02  # of the runs; saving a function is another matter
+
+
+@contextmanager
+def on(device: str) -> Iterator[None]:
+    if device != "reference" and device not in INSTALLED:
+        pytest.skip(f"the backend for {device} is not installed")
+    before = dt.default_device()
+    dt.set_default_device(device)
+    try:
+        yield
+    finally:
+        dt.set_default_device(before)
+
+
+def check(device: str, start: int, count: int, is_sample: bool) -> None:
+    """Fail with the shortest program that differs, as a person can run it."""
+    counts = Counter[str]()
+    with on(device):
+        for seed in range(start, start + count):
+            program = generate(seed)
+            said = differences(program, counts, seed=seed if is_sample else None)
+            if said:
+                short = shrunk(program, said)
+                said = differences(short, Counter()) or said
+                raise AssertionError(f"seed {seed} on {device}: {said}\n\n{short.source}")
+    runs = sum(n for name, n in counts.items() if name.startswith("runs of"))
+    assert counts["asks for a value"] <= max(CAPTURE_ERRORS_MAX * runs, 5), counts
+    print(f"{count} programs on {device}: {dict(counts)}")
+
+
+@pytest.mark.parametrize("start", range(0, SAMPLE, BLOCK))
+def test_program_does_the_same_in_each_way(start: int) -> None:
+    check("cpu", start, BLOCK, is_sample=True)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(
+    ("device", "start"), [(d, s) for d, n in MANY.items() for s in range(10_000, 10_000 + n, BLOCK)]
+)
+def test_each_of_many_programs_does_the_same_in_each_way(device: str, start: int) -> None:
+    check(device, start, BLOCK, is_sample=False)
+
+
+@pytest.mark.parametrize("device", ["cpu"])
+def test_interrupt_harms_no_thread_and_no_tensor(device: str) -> None:
+    with on(device):
+        for seed in range(0, SAMPLE_INTERRUPTS, PER_PROGRAM):
+            interrupt(generate(seed), Random(seed), PER_PROGRAM, Counter())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("start", range(0, INTERRUPTS, 500))
+def test_many_interrupts_harm_no_thread_and_no_tensor(start: int) -> None:
+    counts, seed = Counter[str](), 20_000 + start
+    with on("cpu"):
+        while sum(n for name, n in counts.items() if name.startswith("interrupts")) < 500:
+            interrupt(generate(seed), Random(seed), PER_PROGRAM, counts)
+            seed += 1
+
+
+def test_programs_are_the_same_every_time_and_have_what_they_should() -> None:
+    programs = [generate(seed) for seed in range(400)]
+    assert programs[:20] == [generate(seed) for seed in range(20)]
+    text = "\n".join(p.source.partition("def make")[2] for p in programs)
+    wanted = """c.cond c.scan c.fori_loop c.while_loop func.grad value_and_grad func.vjp backward()
+        requires_grad_ detach() linalg.solve cholesky linalg.inv linalg.det dt.random generator
+        np.arange dt.constant functools.partial ContextVar deque dt.evaluate global nonlocal nan
+        -0.0 np.float32 np.int64 [::-1] .mT [::2] x[::-1] base[1:] .append( (3,) SimpleNamespace
+        Data( Slots( Net( module( keep( type('C' {"w" {"a" __defaults__ (x[0]"""
+    assert [word for word in wanted.split() if text.count(word) < 4] == []
+
+
+def test_difference_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = dt.Tensor.mul_
+    monkeypatch.setattr(dt.Tensor, "mul_", lambda x, y: right(x, y + (not current().eager)))
+    with pytest.raises(AssertionError, match="seed") as caught:
+        check("reference", 0, 20, is_sample=False)
+    function = str(caught.value).partition("def f(")[2].partition("def change")[0]
+    assert "mul_" in function and function.count("\n") <= 10, caught.value
