@@ -1,4 +1,4 @@
-"""Batches of small matrices, which generated kernels do."""
+"""Small matrices, which generated kernels do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from dovetail import linalg
 from dovetail.engine.events import counters
-from dovetail.linalg.small import LARGEST, MANY, UNROLLED
+from dovetail.linalg.small import LARGEST, UNROLLED
 from installed import INSTALLED
 from matrices_for_tests import definite, drawn, near
+
+MANY = 256
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -54,6 +56,19 @@ def test_every_device_gives_the_same_bits(n: int) -> None:
         every.append(linalg.cholesky_solve(x, y))
         made.append([t.numpy().tobytes() for t in every])
     assert all(bits == made[0] for bits in made)
+
+
+@pytest.mark.parametrize("n", [2, 5, 8, LARGEST])
+def test_bits_of_a_matrix_do_not_depend_on_its_batch(device: dt.Device, n: int) -> None:
+    a, b, s = drawn(3, n, n), drawn(3, n, 2), definite(3, n, n)
+    before = counters.calls
+    for function in (linalg.inv, linalg.det, linalg.cholesky, linalg.solve):
+        x = (dt.asarray(s if function is linalg.cholesky else a),)
+        x += (dt.asarray(b),) if function is linalg.solve else ()
+        many = function(*x).numpy()
+        for i in range(3):
+            assert (function(*[t[i] for t in x]).numpy() == many[i]).all()
+    assert counters.calls == before
 
 
 def test_pivots_are_exchanged(device: dt.Device) -> None:

@@ -1,7 +1,7 @@
 """Linear algebra: products, factors, equations, norms. Batches of matrices are their last two axes.
 
 Factors are computed by LAPACK on the host, whatever the device; where it shares its memory with the
-host nothing is copied. Batches of 256 and more real matrices of up to 32 rows are solved, inverted
+host nothing is copied. Real matrices of up to 32 rows, one or many, are solved, inverted
 and so on by generated kernels on the device. A function asks for its operands' values when it is
 called, and for its result's where that can be an error. In a captured function LAPACK is called
 when that is replayed, in its place among the launches.

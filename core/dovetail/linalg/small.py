@@ -10,7 +10,6 @@ and what LAPACK says of such a matrix is the error.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -27,20 +26,13 @@ from . import looped
 
 UNROLLED = 6  # rows: LLVM takes 0.9 s for the inverse of 6 x 6, and 2.5 s for that of 8 x 8
 LARGEST = 32  # rows, those above 6 by the kernels of `looped`
-MANY = 256  # matrices: fewer are done by LAPACK before a kernel could be compiled
 
 Rows: TypeAlias = list[list[Value]]
 
 
 def fits(x: Tensor, columns: int = 1) -> bool:
-    """Whether a batch of square matrices is one for these kernels."""
-    n = x.shape[-1]
-    return (
-        x.dtype.kind == "f"
-        and 0 < n <= LARGEST
-        and columns <= LARGEST
-        and math.prod(x.shape[:-2]) >= MANY
-    )
+    """Return True if these kernels are for such matrices; it depends on the size of one alone."""
+    return x.dtype.kind == "f" and 0 < x.shape[-1] <= LARGEST and 0 < columns <= LARGEST
 
 
 # --- kernels --------------------------------------------------------------------------------------

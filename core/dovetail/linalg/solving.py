@@ -1,7 +1,7 @@
 """Determinants, inverses and linear equations.
 
 LAPACK solves them on the host, whatever the device; where that shares its memory with the host
-nothing is copied. Batches of 256 real matrices and more, of up to 32 rows, are solved by generated
+nothing is copied. Real matrices of up to 32 rows, one or many, are solved by generated
 kernels on the device, whose last bits differ from LAPACK's. What may fail is computed at once, so
 that the error comes from the line that asks, and names the matrix; in a captured function, when
 that is replayed.
