@@ -41,12 +41,16 @@ class HostReplay:
         self.arrays: dict[tuple[int, int], np.ndarray] = {}
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        wait(self.opened, stream)
+        if self.call.checks:
+            is_good = self._array(0, self.inputs[0], at)
+            if is_good is not None and is_good:
+                return
         found = [self._array(k, x, at) for k, x in enumerate((*self.inputs, *self.results))]
         arrays, n = [array for array in found if array is not None], len(self.inputs)
         if len(arrays) < len(found):
             self.run(at, env, stream)
             return
-        wait(self.opened, stream)
         try:
             made = self.call(arrays[:n])
         except LinAlgError as error:
