@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -142,26 +142,24 @@ class Launch(Act):
         return self.bound.step
 
     def places(self) -> Iterator[Place]:
-        return (p for p, _ in self._accesses())
+        if not self.planned.checks:
+            return iter(self.buffers)
+        cells = self._cells()
+        return (p for p, is_cell in zip(self.buffers, cells, strict=True) if not is_cell)
 
-    @property
+    @cached_property
     def written(self) -> tuple[Place, ...]:
-        return tuple(p for p, access in self._accesses() if access != "r")
+        buffers = zip(self.buffers, self.planned.kernel.buffers, self._cells(), strict=True)
+        return tuple([p for p, b, is_cell in buffers if b.access != "r" and not is_cell])
 
-    def _accesses(self) -> Iterator[tuple[Place, str]]:
-        """Yield place and access of each buffer that is no error cell."""
-        cells, kernel = self._cells(), self.planned.kernel
-        buffers = zip(self.planned.buffers, self.buffers, kernel.buffers, strict=True)
-        return ((p, b.access) for (slot, _), p, b in buffers if slot not in cells)
-
-    def _cells(self) -> set[int]:
-        """Return the plan's slots of error cells."""
-        return {slot for slot, _, _ in self.planned.checks}
+    def _cells(self) -> list[bool]:
+        """Return which buffers are error cells."""
+        cells = [slot for slot, _, _ in self.planned.checks]
+        return [slot in cells for slot, _ in self.planned.buffers]
 
     def moved(self, move: Callable[[Place], Place]) -> Launch:
-        cells = self._cells()
-        pairs = zip(self.planned.buffers, self.buffers, strict=True)
-        buffers = tuple(p if slot in cells else move(p) for (slot, _), p in pairs)
+        pairs = zip(self.buffers, self._cells(), strict=True)
+        buffers = tuple([p if is_cell else move(p) for p, is_cell in pairs])
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
     def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
