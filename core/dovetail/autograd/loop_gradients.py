@@ -179,6 +179,9 @@ class _Loop(Function):
         return (*(None,) * GIVEN_FIRST, *of_closure, *found)
 
 
+_Loop.__name__ = "a loop"  # in errors
+
+
 class _BackwardLoop:
     """The backward loop of a loop.
 
