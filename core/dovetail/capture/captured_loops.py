@@ -177,8 +177,11 @@ class _CapturedLoop:
         inputs = [inner.recorder.placeholder(e.spec) for e in self.carry]
         row = [inner.recorder.placeholder(_row(e.spec)) for e in self.xs]
         with _DEFERRED if current().eager else nullcontext():
-            i = self._index() if self.loop.is_indexed else None
-            after, ys = self.loop.run_body(i, list(map(make, inputs)), list(map(make, row)))
+            after, ys = self.loop.run_body(  # an index held here would be put into memory
+                self._index() if self.loop.is_indexed else None,
+                list(map(make, inputs)),
+                list(map(make, row)),
+            )
             if is_any_taped([*after, *ys.leaves]):
                 raise UnrolledLoop
             places, same = inner.finished([*after, *ys.leaves], inputs)

@@ -134,8 +134,9 @@ def unrolled(loop: Loop) -> tuple[Any, Any]:
     carry, xs = copied(loop.carry.leaves), copied(loop.xs.leaves)
     rows = list[Flat]()
     for k in range(low, high)[:: -1 if loop.is_reversed else 1]:
-        i = index(k, loop.device) if loop.is_indexed else None
-        after, y = loop.run_body(i, carry, [x[k] for x in xs])
+        after, y = loop.run_body(  # an index held here would be put into memory
+            index(k, loop.device) if loop.is_indexed else None, carry, [x[k] for x in xs]
+        )
         carry = separated(after, carry)
         leaves, tree = [*y.leaves], y.tree
         del y  # a reference that `separated` would count

@@ -153,7 +153,7 @@ def load_function(
     no such file
     """
     name = "load_function"
-    chosen = None if device is None else usable(device)
+    chosen = None if device is None else usable(device, name)
     data = Path(file_name(name, path)).read_bytes()
     begin = len(MAGIC) + DIGEST
     if not data.startswith(FORMAT):
