@@ -127,6 +127,11 @@ def message(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"
 
 
+def unsigned(seen: list[Any]) -> str:
+    """Return what was seen with zeros without a sign, as a branch of examples may give them."""
+    return re.sub(r"-0\.0(?!\d)", "0.0", repr(seen))
+
+
 def load(program: Program, c: Any) -> tuple[Any, ...]:
     scope: dict[str, Any] = {"__name__": __name__}
     exec(compile(program.source, "<program>", "exec"), scope)
@@ -190,13 +195,14 @@ def differences(
     for group in groups_of(program, seed):
         chosen = [name for name in ways if WAYS[name].group == group]
         want = run(program, group, PYTHON, PYTHONS[group], True) if chosen else []
+        has_branches = group == "gradients of examples" and "c.cond(" in program.source
         for name in chosen:
             way = WAYS[name]
             made = run(program, group, dt, way.over, way.is_eager)
             counts[f"runs of {name}"] += 1
-            if made == want:
+            if made == want or (has_branches and unsigned(made) == unsigned(want)):
                 continue
-            is_lazy = "jit" in name or group == "saved" or group.startswith("gradients")
+            is_lazy = not way.is_eager
             n = len(want) - 1
             is_skipped = is_lazy and type(want[n]) is str and made[:n] == want[:n]
             if is_skipped and type(made[n]) is list:

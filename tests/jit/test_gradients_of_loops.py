@@ -319,3 +319,15 @@ def test_gradient_of_loop_raises_for_number_that_has_changed_since(device: dt.De
     x, rows, _ = given()
     with pytest.raises(dt.GradientError, match=r"scan: .*rate.* has changed since"):
         dt.jit(dt.func.grad(f))(x[0], rows)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, dt.jit])
+def test_gradient_of_a_carry_over_bounds_in_memory_is_an_error(
+    wrap: Callable[..., Any], device: dt.Device
+) -> None:
+    def total(x: dt.Tensor) -> dt.Tensor:
+        y = dt.fori_loop(0, dt.asarray(2), lambda i, y: y * y, x)
+        return (x * x).sum() + y.sum()
+
+    with pytest.raises(dt.GradientError, match="bounds must be ints"):
+        wrap(dt.func.grad(total))(dt.ones(3))

@@ -202,7 +202,7 @@ def _run(loop: Loop) -> tuple[Any, Any]:
     length, is_eager = loop.length(), current().eager
     if not is_eager or (length is None and isinstance(recording.current(), Recorder)):
         with suppress(UnrolledLoop):
-            if length is None or not loop.is_taped:
+            if not loop.is_taped:
                 return run_loop(loop)
         if length and not is_eager:
             with suppress(UnrolledLoop):

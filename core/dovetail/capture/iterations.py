@@ -207,13 +207,14 @@ def as_while(
     if isinstance(high, Tensor):
         high = copied([high])[0]  # the body may write there
     first = apply(ops.ADD, (like.reshape(()) * 0, low))  # of the dtype of that bound
+    row = rebuilt(loop.xs, ()) if loop.xs.tree is not None else None  # without tensors
     both = tensor_leaves(loop.name, (first, rebuilt(loop.carry, loop.carry.leaves)))
 
     def condition(c: tuple[Tensor, Any]) -> Tensor:
         return apply(ops.LESS, (c[0], high))
 
     def body(c: tuple[Tensor, Any]) -> tuple[Tensor, Any]:
-        return c[0] + 1, loop.body(c[0].astype(int64), c[1], None)[0]
+        return c[0] + 1, loop.body(c[0].astype(int64), c[1], row)[0]
 
     return condition, body, both
 

@@ -24,6 +24,7 @@ from ..graph.expr import (
     Expr,
     Spec,
     is_read,
+    is_recomputed,
     node,
     readers,
     reads,
@@ -284,7 +285,7 @@ def _flush(target: Expr, value: Expr) -> None:
         found = [e for e in found if reads(e, target)]
     if found:
         mine = _graph(value)
-        evaluate_remaining([e for e in found if e not in mine])
+        evaluate_remaining([e for e in found if e not in mine or is_recomputed(e, mine)])
         finish_overlapping(storage_of(target))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from ..backend.streams import current_handle
 from ..device import opened as open_device
 from ..fusion.in_place import in_place, to_rows
-from ..graph.expr import Expr, readers, reads, storage_of
+from ..graph.expr import Expr, is_recomputed, readers, reads, storage_of
 from ..plugins.opened import Opened
 from ..recent import Recent
 from ..settings import flags
@@ -124,7 +124,7 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
             evaluate((pending,), False)
             storage_of(t)
     evaluation = Together(roots, targets, at)
-    if not evaluation.is_simple():
+    if not evaluation.is_simple() or _is_recomputed(evaluation):
         return False
     _flush(evaluation)
     if not evaluation.run(False):
@@ -135,6 +135,16 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
 
 def _is_one_device(exprs: Sequence[Expr]) -> bool:
     return all(e.spec.device is exprs[0].spec.device for e in exprs)
+
+
+def _is_recomputed(evaluation: Together) -> bool:
+    """Return True if a rematerialised node would read again what is to be written."""
+    inside = evaluation.index
+    return any(
+        e in inside and reads(e, t) and is_recomputed(e, inside)
+        for t in evaluation.targets
+        for e in readers(storage_of(t))
+    )
 
 
 def _flush(evaluation: Together) -> None:

@@ -223,13 +223,13 @@ class Examples(recording.BatchTracer):
         source = self.lifting.source_of(target)
         if self._parent is not None and source in self._parent.lifting.known:
             raise recording.UnrolledLoop
+        noted = storage.readers if source is None or storage.pending is None else source.readers
         if source is None:
-            self._settle_readers(value, storage.readers)
+            self._settle_readers(value, noted)
             if found is value:
                 self.outside(partial(engine.write, [value], target))
                 return
-            source = self._make_batched(storage, target.spec)
-        noted = storage.readers if storage.pending is None else source.readers
+            source, noted = self._make_batched(storage, target.spec), None
         aliases = self._aliases_of(source)
         self._settle_readers(value, noted, *(a.readers for a in aliases))
         self.outside(partial(self._written_into, source, target, value, found))
@@ -251,8 +251,22 @@ class Examples(recording.BatchTracer):
             found = self.outside(partial(self.lifting.lift, e))
             if found is e:
                 self.outside(partial(engine.evaluate, [e], False))
-            elif e.op is not EXAMPLE:
+            elif e.op is not EXAMPLE and not self._is_of_all(e):
                 self._settled(e, found)
+
+    def _is_of_all(self, e: Expr) -> bool:
+        """Return True if a pending node was recorded outside, for what stands for examples."""
+        stack = list[Expr]()
+        tracer: recording.Tracer | None = self
+        while isinstance(tracer, Examples):
+            stack += [known for known in tracer.lifting.known.values() if known.op is not None]
+            tracer = tracer.outer
+        seen = {*stack}
+        while stack:
+            read = {a for a in stack.pop().args if type(a) is Expr and a.op is not None} - seen
+            seen |= read
+            stack += read
+        return e in seen
 
     def _aliases_of(self, source: Expr) -> list[Expr]:
         """Return the sources of other arguments over the memory of an argument."""

@@ -39,6 +39,7 @@ cdef class Expr:
 
 cdef Lock _pruning
 cdef list _asked
+cdef list _copies
 cdef list _log
 cdef Py_ssize_t _log_limit
 cdef Py_ssize_t _noted
@@ -69,6 +70,7 @@ cpdef bint _is_needed(Expr e, Expr by, set mine) except -1
 cpdef bint _is_read_lately(Expr target, Expr by) except -1
 @cython.locals(kept=list, mine=set, needed=set, reader=Expr, e=Expr, storage=Storage)
 cpdef bint is_read(Expr target, Expr by) except -1
+cpdef bint _is_early(Expr e, Expr target, Expr by, set mine) except -1
 @cython.locals(x=Expr)
 cpdef bint _is_over(Expr e, Storage storage) except -1
 @cython.locals(storage=Storage, x=Expr)

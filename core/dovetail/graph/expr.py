@@ -8,6 +8,7 @@ arguments.
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
@@ -143,6 +144,7 @@ FEW = 8  # nodes that are looked at anew by each who asks
 MANY = 64  # readers of a storage that stay pending when it is written where they do not read
 _pruning = Lock()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
+_copies: list[ref[Expr]] = []  # rematerialised nodes; those at the end may still be pending
 record: Any = None  # autograd's function of a node of which some operand has a tape: its tape
 
 
@@ -203,6 +205,8 @@ def prune() -> None:
         live += [r for r in alive(_log[noted:n]) if _is_pending(r())]
         _log[:n] = live
         _log_limit = max(512, 2 * len(live))
+        copies = len(_copies)
+        _copies[:copies] = [r for r in alive(_copies[:copies]) if _is_pending(r())]
 
 
 def pending() -> list[Expr]:
@@ -245,18 +249,41 @@ def _noted_readers(storage: Storage) -> list[Expr]:
     return list(live)
 
 
+def is_recomputed(e: Expr, mine: Container[Expr]) -> bool:
+    """Return True if a rematerialised node that is not in `mine` would compute `e` again.
+
+    Such a node shares the `args` of a node in `mine`. `readers` has been called before.
+    """
+    if not _copies:
+        return False
+    stack = [e]
+    while stack:
+        found = [x for r in stack.pop().readers or () if (x := r()) is not None]
+        stack += [x for x in found if x in mine]
+        shared = {id(x.args) for x in found if x in mine}
+        if any(id(x.args) in shared and x.op is not None and x not in mine for x in found):
+            return True
+    return False
+
+
+def _drop_copies() -> None:
+    while _copies and not _is_pending(_copies[-1]()):
+        _copies.pop()
+
+
 def is_read(target: Expr, by: Expr) -> bool:
     """Return True if a pending node that `by` does not need reads the memory of leaf `target`.
 
     Also True if too many nodes read other parts of that storage. The conditions of `readers` hold.
     """
     storage = storage_of(target)
+    if _copies:
+        _pruning.held(_drop_copies, ())
+        note_readers()
     if storage.overlap is not None:
         needed: set[Expr] = set()
-        for reader in readers(storage):
-            if reader is not by and not _is_needed(reader, by, needed) and reads(reader, target):
-                return True
-        return False
+        found = [r for r in readers(storage) if _is_early(r, target, by, needed)]
+        return bool(found)
     if _noted != len(_log) and _pruning.held(_is_read_lately, (target, by)):
         return True
     if storage.readers is None:
@@ -266,11 +293,18 @@ def is_read(target: Expr, by: Expr) -> bool:
     for r in storage.readers:
         e = referent(r)
         if e is not None and e.op is not None:
-            if e is not by and not _is_needed(e, by, mine) and reads(e, target):
+            if _is_early(e, target, by, mine):
                 return True
             kept.append(r)
     storage.readers = kept or None
     return len(kept) > MANY
+
+
+def _is_early(e: Expr, target: Expr, by: Expr, mine: set[Expr]) -> bool:
+    """Return True if a node must be computed before `by` is written to the leaf `target`."""
+    if e is by or not reads(e, target):
+        return False
+    return not _is_needed(e, by, mine) or is_recomputed(e, mine)
 
 
 def _is_over(e: Expr, storage: Storage) -> bool:
@@ -330,9 +364,9 @@ def _is_read_lately(target: Expr, by: Expr) -> bool:
     mine: set[Expr] = set()
     for i in range(_noted, n):
         e = referent(_log[i])
-        if e is None or e.op is None or e is by or not _is_over(e, storage):
+        if e is None or e.op is None or not _is_over(e, storage):
             continue
-        if not _is_needed(e, by, mine) and reads(e, target):
+        if _is_early(e, target, by, mine):
             return True
     if n - _noted > FEW:
         _log[_noted:n] = [r for r in alive(_log[_noted:n]) if _is_pending(r())]
@@ -524,7 +558,9 @@ def rematerialised(e: Expr) -> Expr:
     t = Expr.__new__(Expr)
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
     t.readers = t.watch = t.asked_at = None
-    _log.append(weakly(t))
+    r = weakly(t)
+    _log.append(r)
+    _copies.append(r)
     if e.asked_at is not None:
         ask(t, e.asked_at)
     return t
