@@ -29,7 +29,7 @@ from dovetail.extend import (
 
 from . import products, sequence
 from .compile import Compiler, CpuProgram, link
-from .emit import counted, fields
+from .ir_writer import counted, fields
 from .pool import Pool, runtime_ir, weight
 from .schedule import elements, traffic, work
 from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed

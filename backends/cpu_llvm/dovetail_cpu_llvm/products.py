@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from dovetail.extend import StridedOperand, float32, float64
 
-from .emit import fields
+from .ir_writer import fields
 
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv")
 LIBRARIES = "*openblas64*"  # those in NumPy's wheels; their integers have 64 bits

@@ -2,311 +2,247 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from dovetail.extend import CHUNK, LANES, DType, Loop, combine
+from dovetail.extend import CHUNK, LANES
 
-from .emit import Lane, constant, memory_type, scalar_type
-from .loops import Loops
+from .accumulators import Accumulator, ReduceLoop, new_accumulator
+from .ir_writer import Lane, Slot, memory_type, scalar_type
 from .schedule import REGISTERS
 
-LEVELS = 3  # good for CHUNK ** 3 elements
+CHUNK_SHIFT = CHUNK.bit_length() - 1
+LEVELS_MAX = 3  # enough for CHUNK ** 3 elements
 
 
 class Reduction:
-    """One reduce loop.
+    """Renders a reduce loop, with an accumulator or in lockstep for all points of a vector.
 
     Lanes of the canonical order are kept per level: level 0 combines elements, level 1 the results
     of chunks, and so on. In lockstep a level is an array of LANES vectors (one element for each
-    point), or of LANES rows of vectors in a panel; where the loop's iterations are themselves
-    spread, level 0 is one vector of LANES elements.
+    point), or of LANES rows of vectors in a panel. With an accumulator, level 0 is in its slots.
     """
 
-    def __init__(self, r: Loops, loop: Loop) -> None:
-        self.r, self.loop = r, loop
-        self.dtypes = [u.dtype for u in loop.update]
-        self.vectorized = r.vectorizes(loop)
-        panel = r.schedule.panel
-        self.width = r.schedule.width if panel else r.width
-        self.unit = r.vectors if panel else "1"
-        self.items = [r.wide(memory_type(d), self.width) for d in self.dtypes]
-        most = r.schedule.tile // r.schedule.width if panel else 1
-        self.levels = [r.slot(t, LEVELS * LANES * most) for t in self.items]
-        identity = combine(str(loop.combine), tuple(self.dtypes)).identity
-        self.identity = [constant(v) for v in identity]
+    def __init__(self, reduce: ReduceLoop, is_vectorized: bool) -> None:
+        schedule, w = reduce.exprs.schedule, reduce.writer
+        self.reduce, self.writer, self.in_panel = reduce, w, schedule.panel
+        self.is_vectorized = is_vectorized
+        self.accumulator: Accumulator | None = None  # while a vectorized loop is rendered
+        self.width = schedule.width if self.in_panel else w.width
+        self.row = reduce.vectors.panel_vectors if self.in_panel else "1"  # vectors of a lane
+        self.types = [w.vector_type(memory_type(d), self.width) for d in reduce.dtypes]
+        row_max = schedule.tile // schedule.width if self.in_panel else 1
+        self.levels = [w.alloca(t, LEVELS_MAX * LANES * row_max) for t in self.types]
 
     def render(self) -> None:
-        r = self.r
-        self.first = r.uniform(self.loop.start)
-        span = r.let(f"sub i64 {r.uniform(self.loop.stop)}, {self.first}")
-        some = r.let(f"icmp sgt i64 {span}, 0")
-        self.count = r.let(f"select i1 {some}, i64 {span}, i64 0")
-        chunks = self.over_chunk(self.count)
-        none = r.let(f"icmp eq i64 {chunks}, 0")
-        chunks = r.let(f"select i1 {none}, i64 1, i64 {chunks}")
-        self.done = r.label()
-        self.out = [r.slot(r.wide(scalar_type(d))) for d in self.dtypes]
-        self.base = r.slot("i64")
-        if not self.vectorized:
-            self.used = self.lanes_used()
-            self.narrow = self.is_narrow() if r.schedule.panel else ""
-            self.half = r.counter(r.let(f"lshr i64 {self.used}, 1"))
-        with r.loop("0", chunks) as c:
-            known = r.snapshot()
-            if self.vectorized:
-                self.chunk_vectorized(c)
+        reduce, w, exprs = self.reduce, self.writer, self.reduce.exprs
+        reduce.first = exprs.uniform(reduce.loop.start)
+        span = w.let(f"sub i64 {exprs.uniform(reduce.loop.stop)}, {reduce.first}")
+        self.count = w.select_i64(w.let(f"icmp sgt i64 {span}, 0"), span, "0")
+        chunks = self._chunk_count(self.count)
+        chunks = w.select_i64(w.let(f"icmp eq i64 {chunks}, 0"), "1", chunks)
+        self.end = w.new_label()
+        self.out = [w.slot(w.vector_type(scalar_type(d))) for d in reduce.dtypes]
+        self.base = w.slot("i64")  # position of the result in the levels
+        if not self.is_vectorized:
+            self.lanes_used = self._lanes_used()
+            self.is_narrow = self._is_narrow() if self.in_panel else ""
+            self.half = w.counter(w.let(f"lshr i64 {self.lanes_used}, 1"))
+        with w.loop("0", chunks) as c:
+            known = exprs.snapshot()
+            if self.is_vectorized:
+                self.accumulator = new_accumulator(reduce)
+                self.accumulator.add_chunk(*self._chunk_bounds(c))
             else:
-                self.chunk_lockstep(c)
-            r.restore(known)
-            self.climb(c, chunks)
-        r.do(f"br label %{self.done}")
-        r.start(self.done)
-        results = self.loop.results
-        base = r.let(f"load i64, ptr {self.base}")
-        if self.vectorized:
-            r.read(results, [scalar_type(d) for d in self.dtypes], self.out)
-        elif r.schedule.panel:
-            r.results |= {id(v): (a, base) for v, a in zip(results, self.levels, strict=True)}
+                self._add_chunk_in_lockstep(*self._chunk_bounds(c))
+            exprs.restore(known)
+            self._carry_up(c, chunks)
+        w.enter_block(self.end)
+        results, base = reduce.loop.results, w.load(self.base)
+        if self.accumulator is not None:
+            exprs.bind_slots(results, self.out)
+        elif self.in_panel:
+            exprs.panel_results |= {
+                id(v): (a, base) for v, a in zip(results, self.levels, strict=True)
+            }
         else:
-            for v, text in zip(results, self.get(self.places(base)), strict=True):
-                r.env[id(v)] = Lane(text, r.form)
+            for v, text in zip(results, self._load(self._addresses(base)), strict=True):
+                exprs.bind(v, text)
 
-    def lanes_used(self) -> str:
-        """How many lanes of level 0 the tree must see: a power of two.
+    def _lanes_used(self) -> str:
+        """Return how many lanes of level 0 the tree must combine: a power of two.
 
-        Beyond them is only the identity, and x combined with it is x, since every lane has begun
-        with it.
+        All lanes start with the identity, and those after these hold nothing else.
         """
-        r = self.r
-        less = r.let(f"sub i64 {self.count}, 1")
-        bits = r.let(f"call i64 @llvm.ctlz.i64(i64 {less}, i1 false)")
-        power = r.let(f"shl i64 1, {r.let(f'sub i64 64, {bits}')}")
-        one = r.let(f"icmp sle i64 {self.count}, 1")
-        many = r.let(f"icmp sge i64 {self.count}, {LANES}")
-        few = r.let(f"select i1 {one}, i64 1, i64 {power}")
-        return r.let(f"select i1 {many}, i64 {LANES}, i64 {few}")
+        w = self.writer
+        last = w.let(f"sub i64 {self.count}, 1")
+        zeros = w.let(f"call i64 @llvm.ctlz.i64(i64 {last}, i1 false)")
+        power = w.let(f"shl i64 1, {w.let(f'sub i64 64, {zeros}')}")
+        is_one = w.let(f"icmp sle i64 {self.count}, 1")
+        is_all = w.let(f"icmp sge i64 {self.count}, {LANES}")
+        return w.select_i64(is_all, str(LANES), w.select_i64(is_one, "1", power))
 
-    def over_chunk(self, n: str) -> str:
-        return self.r.let(
-            f"lshr i64 {self.r.let(f'add i64 {n}, {CHUNK - 1}')}, {CHUNK.bit_length() - 1}"
-        )
+    def _chunk_count(self, n: str) -> str:
+        w = self.writer
+        return w.let(f"lshr i64 {w.let(f'add i64 {n}, {CHUNK - 1}')}, {CHUNK_SHIFT}")
 
-    def bounds(self, c: str) -> tuple[str, str]:
-        r = self.r
-        start = r.let(f"mul i64 {c}, {CHUNK}")
-        end = r.let(f"add i64 {start}, {CHUNK}")
-        inside = r.let(f"icmp slt i64 {end}, {self.count}")
-        return start, r.let(f"select i1 {inside}, i64 {end}, i64 {self.count}")
+    def _chunk_bounds(self, c: str) -> tuple[str, str]:
+        w = self.writer
+        start = w.let(f"mul i64 {c}, {CHUNK}")
+        end = w.let(f"add i64 {start}, {CHUNK}")
+        inside = w.let(f"icmp slt i64 {end}, {self.count}")
+        return start, w.select_i64(inside, end, self.count)
 
-    def chunk_vectorized(self, c: str) -> None:
-        """One chunk, its iterations spread over a vector of LANES accumulators."""
-        r = self.r
-        types = [r.wide(scalar_type(d), LANES) for d in self.dtypes]
-        slots = [r.slot(t) for t in types]
-        for t, d, slot, one in zip(types, self.dtypes, slots, self.identity, strict=True):
-            r.do(f"store {t} splat ({scalar_type(d)} {one}), ptr {slot}")
-        start, stop = self.bounds(c)
-        for k in r.lanes(r.counter(start), stop, LANES):
-            for _ in r.runs(self.loop, r.i64("add", k.text, self.first)):
-                self.accumulate(slots, types)
-        self.vectors, self.types = slots, types
+    # --- level 0 in lockstep
 
-    def accumulate(self, slots: list[str], types: list[str]) -> None:
-        """Combines the next LANES iterations, or those of the mask, into the accumulators."""
-        r = self.r
-        r.block(self.loop.body, self.loop.update)
-        old = [r.let(f"load {t}, ptr {slot}") for t, slot in zip(types, slots, strict=True)]
-        new = r.combined(self.loop, old, [r.vector(u) for u in self.loop.update])
-        if r.mask is not None:
-            pairs = zip(types, new, old, strict=True)
-            new = [r.let(f"select {r.bits(r.mask)}, {t} {x}, {t} {y}") for t, x, y in pairs]
-        for t, x, slot in zip(types, new, slots, strict=True):
-            r.do(f"store {t} {x}, ptr {slot}")
-
-    def chunk_lockstep(self, c: str) -> None:
-        """One chunk for all points at once: LANES partial results in memory, taken in turn."""
-        r = self.r
-        start, stop = self.bounds(c)
-        self.clear("0", self.used)
-        if not r.schedule.panel:
-            with r.loop(start, stop) as k:
-                self.accumulate_in_turn(k, "0")
+    def _add_chunk_in_lockstep(self, start: str, stop: str) -> None:
+        """Render a chunk for all points at once: iteration k adds to lane k % LANES."""
+        w, exprs, vectors = self.writer, self.reduce.exprs, self.reduce.vectors
+        self._fill_identity("0", self.lanes_used)
+        if not self.in_panel:
+            with w.loop(start, stop) as k:
+                self._add_iteration(k, "0")
             return
-        known = r.snapshot()
-        with r.when(self.narrow), r.loop(start, stop, LANES, whole=False) as first:
-            end = r.least(r.let(f"add i64 {first}, {LANES}"), stop)
-            for column in r.panel(r.schedule.width // REGISTERS):
-                with r.loop(first, end) as k:
-                    self.accumulate_in_turn(k, column)
-        r.restore(known)
-        with r.when(r.let(f"xor i1 {self.narrow}, true")), r.loop(start, stop) as k:
-            for column in r.panel():
-                self.accumulate_in_turn(k, column)
+        known = exprs.snapshot()
+        with w.if_then(self.is_narrow), w.loop(start, stop, LANES, whole=False) as first:
+            end = w.min_i64(w.let(f"add i64 {first}, {LANES}"), stop)
+            for column in vectors.each_panel_vector(self.width // REGISTERS):
+                with w.loop(first, end) as k:
+                    self._add_iteration(k, column)
+        exprs.restore(known)
+        with w.if_then(w.negate(self.is_narrow)), w.loop(start, stop) as k:
+            for column in vectors.each_panel_vector(self.width):
+                self._add_iteration(k, column)
 
-    def is_narrow(self) -> str:
-        """Whether a panel has not even columns for a vector.
+    def _is_narrow(self) -> str:
+        """Return an i1: True if the columns of a panel do not fill a vector.
 
-        Then fewer of them are set up for many rows at once; a wide panel is read in long pieces.
+        Then a narrower vector adds up many rows before the next columns. A wide panel is read row
+        by row, in long pieces.
         """
-        r = self.r
-        columns = r.let(f"sub i64 {r.columns[1]}, {r.columns[0]}")
-        return r.let(f"icmp slt i64 {columns}, {self.width}")
+        w, (start, stop) = self.writer, self.reduce.vectors.panel
+        return w.let(f"icmp slt i64 {w.let(f'sub i64 {stop}, {start}')}, {self.width}")
 
-    def accumulate_in_turn(self, k: str, column: str) -> None:
-        """Combines iteration `k` into the lane whose turn it is."""
-        r = self.r
-        r.env[id(self.loop.var)] = Lane(r.i64("add", k, self.first))
-        lane = self.at(r.let(f"and i64 {k}, {LANES - 1}"))
-        r.block(self.loop.body, self.loop.update)
-        places = self.places(lane, column)
-        new = [r.vector(u) for u in self.loop.update]
-        self.put(places, r.combined(self.loop, self.get(places), new))
+    def _add_iteration(self, k: str, column: str) -> None:
+        reduce, w = self.reduce, self.writer
+        reduce.exprs.env[id(reduce.loop.var)] = Lane(reduce.iteration(k))
+        row = self._row_start(w.let(f"and i64 {k}, {LANES - 1}"))
+        reduce.render_body()
+        addresses = self._addresses(row, column)
+        new = reduce.updates()
+        self._store(addresses, reduce.combine(self._load(addresses), new))
 
-    def at(self, lane: str) -> str:
-        """The position of a lane's first vector."""
-        return self.r.i64("mul", lane, self.unit)
+    def _combine_level(self, base: str) -> None:
+        """Render the tree of `ReduceLoop.combine_lanes` for a level; the result is at `base`."""
+        w = self.writer
+        half = w.counter(w.load(self.half))
+        head, body, end = w.new_label(), w.new_label(), w.new_label()
+        w.enter_block(head)
+        h = w.load(half)
+        w.branch(w.let(f"icmp eq i64 {h}, 0"), end, body)
+        w.begin_block(body)
+        with self._each_vector(self._row_start(h)) as j:
+            left = w.let(f"add i64 {base}, {j}")
+            right = self._load(self._addresses(w.let(f"add i64 {left}, {self._row_start(h)}")))
+            addresses = self._addresses(left)
+            self._store(addresses, self.reduce.combine(self._load(addresses), right))
+        w.store(half, w.let(f"lshr i64 {h}, 1"))
+        w.do(f"br label %{head}")
+        w.begin_block(end)
+
+    # --- higher levels
+
+    def _carry_up(self, c: str, chunks: str) -> None:
+        """Add the result of chunk `c` to level 1, and a level's to the next while one is full."""
+        reduce, w, accumulator = self.reduce, self.writer, self.accumulator
+        level, index, count = w.counter("0"), w.counter(c), w.counter(chunks)
+        up, more, again, end = w.new_label(), w.new_label(), w.new_label(), w.new_label()
+        w.enter_block(up)
+        number = w.load(level)
+        base = self._row_start(w.let(f"mul i64 {number}, {LANES}"))
+        w.store(self.base, base)
+        item: list[str] = []  # the level's result, if it is in registers
+        if accumulator is None:
+            self._combine_level(base)
+        else:
+            item = accumulator.combine_lanes()
+            w.store_all(self.out, item)
+        n = w.load(count)
+        w.branch(w.let(f"icmp eq i64 {n}, 1"), self.end, more)
+        w.begin_block(more)
+        i = w.load(index)
+        above = w.let(f"add i64 {base}, {self._row_start(str(LANES))}")
+        low = w.let(f"and i64 {i}, {CHUNK - 1}")
+        with w.if_then(w.let(f"icmp eq i64 {low}, 0")):
+            self._fill_identity(above)
+        row = self._row_start(w.let(f"and i64 {i}, {LANES - 1}"))
+        row = w.let(f"add i64 {above}, {row}")
+        with self._each_vector(self.row) as j:
+            addresses = self._addresses(w.let(f"add i64 {row}, {j}"))
+            right = item or self._load(self._addresses(w.let(f"add i64 {base}, {j}")))
+            self._store(addresses, reduce.combine(self._load(addresses), right))
+        full = w.let(f"icmp eq i64 {low}, {CHUNK - 1}")
+        last = w.let(f"icmp eq i64 {w.let(f'add i64 {i}, 1')}, {n}")
+        w.branch(w.let(f"or i1 {full}, {last}"), again, end)
+        w.begin_block(again)
+        w.store(index, w.let(f"lshr i64 {i}, {CHUNK_SHIFT}"))
+        w.store(count, self._chunk_count(n))
+        w.store(level, w.let(f"add i64 {number}, 1"))
+        if accumulator is None:
+            w.store(self.half, str(LANES // 2))
+        else:
+            self._load_level(above, accumulator.slots)
+        w.do(f"br label %{up}")
+        w.begin_block(end)
+
+    def _load_level(self, base: str, slots: Sequence[Slot]) -> None:
+        """Copy the lanes of a level to slots."""
+        w, memory, dtypes = self.writer, self.reduce.exprs.memory, self.reduce.dtypes
+        for d, place, slot in zip(dtypes, self._addresses(base), slots, strict=True):
+            m = w.vector_type(memory_type(d), LANES)
+            text = w.let(f"load {m}, ptr {place}, align {d.itemsize}")
+            w.store(slot, memory.from_memory(d, text, LANES))
+
+    # --- vectors in levels
+
+    def _row_start(self, lane: str) -> str:
+        """Return the position of a lane's first vector."""
+        return self.writer.i64("mul", lane, self.row)
 
     @contextmanager
-    def across(self, count: str) -> Iterator[str]:
-        """A loop over vectors in memory."""
-        r = self.r
-        with r.loop("0", count) as j:
-            width, r.width = r.width, self.width
+    def _each_vector(self, count: str) -> Iterator[str]:
+        """Write a loop over vectors of a level."""
+        w = self.writer
+        with w.loop("0", count) as j:
+            width, w.width = w.width, self.width
             yield j
-            r.width = width
+            w.width = width
 
-    def climb(self, c: str, chunks: str) -> None:
-        """Takes the result of chunk `c` a level up, and on from there while chunks are complete."""
-        r = self.r
-        level, index, count = r.counter("0"), r.counter(c), r.counter(chunks)
-        up, more, again, end = r.label(), r.label(), r.label(), r.label()
-        r.do(f"br label %{up}")
-        r.start(up)
-        which = r.let(f"load i64, ptr {level}")
-        base = self.at(r.let(f"mul i64 {which}, {LANES}"))
-        r.do(f"store i64 {base}, ptr {self.base}")
-        item = self.tree_vectorized() if self.vectorized else self.tree_lockstep(base)
-        for d, x, slot in zip(self.dtypes, item, self.out, strict=False):
-            r.do(f"store {scalar_type(d)} {x}, ptr {slot}")
-        n = r.let(f"load i64, ptr {count}")
-        r.do(f"br i1 {r.let(f'icmp eq i64 {n}, 1')}, label %{self.done}, label %{more}")
-        r.start(more)
-        i = r.let(f"load i64, ptr {index}")
-        above = r.let(f"add i64 {base}, {self.at(str(LANES))}")
-        low = r.let(f"and i64 {i}, {CHUNK - 1}")
-        with r.when(r.let(f"icmp eq i64 {low}, 0")):
-            self.clear(above)
-        lane = r.let(f"and i64 {i}, {LANES - 1}")
-        lane = r.let(f"add i64 {above}, {self.at(lane)}")
-        with self.across(self.unit) as j:
-            places = self.places(r.let(f"add i64 {lane}, {j}"))
-            right = item or self.get(self.places(r.let(f"add i64 {base}, {j}")))
-            self.put(places, r.combined(self.loop, self.get(places), right))
-        full = r.let(f"icmp eq i64 {low}, {CHUNK - 1}")
-        last = r.let(f"icmp eq i64 {r.let(f'add i64 {i}, 1')}, {n}")
-        r.do(f"br i1 {r.let(f'or i1 {full}, {last}')}, label %{again}, label %{end}")
-        r.start(again)
-        r.do(f"store i64 {r.let(f'lshr i64 {i}, {CHUNK.bit_length() - 1}')}, ptr {index}")
-        r.do(f"store i64 {self.over_chunk(n)}, ptr {count}")
-        r.do(f"store i64 {r.let(f'add i64 {which}, 1')}, ptr {level}")
-        if self.vectorized:
-            self.level_to_vectors(above)
-        else:
-            r.do(f"store i64 {LANES // 2}, ptr {self.half}")
-        r.do(f"br label %{up}")
-        r.start(end)
-
-    def tree_vectorized(self) -> list[str]:
-        """The fixed binary tree over the lanes of one vector, by halves."""
-        r = self.r
-        values = [
-            r.let(f"load {t}, ptr {s}") for t, s in zip(self.types, self.vectors, strict=True)
-        ]
-        width = LANES
-        while width > 1:
-            halves: list[list[str]] = []
-            for first in (0, width // 2):
-                picks = ", ".join(f"i32 {first + j}" for j in range(width // 2))
-                halves.append(
-                    [
-                        self.pick(d, x, width, picks, first)
-                        for d, x in zip(self.dtypes, values, strict=True)
-                    ]
-                )
-            width //= 2
-            r.width = width
-            values = r.combined(self.loop, *halves)
-        return values
-
-    def pick(self, d: DType, x: str, width: int, picks: str, first: int) -> str:
-        t = self.r.wide(scalar_type(d), width)
-        if width == 2:
-            return self.r.let(f"extractelement {t} {x}, i64 {first}")
-        return self.r.let(f"shufflevector {t} {x}, {t} poison, <{width // 2} x i32> <{picks}>")
-
-    def level_to_vectors(self, base: str) -> None:
-        r = self.r
-        for d, t, place, slot in zip(
-            self.dtypes, self.types, self.places(base), self.vectors, strict=True
-        ):
-            text = r.let(f"load {r.wide(memory_type(d), LANES)}, ptr {place}, align {d.itemsize}")
-            r.do(f"store {t} {r.from_memory(d, text, LANES)}, ptr {slot}")
-
-    def tree_lockstep(self, base: str) -> list[str]:
-        """The same tree for a level in memory, at all points at once; the result is at `base`."""
-        r = self.r
-        half = r.counter(r.let(f"load i64, ptr {self.half}"))
-        head, body, end = r.label(), r.label(), r.label()
-        r.do(f"br label %{head}")
-        r.start(head)
-        h = r.let(f"load i64, ptr {half}")
-        r.do(f"br i1 {r.let(f'icmp eq i64 {h}, 0')}, label %{end}, label %{body}")
-        r.start(body)
-        with self.across(self.at(h)) as j:
-            left = r.let(f"add i64 {base}, {j}")
-            right = self.get(self.places(r.let(f"add i64 {left}, {self.at(h)}")))
-            places = self.places(left)
-            self.put(places, r.combined(self.loop, self.get(places), right))
-        r.do(f"store i64 {r.let(f'lshr i64 {h}, 1')}, ptr {half}")
-        r.do(f"br label %{head}")
-        r.start(end)
-        return []
-
-    def places(self, vector: str, column: str = "0") -> list[str]:
-        """Where a vector of each level is, or what is at a column in it."""
-        r = self.r
-        found = [
-            r.let(f"getelementptr {t}, ptr {base}, i64 {vector}")
-            for t, base in zip(self.items, self.levels, strict=True)
-        ]
+    def _addresses(self, vector: str, column: str = "0") -> list[str]:
+        """Return the addresses of a vector of each value, or of a column in it."""
+        w, types = self.writer, map(memory_type, self.reduce.dtypes)
+        pairs = zip(self.types, self.levels, strict=True)
+        addresses = [w.let(f"getelementptr {t}, ptr {base}, i64 {vector}") for t, base in pairs]
         if column == "0":
-            return found
-        return [
-            r.let(f"getelementptr {memory_type(d)}, ptr {p}, i64 {column}")
-            for d, p in zip(self.dtypes, found, strict=True)
-        ]
+            return addresses
+        pairs = zip(types, addresses, strict=True)
+        return [w.let(f"getelementptr {m}, ptr {p}, i64 {column}") for m, p in pairs]
 
-    def get(self, places: list[str]) -> list[str]:
-        r = self.r
-        texts = [
-            r.let(f"load {r.wide(memory_type(d))}, ptr {p}, align {d.itemsize}")
-            for d, p in zip(self.dtypes, places, strict=True)
-        ]
-        return [r.from_memory(d, x, r.width) for d, x in zip(self.dtypes, texts, strict=True)]
+    def _load(self, addresses: Sequence[str]) -> list[str]:
+        memory, dtypes, width = self.reduce.exprs.memory, self.reduce.dtypes, self.writer.width
+        texts = [memory.load_row(d, p, None) for d, p in zip(dtypes, addresses, strict=True)]
+        return [memory.from_memory(d, text, width) for d, text in zip(dtypes, texts, strict=True)]
 
-    def put(self, places: list[str], values: list[str]) -> None:
-        r = self.r
-        for d, p, x in zip(self.dtypes, places, values, strict=True):
-            t = r.wide(memory_type(d))
-            r.do(f"store {t} {r.to_memory(d, x, r.width)}, ptr {p}, align {d.itemsize}")
+    def _store(self, addresses: Sequence[str], values: Sequence[str]) -> None:
+        w, memory = self.writer, self.reduce.exprs.memory
+        for d, place, text in zip(self.reduce.dtypes, addresses, values, strict=True):
+            t, text = w.vector_type(memory_type(d)), memory.to_memory(d, text, w.width)
+            w.do(f"store {t} {text}, ptr {place}, align {d.itemsize}")
 
-    def clear(self, base: str, lanes: str = str(LANES)) -> None:
-        """Sets the lanes of the level at `base` to the identity."""
-        r = self.r
-        with self.across(self.at(lanes)) as j:
-            values = [
-                r.splat(scalar_type(d), one)
-                for d, one in zip(self.dtypes, self.identity, strict=True)
-            ]
-            self.put(self.places(r.let(f"add i64 {base}, {j}")), values)
+    def _fill_identity(self, base: str, lanes: str = str(LANES)) -> None:
+        """Set lanes of the level at `base` to the identity."""
+        w, reduce = self.writer, self.reduce
+        with self._each_vector(self._row_start(lanes)) as j:
+            pairs = zip(reduce.dtypes, reduce.identity, strict=True)
+            values = [w.splat(scalar_type(d), one) for d, one in pairs]
+            self._store(self._addresses(w.let(f"add i64 {base}, {j}")), values)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dovetail.extend import QueuedLaunch, Scalar
 
-from .emit import counted, fields
+from .ir_writer import counted, fields
 
 INTEGER, FLOAT32, FLOAT64, BOOL = range(4)  # kinds of scalars: see `converted` in the IR
 

@@ -12,7 +12,7 @@ from dovetail.extend import Kernel, Value
 from dovetail.loops.analysis import trip_count
 from dovetail.loops.builder import KernelBuilder
 from dovetail.loops.language import Store, cast, const, eq, fold_loop, load, where
-from dovetail_cpu_llvm.packing import packed
+from dovetail_cpu_llvm.compress_store import find_compress_store
 from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import schedule
 
@@ -42,14 +42,14 @@ def fold_of(kernel: Kernel) -> Any:
 @pytest.mark.parametrize("d", [int64, float32, float64])
 def test_a_vector_is_packed_at_once(d: DType) -> None:
     kernel = picked(d)
-    assert packed(fold_of(kernel)) is not None
+    assert find_compress_store(fold_of(kernel)) is not None
     assert "vector.compress" in render(kernel, schedule(kernel, 64))
     assert "vector.compress" not in render(kernel, schedule(kernel, 32))
 
 
 def test_what_is_no_packing_is_done_in_turn() -> None:
     for kernel in (picked(dt.int16), picked(step=2), picked(rest=True)):
-        assert packed(fold_of(kernel)) is None
+        assert find_compress_store(fold_of(kernel)) is None
         assert "vector.compress" not in render(kernel, schedule(kernel, 64))
 
 

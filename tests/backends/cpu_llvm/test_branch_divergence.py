@@ -12,14 +12,14 @@ from dovetail.backend.reference import interpret
 from dovetail.engine.evaluate import planned
 from dovetail.extend import Kernel, KernelBuilder, Value, fma, fold_loop, load
 from dovetail.loops.language import cast, const, eq, quo, reduce_loop, where
-from dovetail_cpu_llvm.asides import LEAST, asides
+from dovetail_cpu_llvm.branch_divergence import BRANCH_OPS_MIN, divergent_branches
 from dovetail_cpu_llvm.compile import Compiler
 from machine_code import compiler_for, run
 
 COUNT = 75  # several vectors, and some lanes of another
 
 
-def heavy(x: Value, steps: int = LEAST + 4) -> Value:
+def heavy(x: Value, steps: int = BRANCH_OPS_MIN + 4) -> Value:
     """Many operations, of which each needs the one before."""
     for k in range(steps):
         x = fma(x, 0.5, k + 1.0)
@@ -133,27 +133,28 @@ def test_in_reductions(native: int) -> None:
 
 
 def counted(block: Any) -> int:
-    return sum(map(len, asides(block).values()))
+    return sum(map(len, divergent_branches(block).values()))
 
 
-def test_what_is_computed_aside() -> None:
+def test_how_many_branches_a_block_has() -> None:
     counts = {form: counted(kernel(form).body) for form in FORMS}
     assert counts == {
         "one side": 1, "the other": 1, "both": 2, "two results": 1, "needed by others": 0,
         "one of two needed": 1, "one in the other": 1, "its own condition": 1, "divisions": 1,
         "of a fold": 1, "in a fold": 0,
     }  # fmt: skip
-    (aside,) = (a for found in asides(kernel("two results").body).values() for a in found)
-    assert aside.holds and len(aside.outs) == 1  # the second would have to wait for the first
+    groups = divergent_branches(kernel("two results").body).values()
+    (branch,) = (b for group in groups for b in group)
+    assert branch.holds and len(branch.outs) == 1  # the second would have to wait for the first
 
 
-def test_what_all_but_special_cases_need_is_not_aside() -> None:
-    for name, aside in (("sin", 1), ("tan", 1), ("i0", 1), ("log1p", 0), ("exp", 0), ("log2", 0)):
+def test_what_all_but_special_cases_need_has_no_branch() -> None:
+    for name, count in (("sin", 1), ("tan", 1), ("i0", 1), ("log1p", 0), ("exp", 0), ("log2", 0)):
         x = dt.ones(100, device="cpu")
         (text,) = kernels_of(getattr(dt, name)(x))
-        assert counted(text.body) == aside, name
+        assert counted(text.body) == count, name
     (text,) = kernels_of(dt.pow(x, x + 1))
-    ((special,),) = asides(text.body).values()
+    ((special,),) = divergent_branches(text.body).values()
     assert not special.holds and len(special.body) < len(text.body) / 2  # not the power itself
 
 
@@ -172,11 +173,11 @@ def test_a_constant_for_the_others_is_a_special_case() -> None:
 
 
 def test_what_loads_from_memory_that_is_written_is_computed_in_its_place() -> None:
-    for access, aside in (("r", 1), ("rw", 0)):
+    for access, count in (("r", 1), ("rw", 0)):
         b = KernelBuilder("moving")
         x, y = b.buffer("x", dt.float64, access), b.buffer("y", dt.float64, "r")
         out, i = b.buffer("out", dt.float64, "w"), b.axis(b.int("n"))
         u, v = load(x, i), load(y, i)
-        chosen = where(v < 0.0, fma(u, heavy(v, LEAST - 2), u), v)
+        chosen = where(v < 0.0, fma(u, heavy(v, BRANCH_OPS_MIN - 2), u), v)
         b.store(out, i, chosen + heavy(v * 3.0, 90))
-        assert counted(b.build().body) == aside, access
+        assert counted(b.build().body) == count, access

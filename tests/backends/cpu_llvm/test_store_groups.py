@@ -15,7 +15,7 @@ from dovetail.loops.language import LANES, Loop, cast, load, map_loop
 from dovetail.loops.legalize import legalize
 from dovetail.loops.target import Capabilities
 
-couples = pytest.importorskip("dovetail_cpu_llvm.couples")
+interleaved_access = pytest.importorskip("dovetail_cpu_llvm.interleaved_access")
 compile_ = pytest.importorskip("dovetail_cpu_llvm.compile")
 NATIVE = 64
 
@@ -32,12 +32,12 @@ def spread(dtype: DType, count: int, step: int = 1, when: bool = False) -> Kerne
 
 
 def sizes(kernel: Kernel) -> list[int]:
-    found = couples.sheaves(kernel.body, NATIVE)
+    found = interleaved_access.store_groups(kernel.body, NATIVE)
     stores = [s for s in kernel.body if isinstance(s, Store)]
     return [len(found[id(s)].stores) for s in stores if id(s) in found]
 
 
-def test_stores_to_neighbours_are_sheaves_of_a_register_at_most() -> None:
+def test_stores_to_neighbours_are_groups_of_a_register_at_most() -> None:
     assert sizes(spread(dt.float32, 16)) == [16] * 16
     assert sizes(spread(dt.float64, 16)) == [8] * 16
     assert sizes(legalize(spread(dt.complex128, 4), Capabilities())) == [8] * 8
@@ -73,10 +73,10 @@ def mapped(access: str, count: int) -> Kernel:
     return b.build()
 
 
-def test_bodies_of_maps_have_sheaves_where_they_do_not_read_what_they_store() -> None:
+def test_bodies_of_maps_have_groups_where_they_do_not_read_what_they_store() -> None:
     for access in ("w", "rw"):
         kernel = mapped(access, 16)
-        found = couples.sheaves(kernel.body, NATIVE)
+        found = interleaved_access.store_groups(kernel.body, NATIVE)
         loops = [s for s in kernel.body if isinstance(s, Loop)]
         there = [[id(s) in found for s in x.body if isinstance(s, Store)] for x in loops]
         assert there == [[True] * 16, [False] * 16][: len(loops)]

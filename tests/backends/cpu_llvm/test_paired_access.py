@@ -10,7 +10,7 @@ from dovetail.loops.language import load
 from dovetail.loops.legalize import legalize
 from dovetail.loops.target import Capabilities
 
-couples = pytest.importorskip("dovetail_cpu_llvm.couples")
+interleaved_access = pytest.importorskip("dovetail_cpu_llvm.interleaved_access")
 
 
 def apart() -> Kernel:
@@ -23,13 +23,13 @@ def apart() -> Kernel:
     return b.build()
 
 
-def test_loads_and_stores_of_both_parts_are_couples() -> None:
+def test_loads_and_stores_of_both_parts_are_pairs() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", dt.complex128, "r"), b.buffer("out", dt.complex128, "w")
     i = b.axis(b.int("n"))
     b.store(out, i, load(x, i))
-    assert len(couples.couples(legalize(b.build(), Capabilities()).body)) == 2
-    assert couples.couples(apart().body) == {}
+    assert len(interleaved_access.paired_accesses(legalize(b.build(), Capabilities()).body)) == 2
+    assert interleaved_access.paired_accesses(apart().body) == {}
 
 
 @pytest.mark.parametrize("n", [1, 7, 16, 33, 1000])

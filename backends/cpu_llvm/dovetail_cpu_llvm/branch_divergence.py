@@ -1,0 +1,177 @@
+"""Analysis of values that only some lanes need: a divergent branch skips them if no lane does.
+
+`where` computes both sides. Of a sine one side is the reduction of huge arguments, more than half
+of all operations; a vector without such an argument skips it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dovetail.extend import Block, Loop, Statement, Value, walk
+
+BRANCH_OPS_MIN = 24  # operations that outweigh a branch that is sometimes mispredicted
+SLOW_OPS = ("div", "sqrt", "quo", "rem")
+SLOW_OP_WEIGHT = 4  # of other operations
+OTHER_SIDE_OPS_MIN = 8  # of the other side, if this one takes more than two thirds of the block
+
+
+class DivergentBranch(NamedTuple):
+    """Statements that compute `outs`, needed only in lanes where `condition` equals `holds`."""
+
+    condition: Value
+    holds: bool
+    body: Block
+    outs: tuple[Value, ...]
+
+
+def divergent_branches(
+    block: Block, live_out: Sequence[Value] = ()
+) -> dict[int, list[DivergentBranch]]:
+    """Return the branches of a block, by the id of the statement before which each runs.
+
+    live_out: values of the block that are used after it.
+    """
+    return _Search(block, live_out).branches() if len(block) >= BRANCH_OPS_MIN else {}
+
+
+class _Search:
+    """Definitions and uses of a block's values, by positions of statements."""
+
+    def __init__(self, block: Block, live_out: Sequence[Value]) -> None:
+        self.block = block
+        self.definition = {id(v): at for at, s in enumerate(block) for v in _defined(s)}
+        self.uses: dict[int, list[int]] = {}
+        for at, s in enumerate(block):
+            for v in _used(s):
+                if id(v) in self.definition:
+                    self.uses.setdefault(id(v), []).append(at)
+        self.live_out = {id(v) for v in live_out}
+        self.weight = sum(map(_weight, block))
+
+    def branches(self) -> dict[int, list[DivergentBranch]]:
+        choices: dict[tuple[int, int], list[Value]] = {}
+        for s in self.block:
+            if isinstance(s, Value) and s.op == "where":
+                for side in (1, 2):
+                    if id(s.args[side]) in self.definition:
+                        choices.setdefault((id(s.args[0]), side), []).append(s)
+        cones = [self._worthwhile_cone(group, side) for (_, side), group in choices.items()]
+        taken: set[int] = set()
+        branches: dict[int, list[DivergentBranch]] = {}
+        for cone in sorted(filter(None, cones), key=lambda c: -c.weight):
+            first, positions = cone.choices[0], cone.weights.keys()
+            if self.definition[id(first)] in taken or taken & positions:
+                continue
+            taken |= positions
+            body = tuple(self.block[p] for p in sorted(positions))
+            outs = {id(v): v for v in cone.outs if self.definition[id(v)] in positions}
+            branch = DivergentBranch(first.args[0], cone.side == 1, body, tuple(outs.values()))
+            branches.setdefault(id(first), []).append(branch)
+        return branches
+
+    def _worthwhile_cone(self, choices: Sequence[Value], side: int) -> _Cone | None:
+        """Return what only one side of these choices needs, if a branch around it pays.
+
+        The choices have one condition; the longest prefix that a common branch can serve is taken.
+        A branch does not pay if the other side is a special case, a constant or little in
+        comparison: then nearly all lanes take it.
+        """
+        if all(c.args[3 - side].op == "const" for c in choices):
+            return None
+        begin = self.definition[id(choices[0])]
+        for n in range(len(choices), 0, -1):
+            cone = self._grow(choices[:n], side)
+            if cone.weight < BRANCH_OPS_MIN:
+                return None
+            uses = (v for p in cone.weights for v in _used(self.block[p]))
+            inputs = (self.definition.get(id(v), -1) for v in uses)
+            if all(p < begin or p in cone.weights for p in inputs):
+                if cone.weight * 3 <= self.weight * 2:
+                    return cone
+                other = self._grow(choices[:n], 3 - side)
+                return None if other.weight < OTHER_SIDE_OPS_MIN else cone
+        return None
+
+    def _grow(self, choices: Sequence[Value], side: int) -> _Cone:
+        """Return the statements that only this side of the choices needs, from the last one on."""
+        cone = _Cone(choices, side, {})
+        choosers = {self.definition[id(c)] for c in choices}
+        waiting = [-self.definition[id(v)] for v in cone.outs if id(v) in self.definition]
+        heapq.heapify(waiting)
+        seen: set[int] = set()
+        while waiting:
+            at = -heapq.heappop(waiting)
+            if at in seen:
+                continue
+            seen.add(at)
+            s = self.block[at]
+            if _is_movable(s) and all(self._is_inside(v, cone, choosers) for v in _defined(s)):
+                cone.weights[at] = _weight(s)
+                for v in _used(s):
+                    if id(v) in self.definition:
+                        heapq.heappush(waiting, -self.definition[id(v)])
+        return cone
+
+    def _is_inside(self, v: Value, cone: _Cone, choosers: set[int]) -> bool:
+        """Return True if only the cone needs `v`. Its users come later, so they were visited."""
+        if id(v) in self.live_out:
+            return False
+        for at in self.uses.get(id(v), ()):
+            if at in cone.weights:
+                continue
+            chooser = self.block[at]
+            if at not in choosers or not isinstance(chooser, Value):
+                return False
+            if any(a is v for j, a in enumerate(chooser.args) if j != cone.side):
+                return False
+        return True
+
+
+class _Cone(NamedTuple):
+    """Statements that only one side of some choices needs."""
+
+    choices: Sequence[Value]
+    side: int
+    weights: dict[int, int]  # by position in the block
+
+    @property
+    def outs(self) -> list[Value]:
+        return [c.args[self.side] for c in self.choices]
+
+    @property
+    def weight(self) -> int:
+        return sum(self.weights.values())
+
+
+def _defined(s: Statement) -> Iterable[Value]:
+    return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
+
+
+def _used(s: Statement) -> Iterator[Value]:
+    """Yield the values that a statement and those in it use."""
+    for inner in walk((s,)):
+        if isinstance(inner, Value):
+            yield from inner.args
+        elif isinstance(inner, Loop):
+            yield from (inner.start, inner.stop, *inner.init, *inner.update)
+        else:
+            yield from (inner.index, inner.value)
+            if inner.when is not None:
+                yield inner.when
+
+
+def _is_movable(s: Statement) -> bool:
+    """Return True if a statement may be skipped, or computed later than where it stands."""
+    if isinstance(s, Loop) and s.kind != "fold":
+        return False
+    values = walk(s.body) if isinstance(s, Loop) else (s,)
+    return all(isinstance(v, Value) and (v.op != "load" or v.buffer.access != "rw") for v in values)
+
+
+def _weight(s: Statement) -> int:
+    if isinstance(s, Loop):
+        return BRANCH_OPS_MIN
+    return SLOW_OP_WEIGHT if isinstance(s, Value) and s.op in SLOW_OPS else 1

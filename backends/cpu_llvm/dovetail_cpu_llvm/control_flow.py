@@ -1,0 +1,165 @@
+"""Blocks of statements, the loops in them, and branches that only some lanes need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, settles
+
+from .accumulators import ReduceLoop
+from .branch_divergence import DivergentBranch, divergent_branches
+from .compress_store import COMPRESS_BYTES, find_compress_store, render_compress_store
+from .expressions import Expressions
+from .ir_writer import Lane, Slot, scalar_type
+from .reduction import Reduction
+from .schedule import lanes_of_map
+from .stores import Stores
+from .vector_loops import VectorLoops
+
+
+class ControlFlow:
+    """Renders blocks: for one row, or for the rows of `Expressions` that are rendered together."""
+
+    def __init__(self, kernel: Kernel, exprs: Expressions) -> None:
+        self.exprs, self.writer = exprs, exprs.writer
+        self.schedule = exprs.schedule
+        self.vectors = VectorLoops(exprs)
+        self.stores = Stores(kernel, exprs)
+        self._loops = {"map": self._map, "reduce": self.reduce, "fold": self._fold}
+        self._branches: dict[int, dict[int, list[DivergentBranch]]] = {}  # by id of a block
+
+    def block(self, block: Block, live_out: Sequence[Value] = ()) -> None:
+        """Render statements; `live_out` are their values that are used afterwards."""
+        exprs = self.exprs
+        branches: dict[int, list[DivergentBranch]] = {}
+        if self.writer.width > 1 and exprs.jam == 1:
+            if id(block) not in self._branches:  # blocks are rendered several times
+                self._branches[id(block)] = divergent_branches(block, live_out)
+            branches = self._branches[id(block)]
+        moved = {id(s) for group in branches.values() for branch in group for s in branch.body}
+        for s in block:
+            for branch in branches.get(id(s), ()):
+                self._divergent_branch(branch)
+            if id(s) in moved:
+                continue
+            if isinstance(s, Loop):
+                self._loops[s.kind](s)
+            elif isinstance(s, Value) and id(s) in self.schedule.shared:
+                exprs.render(s)
+                exprs.share_with_rows(s)
+            else:
+                for _ in exprs.each_row():
+                    self._statement(s)
+
+    def _statement(self, s: Value | Store | Atomic) -> None:
+        match s:
+            case Value():
+                self.exprs.render(s)
+            case Store():
+                self.stores.store(s)
+            case Atomic():
+                self.stores.atomic(s)
+
+    def _divergent_branch(self, branch: DivergentBranch) -> None:
+        """Render a branch around what few lanes need; zeros if none does."""
+        exprs, w = self.exprs, self.writer
+        slots = [w.slot(w.vector_type(scalar_type(v.dtype))) for v in branch.outs]
+        w.store_all(slots, ["zeroinitializer"] * len(slots))
+        bits, t = exprs.vector(branch.condition), w.vector_type("i1")
+        if not branch.holds:
+            bits = w.let(f"xor {t} {bits}, splat (i1 true)")
+        if w.mask is not None:
+            bits = w.let(f"and {t} {bits}, {w.mask}")
+        known = exprs.snapshot()
+        with w.if_then(w.any_lane(bits)):
+            self.block(branch.body, branch.outs)
+            w.store_all(slots, map(exprs.vector, branch.outs))
+        exprs.restore(known)
+        exprs.bind_slots(branch.outs, slots)
+
+    # --- loops
+
+    def _map(self, loop: Loop) -> None:
+        exprs, w, schedule = self.exprs, self.writer, self.schedule
+        start, stop = exprs.uniform(loop.start), exprs.uniform(loop.stop)
+        if self._is_vectorized(loop):
+            lanes = lanes_of_map(loop, schedule.native)
+            for k in self.vectors.each_vector(w.counter(start), stop, lanes):
+                for _ in self.vectors.each_split(loop, k.text):
+                    self.block(loop.body)
+            return
+        with w.loop(start, stop) as i:
+            exprs.env[id(loop.var)] = Lane(i)
+            self.block(loop.body)
+
+    def _is_vectorized(self, loop: Loop) -> bool:
+        """Return True if lanes are iterations of `loop`."""
+        return self.schedule.kind == "rows" and id(loop) in self.schedule.vectorized
+
+    def reduce(self, loop: Loop) -> None:
+        reduce = ReduceLoop(loop, self.vectors, self.block)
+        Reduction(reduce, self._is_vectorized(loop)).render()
+
+    def _fold(self, loop: Loop) -> None:
+        exprs, w, schedule = self.exprs, self.writer, self.schedule
+        compresses = w.width == 1 and schedule.native == COMPRESS_BYTES and schedule.kind != "lanes"
+        if compresses and (store := find_compress_store(loop)):
+            render_compress_store(self.vectors, loop, store)
+            return
+        types = [w.vector_type(scalar_type(c.dtype)) for c in loop.carry]
+        slots = [[w.slot(t) for t in types] for _ in range(exprs.jam)]
+        for j in exprs.each_row():
+            w.store_all(slots[j], map(exprs.vector, loop.init))
+        if exprs.jam > 1 and schedule.abreast > 1:
+            self._fold_rows(loop, slots)
+        else:
+            with w.loop(exprs.uniform(loop.start), exprs.uniform(loop.stop)) as i:
+                self._fold_step(loop, slots, [i] * exprs.jam)
+                if exprs.jam == 1 and settles(loop):
+                    w.break_if(self._is_settled(loop))
+        for j in exprs.each_row():
+            exprs.bind_slots(loop.results, slots[j])
+
+    def _fold_rows(self, loop: Loop, slots: Sequence[list[Slot]]) -> None:
+        """Render folds of several rows, which may have different lengths.
+
+        They run together until the shortest one ends, then each alone to its own end.
+        """
+        exprs, w = self.exprs, self.writer
+        bounds = [(exprs.uniform(loop.start), exprs.uniform(loop.stop)) for _ in exprs.each_row()]
+        counters, stops = [w.counter(start) for start, _ in bounds], [stop for _, stop in bounds]
+        with w.loop_together(counters, stops) as positions:
+            self._fold_step(loop, slots, positions)
+        jam = exprs.jam
+        for j in exprs.each_row():
+            exprs.jam = 1  # each alone
+            with w.loop_from(counters[j], stops[j], 1) as i:
+                self._fold_step(loop, slots[j:], [i])
+            exprs.jam = jam
+
+    def _fold_step(self, loop: Loop, slots: Sequence[list[Slot]], positions: Sequence[str]) -> None:
+        """Render an iteration of each row, at the row's own position."""
+        exprs, w = self.exprs, self.writer
+        for j in exprs.each_row():
+            exprs.env[id(loop.var)] = Lane(positions[j])
+            exprs.bind_slots(loop.carry, slots[j])
+        self.block(loop.body, loop.update)
+        for j in exprs.each_row():
+            w.store_all(slots[j], [exprs.vector(u) for u in loop.update])
+
+    def _is_settled(self, loop: Loop) -> str:
+        """Return an i1: True if a step left all bits of the carry unchanged, in every lane."""
+        exprs, w = self.exprs, self.writer
+        changes: list[str] = []
+        for c, u in zip(loop.carry, loop.update, strict=True):
+            old, new = exprs.vector(c), exprs.vector(u)
+            t = w.vector_type(scalar_type(c.dtype))
+            if c.dtype.kind == "f":
+                bits = w.vector_type(f"i{c.dtype.bits}")
+                old, new = (w.let(f"bitcast {t} {text} to {bits}") for text in (old, new))
+                t = bits
+            changes.append(w.let(f"icmp ne {t} {old}, {new}"))
+        changed, *others = changes
+        for other in others:
+            changed = w.let(f"or {w.vector_type('i1')} {changed}, {other}")
+        return w.negate(w.any_lane(changed) if w.width > 1 else changed)
