@@ -29,10 +29,10 @@ from dovetail.extend import (
 
 from .compile import Compiler, CpuProgram
 from .launch import Launcher
-from .limits import offer
 from .memory import operand_array, raw_memory
 from .raw import compile_raw
 from .sorting import sorting
+from .threadpool_hook import register
 
 
 class CpuBackend(BindingBackend):
@@ -45,7 +45,7 @@ class CpuBackend(BindingBackend):
         self._memory = raw_memory()
         self._compiler = Compiler()
         self._launcher = Launcher(self._compiler, info.fingerprint)
-        offer(self)
+        register(self)
 
     def allocate(self, nbytes: int) -> int:
         return self._memory.allocate(nbytes)
@@ -70,11 +70,11 @@ class CpuBackend(BindingBackend):
         return address
 
     def compile(self, kernel: Kernel) -> CpuProgram:
-        offer(self)  # it may have been imported meanwhile
+        register(self)  # it may have been imported meanwhile
         return self._compiler.compile(kernel)
 
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
-        offer(self)
+        register(self)
         return self._compiler.load(kernel, binary)
 
     def bound(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
@@ -105,7 +105,7 @@ class CpuBackend(BindingBackend):
 
     def get_num_threads(self) -> int:
         """How many threads share a large launch."""
-        offer(self)
+        register(self)
         return self._launcher.pool.num_threads
 
     def set_num_threads(self, n: int) -> None:

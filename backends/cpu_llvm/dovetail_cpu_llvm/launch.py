@@ -27,12 +27,12 @@ from dovetail.extend import (
     cached_binary,
 )
 
-from . import products, sequence
+from . import command_list, gemm
+from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 from .compile import Compiler, CpuProgram, link
 from .ir_writer import counted, fields
 from .pool import Pool, runtime_ir, weight
 from .schedule import elements, traffic, work
-from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
 SHARE = 250_000  # from which threads that are awake are faster than one
@@ -236,7 +236,7 @@ class Launcher:
     """The generated entry and the thread pool behind it; makes bound launches."""
 
     def __init__(self, compiler: Compiler, fingerprint: str) -> None:
-        ir = runtime_ir(compiler.machine.triple) + _IR + sequence.IR
+        ir = runtime_ir(compiler.machine.triple) + _IR + command_list.IR
         imports = {name: _address(name) for name in _IMPORTED.findall(ir)}
         symbols = ("launch", "entry", "replay", "worker")
         self._code = _linked(compiler, fingerprint, ir, symbols, imports)
@@ -245,9 +245,9 @@ class Launcher:
         self._entry = Entry(self._code["entry"])
         self.pool = Pool(self._code)
         self._products: Any = None  # the code of NumPy's BLAS, if it can be called
-        if blas := products.symbols():
-            ir = products.ir(compiler.machine.triple)
-            self._products = _linked(compiler, fingerprint, ir, products.KERNELS, blas)
+        if blas := gemm.symbols():
+            ir = gemm.ir(compiler.machine.triple)
+            self._products = _linked(compiler, fingerprint, ir, gemm.KERNELS, blas)
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """A built-in function of (buffers, scalars, stream) that runs `program`."""
@@ -270,7 +270,7 @@ class Launcher:
 
     def product(self, inputs: Sequence[StridedOperand], output: StridedOperand) -> Launch | None:
         """A built-in function of (buffers, scalars, stream) that multiplies, if there is one."""
-        found = products.routine(inputs, output) if self._products is not None else None
+        found = gemm.routine(inputs, output) if self._products is not None else None
         if found is None:
             return None
         slots = [0, 0, 0, *found.ints]
@@ -296,7 +296,7 @@ class Launcher:
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
         """A built-in function of (handles and offsets, variables, stream) that runs these."""
-        block = sequence.block(launches, RELEASE_GIL, self.pool.state)
+        block = command_list.block(launches, RELEASE_GIL, self.pool.state)
         own = (block, tuple(launches))  # whose programs stay loaded
         made: Replay = _new_function(ctypes.addressof(self._replay), own, None)
         return made

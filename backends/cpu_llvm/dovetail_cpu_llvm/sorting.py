@@ -27,7 +27,7 @@ from dovetail.extend import (
     uint64,
 )
 
-from . import shares
+from . import parallel_numpy
 from .memory import Array, operand_array
 
 FEW_THREADS = 8  # with more of them the generated passes are faster
@@ -57,13 +57,13 @@ def sort(
 ) -> None:
     """Writes the elements of each row in order, as a stable sort does: NaN last, -0 equal to 0."""
     x, out = operand_array(inputs[0]), operand_array(output)
-    shares.each(lambda p: _sort_rows(x[p], out[p]), _parts(x, threads))
+    parallel_numpy.map_parts(lambda p: _sort_rows(x[p], out[p]), _parts(x, threads))
 
 
 def _parts(x: Array, threads: int) -> list[slice]:
     """Parts of rows, that threads share, or the whole."""
-    wanted = shares.count(threads, x.size) if x.ndim > 1 else 1
-    return shares.slices(len(x), wanted)
+    wanted = parallel_numpy.part_count(threads, x.size) if x.ndim > 1 else 1
+    return parallel_numpy.split(len(x), wanted)
 
 
 def _sort_rows(x: Array, out: Array) -> None:
@@ -103,7 +103,7 @@ def argsort(
     if x.size <= SMALL:
         out[...] = x.argsort(axis=-1, kind="stable")
         return
-    shares.each(lambda p: _argsort_rows(x[p], out[p]), _parts(x, threads))
+    parallel_numpy.map_parts(lambda p: _argsort_rows(x[p], out[p]), _parts(x, threads))
 
 
 def _argsort_rows(x: Array, out: Array) -> None:

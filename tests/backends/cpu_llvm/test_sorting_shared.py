@@ -13,7 +13,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_cpu_llvm import shares
+from dovetail_cpu_llvm import parallel_numpy
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 N, N_EVEN = 10_007, 10_006
@@ -22,7 +22,7 @@ CPU = "cpu"
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "LEAST", 1 << 10)
+    monkeypatch.setattr(parallel_numpy, "PART_ELEMENTS_MIN", 1 << 10)
 
 
 @pytest.fixture
@@ -78,11 +78,12 @@ def test_rows_in_parts(
 
 
 def test_parts_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "LEAST", 1 << 17)
-    assert [shares.count(t, 1 << 20) for t in (1, 2, 4, 64)] == [1, 2, 4, shares.MOST]
-    assert [shares.count(2, n) for n in (0, 1 << 17, (1 << 18) - 1, 1 << 18)] == [1, 1, 1, 2]
-    assert shares.slices(2, 8) == [slice(0, 1), slice(1, 2)]
-    assert shares.slices(0, 8) == [slice(0, 0)]
+    monkeypatch.setattr(parallel_numpy, "PART_ELEMENTS_MIN", 1 << 17)
+    count, most = parallel_numpy.part_count, parallel_numpy.PARTS_MAX
+    assert [count(t, 1 << 20) for t in (1, 2, 4, 64)] == [1, 2, 4, most]
+    assert [count(2, n) for n in (0, 1 << 17, (1 << 18) - 1, 1 << 18)] == [1, 1, 1, 2]
+    assert parallel_numpy.split(2, 8) == [slice(0, 1), slice(1, 2)]
+    assert parallel_numpy.split(0, 8) == [slice(0, 0)]
 
 
 def test_what_nobody_begins_is_done_by_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,8 +95,8 @@ def test_what_nobody_begins_is_done_by_who_asks(monkeypatch: pytest.MonkeyPatch)
         def submit(self, *_: object) -> Never:
             return Never()
 
-    monkeypatch.setattr(shares, "_helpers", [Asleep()])
-    assert shares.each(lambda p: p.start, shares.slices(9, 3)) == [0, 3, 6]
+    monkeypatch.setattr(parallel_numpy, "_executors", [Asleep()])
+    assert parallel_numpy.map_parts(lambda p: p.start, parallel_numpy.split(9, 3)) == [0, 3, 6]
 
 
 def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
@@ -111,7 +112,7 @@ def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
         ended.append(part)
 
     with pytest.raises(MemoryError, match="no room"):
-        shares.each(work, shares.slices(8, 2))
+        parallel_numpy.map_parts(work, parallel_numpy.split(8, 2))
     assert ended == [slice(4, 8)]
 
 
@@ -122,18 +123,18 @@ def test_without_more_threads_who_asks_does_it_all(monkeypatch: pytest.MonkeyPat
                 raise RuntimeError("can't start new thread")
             return super().submit(*args, **options)
 
-    monkeypatch.setattr(shares, "ThreadPoolExecutor", Full)
-    monkeypatch.setattr(shares, "_helpers", [])
-    assert shares.each(lambda p: p.start, shares.slices(9, 3)) == [0, 3, 6]
-    assert not shares._helpers
+    monkeypatch.setattr(parallel_numpy, "ThreadPoolExecutor", Full)
+    monkeypatch.setattr(parallel_numpy, "_executors", [])
+    assert parallel_numpy.map_parts(lambda p: p.start, parallel_numpy.split(9, 3)) == [0, 3, 6]
+    assert not parallel_numpy._executors
 
 
 AT_EXIT = """
 import atexit
 import dovetail as dt
-from dovetail_cpu_llvm import shares
+from dovetail_cpu_llvm import parallel_numpy
 
-shares.LEAST = 4
+parallel_numpy.PART_ELEMENTS_MIN = 4
 dt.set_num_threads(2)
 x = dt.asarray([[3, 1, 2, 0] * 8] * 2)
 atexit.register(lambda: print(dt.sort(x, axis=1)[1, ::8].tolist()))
@@ -150,7 +151,7 @@ def test_after_a_fork_there_are_threads_again(threads: Callable[[int], None]) ->
     threads(2)
     x = dt.asarray(vectors()["wide"][:N_EVEN].reshape(2, -1), device=CPU)
     expected = dt.sort(x, axis=1).tolist()
-    assert shares._helpers
+    assert parallel_numpy._executors
     child = os.fork()
     if child == 0:
         os._exit(0 if dt.sort(x, axis=1).tolist() == expected else 1)

@@ -1,15 +1,14 @@
-"""Products of matrices: NumPy's BLAS, called by a bound launch without NumPy in between.
+"""Matrix products by NumPy's BLAS, which a bound launch calls without NumPy in between.
 
-NumPy takes longer to find out which routine it is than a product of 32 x 32 takes. What it finds is
-the same for all memory of the same shapes and strides, so it is found once: `routine` decides as
-NumPy's `matmul` does. Where NumPy would look at addresses, and where its BLAS is another than
-OpenBLAS, it is called itself.
+NumPy takes longer to choose a routine than a product of 32 x 32 takes. The choice is the same for
+all memory of the same shapes and strides, so `routine` makes it once, as NumPy's `matmul` would. If
+NumPy's choice depends on addresses, or its BLAS is not OpenBLAS, NumPy is called.
 
-Threads: OpenBLAS has its own, which go on looking for work, on the cores that the pool's would use,
-for a tenth of a second after each product. So they are left asleep: while products are made here,
-OpenBLAS is told to take one thread (`enter`, `leave`), and the pool shares blocks of the result.
-How many there are depends on the shapes and the machine alone, and so do the bits. A product of one
-block has those of `numpy.matmul`.
+OpenBLAS has threads of its own. They spin for a tenth of a second after each product, on the cores
+that the pool needs, so they stay asleep: OpenBLAS is limited to one thread while a product is
+computed (`enter`, `leave`), and the pool's threads share the blocks of the result. The number of
+blocks depends only on the shapes and the machine, and so do the bits. A product of one block has
+the bits of `numpy.matmul`.
 """
 
 from __future__ import annotations
@@ -29,17 +28,20 @@ ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv")
 LIBRARIES = "*openblas64*"  # those in NumPy's wheels; their integers have 64 bits
 ROW_MAJOR, COLUMN_MAJOR = 101, 102  # CBLAS's
 AS_IT_IS, TRANSPOSED = 111, 112
-LIMIT = (1 << 31) - 2  # of sizes and strides that NumPy hands on
-BLOCK = 1 << 19  # multiplications of a block, at least: some 10 us
-# Blocks: a few where there are MANY multiplications, one for each core, as each packs its rows and
-# columns anew: two instead of eight are 1.03 to 1.1 times as fast on two cores; of fewer
-# multiplications eight are no slower. More than a few where they are large; at most. The cores are
-# the machine's, however many may be used: the bits depend on it.
-SOME, MOST = 8, 64
-FEW, MANY = min(SOME, 1 << ((os.cpu_count() or SOME) - 1).bit_length()), 1 << 23
-EDGE, LARGE = 16, (1 << 22) // FEW  # what blocks are multiples of; elements of a large one
-LINES = 1 << 15
-ACROSS = 1 << 9  # elements that are read in one piece, where there are: 64 take 1.5 times as long
+SIZE_MAX = (1 << 31) - 2  # of sizes and strides that NumPy passes to BLAS
+BLOCK_MULTIPLIES_MIN = 1 << 19  # some 10 us
+# A large product has at least a block for each core, and more only if they would be larger than
+# BLOCK_ELEMENTS_MAX. Each block packs its rows and columns anew, so two instead of eight are 1.03
+# to 1.1 times as fast on two cores; for smaller products eight are no slower. The cores are the
+# machine's, not those in use: the bits depend on them.
+SMALL_BLOCKS = 8
+LARGE_MULTIPLIES_MIN = 1 << 23
+LARGE_BLOCKS = min(SMALL_BLOCKS, 1 << ((os.cpu_count() or SMALL_BLOCKS) - 1).bit_length())
+BLOCKS_MAX = 64
+BLOCK_ELEMENTS_MAX = (1 << 22) // LARGE_BLOCKS
+BLOCK_MULTIPLE = 16  # of rows and columns of a block
+GEMV_BLOCK_ELEMENTS_MIN = 1 << 15
+GEMV_PIECE_ELEMENTS_MIN = 1 << 9  # read at once across a block: 64 take 1.5 times as long
 
 Shape = tuple[int, ...]
 
@@ -47,7 +49,7 @@ _LETTERS = {float32: "s", float64: "d"}
 
 
 class Routine(NamedTuple):
-    """A routine of BLAS: the kernel that calls it, the integers that this is given, its blocks."""
+    """A call of BLAS: the kernel that makes it, the kernel's integers, and how it is shared."""
 
     kernel: str
     ints: tuple[int, ...]
@@ -56,14 +58,14 @@ class Routine(NamedTuple):
 
 
 def symbols() -> dict[str, int]:
-    """Where the process has the routines, by their names here; empty where it has them not."""
+    """Return the addresses of OpenBLAS's routines by the kernels' names for them; {} without it."""
     root = Path(np.__file__).parent
-    found = [*(root.parent / "numpy.libs").glob(LIBRARIES), *root.glob(f".dylibs/{LIBRARIES}")]
+    paths = [*(root.parent / "numpy.libs").glob(LIBRARIES), *root.glob(f".dylibs/{LIBRARIES}")]
     mode = getattr(os, "RTLD_NOLOAD", None)  # NumPy's own copy, or none
-    if mode is None or len(found) != 1:
+    if mode is None or len(paths) != 1:
         return {}
     try:
-        library = ctypes.CDLL(str(found[0]), mode=mode | os.RTLD_LAZY)
+        library = ctypes.CDLL(str(paths[0]), mode=mode | os.RTLD_LAZY)
         names = {f"cblas_{name}": f"scipy_cblas_{name}64_" for name in ROUTINES}
         for verb in ("get", "set"):
             names[f"{verb}_num_threads"] = f"scipy_openblas_{verb}_num_threads64_"
@@ -77,7 +79,7 @@ def _address(library: ctypes.CDLL, symbol: str) -> int:
 
 
 def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine | None:
-    """What NumPy would call for these operands, wherever they lie; None where that depends."""
+    """Return the call that NumPy would make, or None if that depends on the operands' addresses."""
     (_, _, x, xs, dtype), (_, _, y, ys, _) = inputs
     _, _, shape, outs, _ = output
     letter = _LETTERS.get(dtype)
@@ -85,7 +87,7 @@ def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine
         return None
     stack = _stack(shape[:-2], [xs[:-2], ys[:-2], outs[:-2]])
     (m, k), n = x[-2:], y[-1]
-    if stack is None or min(m, k, n) < 1 or max(m, k, n) > LIMIT or k == 1 or m == n == 1:
+    if stack is None or min(m, k, n) < 1 or max(m, k, n) > SIZE_MAX or k == 1 or m == n == 1:
         return None
     size, (count, apart) = dtype.itemsize, stack
     if m == 1 or n == 1:
@@ -97,7 +99,7 @@ def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine
     first, second = _order(x[-2:], xs[-2:]), _order(y[-2:], ys[-2:])
     if first is None or second is None or outs[-2:] != (n, 1):
         return None
-    # perhaps a matrix times its own transpose, which is symmetric to the last bit
+    # may be a matrix times its own transpose, whose bits are symmetric
     square = m == n and xs[-2:] == ys[-2:][::-1] and first[0] != second[0] and apart[0] == apart[1]
     rows, columns, each = _blocks(m, n, k, square)
     ints = (
@@ -108,12 +110,15 @@ def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine
 
 
 def ceil(a: int, b: int) -> int:
-    """a / b, upwards."""
+    """Return a / b, rounded up."""
     return -(-a // b)
 
 
 def _stack(shape: Shape, strides: Sequence[Shape]) -> tuple[int, list[int]] | None:
-    """How many matrices there are, and how far each operand's are apart; None: in several ways."""
+    """Return the number of matrices and the stride from one to the next, for each operand.
+
+    None if several strides are needed.
+    """
     count, apart = 1, [0] * len(strides)
     for a in reversed(range(len(shape))):
         steps = [s[a] for s in strides]
@@ -128,44 +133,43 @@ def _stack(shape: Shape, strides: Sequence[Shape]) -> tuple[int, list[int]] | No
 
 
 def _blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]:
-    """Rows and columns of a block of the result, and how many blocks there are."""
-    rows, columns, found = m, n, 1
-    wanted = min(MOST, m * n * k // BLOCK)
-    least = FEW if m * n * k >= MANY else SOME
-    while found < wanted and (found < least or rows * columns >= 2 * LARGE):
+    """Return the rows and columns of a block of the result, and the number of blocks."""
+    rows, columns, count = m, n, 1
+    wanted = min(BLOCKS_MAX, m * n * k // BLOCK_MULTIPLIES_MIN)
+    enough = LARGE_BLOCKS if m * n * k >= LARGE_MULTIPLIES_MIN else SMALL_BLOCKS
+    while count < wanted and (count < enough or rows * columns >= 2 * BLOCK_ELEMENTS_MAX):
         before = rows, columns
         if rows >= columns:
-            rows = ceil(ceil(rows, 2), EDGE) * EDGE
+            rows = ceil(ceil(rows, 2), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
         else:
-            columns = ceil(ceil(columns, 2), EDGE) * EDGE
+            columns = ceil(ceil(columns, 2), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
         if square:
             columns = rows
         if before == (rows, columns):
             break
-        found = ceil(m, rows) * ceil(n, columns)
-    return rows, columns, found
+        count = ceil(m, rows) * ceil(n, columns)
+    return rows, columns, count
 
 
 def _with_vector(
     kernel: str, shape: Shape, strides: Shape, step: int, to: int, itemsize: int
 ) -> Routine | None:
-    """A matrix times a vector of the stride `step`, into one of the stride `to`."""
-    rows, columns = shape
-    found = _order(shape, strides)
-    if found is None or not 1 <= step <= LIMIT or not 1 <= to <= LIMIT:
+    """Return the product of a matrix and a vector of stride `step`, into one of stride `to`."""
+    (rows, columns), layout = shape, _order(shape, strides)
+    if layout is None or not 1 <= step <= SIZE_MAX or not 1 <= to <= SIZE_MAX:
         return None
-    order = COLUMN_MAJOR if found[0] == AS_IT_IS else ROW_MAJOR
-    blocks = max(1, min(MOST, rows * columns // LINES))
-    if found[0] == TRANSPOSED and blocks > 1:  # read across the block: in long pieces
-        blocks = min(blocks, max(2, rows // ACROSS))
-    each = ceil(ceil(rows, blocks), EDGE) * EDGE
+    order = COLUMN_MAJOR if layout[0] == AS_IT_IS else ROW_MAJOR
+    blocks = max(1, min(BLOCKS_MAX, rows * columns // GEMV_BLOCK_ELEMENTS_MIN))
+    if layout[0] == TRANSPOSED and blocks > 1:  # read across the block: in long pieces
+        blocks = min(blocks, max(2, rows // GEMV_PIECE_ELEMENTS_MIN))
+    each = ceil(ceil(rows, blocks), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
     apart = strides[0] * itemsize, to * itemsize
-    ints = (order, columns, rows, found[1], step, to, each, *apart)
+    ints = (order, columns, rows, layout[1], step, to, each, *apart)
     return Routine(kernel, ints, ceil(rows, each), rows * columns)
 
 
 def _order(shape: Shape, strides: Shape) -> tuple[int, int] | None:
-    """Whether a matrix is transposed, and from one row to the next."""
+    """Return BLAS's transposition flag of a matrix and its leading stride, or None."""
     if _is_dense(strides[0], strides[1], shape[1]):
         return AS_IT_IS, strides[0]
     if _is_dense(strides[1], strides[0], shape[0]):
@@ -174,14 +178,14 @@ def _order(shape: Shape, strides: Shape) -> tuple[int, int] | None:
 
 
 def _is_dense(outer: int, inner: int, length: int) -> bool:
-    """Whether rows of so many neighbours lie one after the other."""
-    return inner == 1 and length <= outer <= LIMIT
+    """Return True if BLAS accepts rows of `length` elements at these strides."""
+    return inner == 1 and length <= outer <= SIZE_MAX
 
 
 # --- as machine code ------------------------------------------------------------------------------
 
 _REAL = {"s": "float", "d": "double"}
-# How the integers are called, from the fourth slot on. The first three are addresses.
+# Names of the integers, from the fourth slot on. The first three slots are addresses.
 _OF_PRODUCT = (
     "first", "second", "m", "n", "k", "lda", "ldb", "ldc", "rows", "columns", "across", "each",
     "down", "right", "below", "beside", "apart0", "apart1", "apart2", "square",
@@ -226,7 +230,7 @@ _PRODUCT = """
   br i1 %left, label %latch, label %make
 make:
 """
-# Where a matrix was multiplied by its own transpose, blocks below the diagonal are those above it.
+# If a matrix is multiplied by its own transpose, blocks below the diagonal are copies of others.
 _REFLECTED = """
   br i1 %own, label %lines, label %latch
 lines:
@@ -276,7 +280,7 @@ _GEMV = (
     "i64 %step, REAL 0.0, ptr %z, i64 %to"
 )
 _END = "  br label %latch\n"
-# Kernels: the routine that each calls, its integers, what is done before, arguments, what is after.
+# Kernels: the routine that each calls, its integers, code before, the arguments, code after.
 _FORMS = {
     "gemm": ("gemm", _OF_PRODUCT, _PRODUCT, _GEMM, _REFLECTED),
     "gemv_left": (
@@ -290,7 +294,7 @@ _FORMS = {
 }  # fmt: skip
 KERNELS = tuple(f"{letter}{form}" for letter in _REAL for form in _FORMS)
 
-# How many threads are in products, behind a lock; what OpenBLAS had before the first came.
+# The number of threads in products, behind a lock, and OpenBLAS's limit before the first one.
 _ALONE = """
 @lock = internal global i32 0
 @inside = internal global i32 0
@@ -354,21 +358,21 @@ done:
 
 
 def ir(triple: str) -> str:
-    """The kernels: of the addresses of both operands and of the result, and of integers."""
+    """Return the IR of all kernels."""
     parts, declared = [f'target triple = "{triple}"', _ALONE], {}
     for letter, real in _REAL.items():
         for form, (name, ints, before, arguments, after) in _FORMS.items():
-            given = arguments.replace("REAL", real)
-            types = ", ".join(a.split()[0] for a in given.split(", "))
+            typed = arguments.replace("REAL", real)
+            types = ", ".join(a.split()[0] for a in typed.split(", "))
             called = f"cblas_{letter}{name}"
             declared[called] = f"declare void @{called}({types})"
-            call = f"{before}  call void @{called}({given})\n{after.replace('REAL', real)}"
+            call = f"{before}  call void @{called}({typed})\n{after.replace('REAL', real)}"
             parts.append(_kernel(f"{letter}{form}", ints, call))
     return "\n".join([*parts, *declared.values()])
 
 
 def _kernel(name: str, ints: Sequence[str], block: str) -> str:
-    """A function that makes some of the blocks."""
+    """Return the IR of a function that computes the blocks begin..end-1."""
     names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in ints]]
     addresses = "\n".join(f"  %a{i} = inttoptr i64 %w{i} to ptr" for i in range(3))
     return f"""

@@ -10,8 +10,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_cpu_llvm import device, products
-from dovetail_cpu_llvm.products import BLOCK, LINES, MOST
+from dovetail_cpu_llvm import device, gemm
+from dovetail_cpu_llvm.gemm import BLOCK_MULTIPLIES_MIN, BLOCKS_MAX, GEMV_BLOCK_ELEMENTS_MIN
 
 CPU = dt.device("cpu")
 TYPES = (dt.float32, dt.float64)
@@ -20,7 +20,7 @@ SHAPES = (  # m, k, n: one block, several, more than a few; edges; vectors
     (300, 999, 1), (1, 999, 300), (3000, 64, 1), (1, 64, 3000), (2000, 3, 5), (5, 4000, 7),
 )  # fmt: skip
 
-pytestmark = pytest.mark.skipif(not products.symbols(), reason="NumPy's BLAS is not OpenBLAS")
+pytestmark = pytest.mark.skipif(not gemm.symbols(), reason="NumPy's BLAS is not OpenBLAS")
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def close(x: dt.Tensor, wanted: Any) -> None:
     np.testing.assert_allclose(x.numpy(), wanted, rtol=tolerance, atol=tolerance * 30)
 
 
-def routine(*shapes: tuple[int, ...]) -> products.Routine:
+def routine(*shapes: tuple[int, ...]) -> gemm.Routine:
     """Of contiguous operands and their product, in float32."""
     given = []
     for shape in shapes:
         strides = tuple(int(np.prod(shape[a + 1 :])) for a in range(len(shape)))
         given.append((None, 0, shape, strides, dt.float32))
-    found = products.routine(given[:2], given[2])
+    found = gemm.routine(given[:2], given[2])
     assert found is not None
     return found
 
@@ -142,22 +142,22 @@ def test_small_products_have_numpys_bits() -> None:
 def test_blocks_are_many_where_there_is_much_to_do(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "FEW", few)
-    monkeypatch.setattr(products, "LARGE", (1 << 22) // few)
+    monkeypatch.setattr(gemm, "LARGE_BLOCKS", few)
+    monkeypatch.setattr(gemm, "BLOCK_ELEMENTS_MAX", (1 << 22) // few)
     assert routine((32, 32), (32, 32), (32, 32)).blocks == 1
-    assert routine((64, 512), (512, 64), (64, 64)).blocks == 64 * 512 * 64 // BLOCK
+    assert routine((64, 512), (512, 64), (64, 64)).blocks == 64 * 512 * 64 // BLOCK_MULTIPLIES_MIN
     assert routine((1024, 1024), (1024, 1024), (1024, 1024)).blocks == few
-    assert few < routine((4096, 4096), (4096, 4096), (4096, 4096)).blocks <= MOST
-    assert routine((9000, 9000), (9000, 9000), (9000, 9000)).blocks <= 2 * MOST
+    assert few < routine((4096, 4096), (4096, 4096), (4096, 4096)).blocks <= BLOCKS_MAX
+    assert routine((9000, 9000), (9000, 9000), (9000, 9000)).blocks <= 2 * BLOCKS_MAX
     assert routine((5, 8, 8), (5, 8, 8), (5, 8, 8)).blocks == 5
-    assert routine((LINES, 4), (4, 1), (LINES, 1)).blocks == 4
+    assert routine((GEMV_BLOCK_ELEMENTS_MIN, 4), (4, 1), (GEMV_BLOCK_ELEMENTS_MIN, 1)).blocks == 4
     # what lies across rows is read in long pieces, but by two threads at least
     assert routine((1, 1024), (1024, 1024), (1, 1024)).blocks == 2
     assert routine((1, 4096), (4096, 4096), (1, 4096)).blocks == 8
     assert routine((1, 65536), (65536, 64), (1, 64)).blocks == 2
 
 
-def test_captured_products_are_part_of_the_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_products_are_part_of_the_command_list(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = values(64, 512), values(512, 64, seed=1)
     x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
 
@@ -176,7 +176,7 @@ def test_captured_products_are_part_of_the_sequence(monkeypatch: pytest.MonkeyPa
 
 
 def blas_threads() -> Callable[[], int]:
-    return ctypes.CFUNCTYPE(ctypes.c_int)(products.symbols()["get_num_threads"])
+    return ctypes.CFUNCTYPE(ctypes.c_int)(gemm.symbols()["get_num_threads"])
 
 
 def test_openblas_has_its_threads_back() -> None:

@@ -1,8 +1,8 @@
-"""Several launches as one built-in function: what a captured function does, without Python between.
+"""Command lists: several launches as one built-in function, without Python between them.
 
-Its block has a template of all launches' slots, and says which of them are buffers (a base and an
-offset), and which are numbers that change. The function copies the template, fills those in, and
-runs one kernel after the other. Where that takes long the GIL is released for all of them.
+A block of bytes holds a template of the slots of all launches. It lists the slots that are buffers
+(a base and an offset) and those that are numbers which change. The function copies the template,
+sets these slots, and runs one kernel after the other. It releases the GIL if they take long.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ INTEGER, FLOAT32, FLOAT64, BOOL = range(4)  # kinds of scalars: see `converted` 
 
 
 class Fixed(NamedTuple):
-    """What does not change of a launch. Slots: buffers, ints, scalars, extents, tiles' extents."""
+    """The part of a launch that is the same in all calls."""
 
     function: int
     tiles: int
     shared: int  # `pool.weight` of what its threads share, or 0
     operations: float
-    slots: list[int]
+    slots: list[int]  # buffers, ints, scalars, extents of the grid, extents of a tile
     first_scalar: int  # its slot
     kinds: list[int]  # of scalars
 
 
-# The block: how many words each part has; whether to release the GIL; the pool's state; None. Then
-# the parts: the template; the slots that bases are in; (word, base, offset) of each buffer;
-# (word, kind, variable) of each number that changes; (function, tiles, shared, first word) of each
-# launch.
+# The block: the length of each part; 1 to release the GIL; the pool's state; None. Then the parts:
+# the template; the slots of bases; (word, base, offset) of each buffer; (word, kind, variable) of
+# each number that changes; (function, tiles, shared, first word) of each launch.
 _HEADER = (
     "i64 words", "i64 nslots", "i64 nbuffers", "i64 nnumbers", "i64 nlaunches", "i64 release",
     "ptr state", "ptr none",
@@ -43,7 +42,7 @@ _PARTS = (("words", 1), ("nslots", 1), ("nbuffers", 3), ("nnumbers", 3), ("nlaun
 
 
 def _parts() -> str:
-    """Where the parts begin."""
+    """Return the code that computes where each part begins."""
     lines = [f"  %part0 = getelementptr i64, ptr %block, i64 {len(_HEADER)}"]
     for i, (name, width) in enumerate(_PARTS):
         lines.append(f"  %end{i} = mul i64 %{name}, {width}")
@@ -52,7 +51,7 @@ def _parts() -> str:
 
 
 def _each(i: str, part: int, came: str, then: str, names: str, body: str, end: str = "") -> str:
-    """A loop over the elements of a part, whose words have these names."""
+    """Return a loop over the elements of a part, whose words have these names."""
     count, width = _PARTS[part]
     typed = [n if " " in n else f"i64 {n}" for n in names.split(", ")]
     element = f"""  %{i}.word = mul i64 %{i}, {width}
@@ -165,10 +164,10 @@ done:
 
 
 def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> bytes:
-    """What does not change of these launches.
+    """Return the block of these launches.
 
-    `release_from`: the scalar operations from which other Python threads may run; `state`: the
-    pool's.
+    release_from: the scalar operations from which other Python threads may run.
+    state: the address of the pool's state.
     """
     words: list[int] = []
     slots: dict[int, int] = {}
@@ -177,7 +176,7 @@ def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> by
     runs: list[int] = []
     operations = 0.0
     for launch, places, scalars in launches:
-        own, first = _fixed(launch), len(words)
+        own, first = _fixed_part(launch), len(words)
         operations += own.operations
         words += own.slots
         runs += (own.function, own.tiles, own.shared, first)
@@ -194,14 +193,14 @@ def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> by
     return struct.pack(f"={len(every)}q", *every)
 
 
-def _fixed(launch: Any) -> Fixed:
-    """That of a built-in function which `Launcher.bind` made."""
-    found: Fixed = launch.__self__[-1]
-    return found
+def _fixed_part(launch: Any) -> Fixed:
+    """Return the fixed part of a built-in function that `Launcher.bind` returned."""
+    fixed: Fixed = launch.__self__[-1]
+    return fixed
 
 
 def _bits(value: Scalar, kind: int) -> int:
-    """A number as it stands in a slot."""
+    """Return the bits of a number in a slot."""
     if kind == FLOAT32:
         return int.from_bytes(ctypes.c_float(value), "little")
     if kind == FLOAT64:

@@ -1,0 +1,61 @@
+"""The pool in threadpoolctl: in `threadpool_info()`, and limited by `threadpool_limits`.
+
+threadpoolctl finds thread pools by the names of loaded libraries. The pool is generated code that
+is in no library, so it is found by LLVM's, which is loaded whenever the backend is open.
+threadpoolctl is never imported here: the pool is registered if the user has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+from weakref import WeakSet
+
+from .pool import MOST
+
+
+class Threaded(Protocol):
+    """An object with a number of threads."""
+
+    def get_num_threads(self) -> int:
+        """Return the number of threads."""
+        ...
+
+    def set_num_threads(self, n: int) -> None:
+        """Set the number of threads."""
+        ...
+
+
+_pools: WeakSet[Any] = WeakSet()  # of open backends: one, except in tests
+_is_registered = False
+
+
+def register(pool: Threaded) -> None:
+    """Add a pool to those that threadpoolctl controls, once that is imported."""
+    global _is_registered
+    _pools.add(pool)
+    # before version 3.2, and while it is being imported, it has no `register`
+    register_class = getattr(sys.modules.get("threadpoolctl"), "register", None)
+    if register_class is not None and not _is_registered:
+        _is_registered = True
+        register_class(_controller(sys.modules["threadpoolctl"]))
+
+
+def _controller(threadpoolctl: Any) -> type:
+    class Controller(threadpoolctl.LibController):  # type: ignore[misc]  # of a module unknown here
+        """The threads of all open backends."""
+
+        user_api = internal_api = "dovetail"
+        filename_prefixes = ("libllvmlite", "llvmlite")
+
+        def get_num_threads(self) -> int:
+            return max((pool.get_num_threads() for pool in _pools), default=1)
+
+        def set_num_threads(self, num_threads: int) -> None:
+            for pool in _pools:
+                pool.set_num_threads(min(max(num_threads, 1), MOST))
+
+        def get_version(self) -> None:
+            """Return None: the library that is named is not dovetail's."""
+
+    return Controller
