@@ -1,4 +1,4 @@
-"""IR text to machine code, and machine code into the process."""
+"""Compilation of IR text to machine code, and linking of machine code into the process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from dovetail.extend import CompileError, Kernel, Lock, Program, register_lock
 from .render import render
 from .schedule import Schedule, schedule
 
-_lock = Lock()  # one compilation at a time: pass managers and the linker are shared
-_llvm = llvm.ffi.lib._lock._lock  # llvmlite's own: each call takes it, finalisers' calls too
-register_lock(_llvm)
+_lock = Lock()  # compilations share the pass managers and the linker
+register_lock(llvm.ffi.lib._lock._lock)  # each call of llvmlite takes it, a finaliser's too
 _names = itertools.count()
 
 
 class CpuProgram(Program):
-    """Machine code in memory: `address` is valid as long as this object lives."""
+    """A kernel's machine code in memory; `address` is valid as long as this object lives."""
 
     def __init__(self, kernel: Kernel, schedule: Schedule, binary: bytes, source: str = "") -> None:
         self.kernel, self.schedule, self.binary, self.source = kernel, schedule, binary, source
@@ -28,7 +27,7 @@ class CpuProgram(Program):
 
 
 class Compiler:
-    """LLVM set up for the host's CPU. Raises whatever llvmlite does where that cannot be had."""
+    """LLVM's code generator for the host's CPU."""
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
@@ -46,12 +45,12 @@ class Compiler:
         )
 
     def object_code(self, ir: str) -> bytes:
-        """The object file for `ir`. Raises RuntimeError with LLVM's message."""
+        """Return the object file of `ir`. Raises: RuntimeError with LLVM's message."""
         with _lock:
-            return bytes(self.machine.emit_object(self.improved(ir)))
+            return bytes(self.machine.emit_object(self.optimize(ir)))
 
-    def improved(self, ir: str) -> Any:
-        """The module of `ir` with values in registers, and idioms (a count of bits) as one op."""
+    def optimize(self, ir: str) -> Any:
+        """Return the module of `ir` after promotion of slots to registers and of idioms to ops."""
         module = llvm.parse_assembly(ir)
         passes = llvm.create_new_module_pass_manager()
         passes.add_sroa_pass()
@@ -62,7 +61,7 @@ class Compiler:
         return module
 
     def compile(self, kernel: Kernel) -> CpuProgram:
-        """The program for `kernel`. Raises: CompileError."""
+        """Return the program of a kernel. Raises: CompileError."""
         chosen = schedule(kernel, self.native)
         ir = ""
         try:
@@ -72,7 +71,7 @@ class Compiler:
             raise CompileError(f"LLVM refused a kernel: {error}\n\n{kernel}\n\n{ir}") from error
 
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
-        """The program from object code of an earlier process."""
+        """Return the program of a kernel from object code of an earlier process."""
         return CpuProgram(kernel, schedule(kernel, self.native), binary)
 
 
@@ -82,7 +81,7 @@ def _linker() -> Any:
 
 
 def link(binary: bytes, symbols: tuple[str, ...], imports: dict[str, int] | None = None) -> Any:
-    """The addresses of `symbols` by name; the code lives as long as what is returned."""
+    """Return the addresses of `symbols` by name; the code lives as long as the returned object."""
     library = llvm.JITLibraryBuilder().add_object_img(binary)
     library.add_current_process()  # libm, for the fma of a CPU that has none
     for symbol in symbols:

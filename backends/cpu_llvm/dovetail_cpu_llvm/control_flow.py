@@ -110,13 +110,13 @@ class ControlFlow:
         slots = [[w.slot(t) for t in types] for _ in range(exprs.jam)]
         for j in exprs.each_row():
             w.store_all(slots[j], map(exprs.vector, loop.init))
-        if exprs.jam > 1 and schedule.abreast > 1:
+        if exprs.jam > 1 and schedule.fold_points > 1:
             self._fold_rows(loop, slots)
         else:
             with w.loop(exprs.uniform(loop.start), exprs.uniform(loop.stop)) as i:
                 self._fold_step(loop, slots, [i] * exprs.jam)
                 if exprs.jam == 1 and settles(loop):
-                    w.break_if(self._is_settled(loop))
+                    w.break_if(self._is_carry_unchanged(loop))
         for j in exprs.each_row():
             exprs.bind_slots(loop.results, slots[j])
 
@@ -147,7 +147,7 @@ class ControlFlow:
         for j in exprs.each_row():
             w.store_all(slots[j], [exprs.vector(u) for u in loop.update])
 
-    def _is_settled(self, loop: Loop) -> str:
+    def _is_carry_unchanged(self, loop: Loop) -> str:
         """Return an i1: True if a step left all bits of the carry unchanged, in every lane."""
         exprs, w = self.exprs, self.writer
         changes: list[str] = []

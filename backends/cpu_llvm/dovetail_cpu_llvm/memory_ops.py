@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dovetail.extend import Buffer, DType, bool_, int64
 
 from .ir_writer import FunctionWriter, Lane, memory_type
-from .schedule import LINE
+from .schedule import LINE_BYTES
 
 REVERSE_STRIDE = -1
 SMALL_STRIDES = (2, 3, 4)
@@ -214,13 +214,13 @@ class MemoryOps:
             self.store_masked(dtype, text, place, w.mask_argument(active))
             return
         plain = f"store {t} {text}, ptr {place}, align {dtype.itemsize}"
-        if not self.streams or w.width * dtype.itemsize % LINE:
+        if not self.streams or w.width * dtype.itemsize % LINE_BYTES:
             w.do(plain)
             return
-        low = w.let(f"and i64 {w.let(f'ptrtoint ptr {place} to i64')}, {LINE - 1}")
+        low = w.let(f"and i64 {w.let(f'ptrtoint ptr {place} to i64')}, {LINE_BYTES - 1}")
         fits = w.let(f"and i1 {self.streams}, {w.let(f'icmp eq i64 {low}, 0')}")
         with w.if_then(fits):
-            w.do(f"store {t} {text}, ptr {place}, align {LINE}, !nontemporal !{{i32 1}}")
+            w.do(f"store {t} {text}, ptr {place}, align {LINE_BYTES}, !nontemporal !{{i32 1}}")
         with w.if_then(w.negate(fits)):
             w.do(plain)
 

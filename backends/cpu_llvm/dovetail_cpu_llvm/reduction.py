@@ -9,7 +9,7 @@ from dovetail.extend import CHUNK, LANES
 
 from .accumulators import Accumulator, ReduceLoop, new_accumulator
 from .ir_writer import Lane, Slot, memory_type, scalar_type
-from .schedule import REGISTERS
+from .schedule import VECTOR_REGISTERS
 
 CHUNK_SHIFT = CHUNK.bit_length() - 1
 LEVELS_MAX = 3  # enough for CHUNK ** 3 elements
@@ -106,7 +106,7 @@ class Reduction:
         known = exprs.snapshot()
         with w.if_then(self.is_narrow), w.loop(start, stop, LANES, whole=False) as first:
             end = w.min_i64(w.let(f"add i64 {first}, {LANES}"), stop)
-            for column in vectors.each_panel_vector(self.width // REGISTERS):
+            for column in vectors.each_panel_vector(self.width // VECTOR_REGISTERS):
                 with w.loop(first, end) as k:
                     self._add_iteration(k, column)
         exprs.restore(known)

@@ -1,10 +1,11 @@
-"""How the points of a kernel are given to vectors and tiles: decided from its index expressions."""
+"""The schedule of a kernel, vectors and tiles of its points, chosen from its index expressions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from dovetail.extend import (
@@ -24,52 +25,61 @@ from dovetail.extend import (
     walk,
 )
 
-TILE = 16384  # points of the innermost axis in one tile of a straight-line kernel
-LONG_TILE = 4096  # of them where a point stores much: few of these are a tile for every thread
-# Where neighbours along the innermost axis are stored apart from each other, other axes fill the
-# lines between: a tile has so many that these are still in the first cache, and in one thread's.
-APART_TILE = 512
-PANEL_BYTES = 4096  # of a row in a tile of reductions along columns: 1 kB takes 1.5 times as long
-PANELS = 4  # column panels for each thread, at least
-LINE = 64  # bytes of a line of the caches
-FILLS = 40  # statements of a kernel whose vectors fill lines: more of them wait for no memory
-SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
-LONG_SIDE = 256  # of it along the axis on which memory is contiguous: long pieces are read
-REGISTERS = 4  # to a vector in a kernel with loops: so many chains of operations at once
-# Rows of a product that are computed at once, by bytes of a register, and vectors of each: 16
-# accumulators of 32 registers, or 8 of 16. As many rows again as vectors: what differs from vector
-# to vector is read in whole lines, of which a vector may take two.
-UNROLL_JAM = {64: 8, 32: 4, 16: 4}
-JAMMED_REGISTERS = 2
-# Points whose folds are run side by side: rows of a sparse matrix take 0.6 to 0.95 of the time.
-# With four, whose lengths differ more, the processor guesses wrongly where each ends: up to 1.5.
-ABREAST = 2
-SHORT = 40  # statements of such folds: each is written five times
-STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
-LIMITS = 2  # comparisons at which a row of points is split: each doubles the code
-FEW = 4  # stores of a point; of more, each would ask whether to go past the caches
-TURNED = 1 << 22  # and where it is transposed: there lines would be evicted before they are full
-MANY, TOGETHER = 1024, 16  # tiles that are enough; points that one has then, of a kernel with loops
-ALL = 32  # tiles without which some threads may have none
-APART = 32  # bytes that a load takes from memory whose neighbour's is anywhere
-UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
+TILE_POINTS = 16384  # of the innermost axis, in a tile of a straight-line kernel
+STORING_TILE_POINTS = 4096  # of a kernel with many stores: fewer tiles would not reach all threads
+# If neighbours along the innermost axis are stored apart, other axes fill the cache lines between.
+# Lines that a tile of this size starts are still in the first cache, of one thread, when it ends.
+SCATTERED_TILE_POINTS = 512
+PANEL_ROW_BYTES = 4096  # of a tile of reductions along columns: 1 kB takes 1.5 times as long
+PANELS_MIN = 4
+LINE_BYTES = 64
+LINE_FILL_STATEMENTS_MAX = 40  # of a kernel whose vectors fill lines: larger ones are compute-bound
+TRANSPOSED_TILE_POINTS = 64  # along both axes: squares stay in the first cache
+TRANSPOSED_TILE_ROWS = 256  # along the axis on which memory is contiguous: long pieces are read
+VECTOR_REGISTERS = 4  # of a kernel with loops: as many chains of operations at once
+# Rows of an unrolled and jammed product, by bytes of a register, and registers of a vector: 16
+# accumulators of 32 registers, or 8 of 16. A vector has two registers, because a load that differs
+# from lane to lane reads whole cache lines, and one register may touch two.
+UNROLL_JAM_ROWS = {64: 8, 32: 4, 16: 4}
+JAM_VECTOR_REGISTERS = 2
+JAM_TILE_ROWS = 64
+# Points whose folds run together: rows of a sparse matrix take 0.6 to 0.95 of the time. Four have
+# lengths that differ more, and their ends are mispredicted: up to 1.5.
+FOLD_POINTS = 2
+COPIED_STATEMENTS_MAX = 40  # of a body that is rendered up to five times
+STREAM_BYTES_MIN = 1 << 25  # of a result that bypasses the caches
+TRANSPOSED_BYTES_MIN = 1 << 22  # the caches would evict lines before they are full
+STREAM_STORES_MAX = 4  # of a point: each store tests if it bypasses the caches
+SPLITS_MAX = 2  # comparisons at which a row of points is split: each doubles the code
+TILES_WANTED = 1024  # of a kernel with loops: tiles take several points if there are more
+TILES_MIN = 32  # with fewer, some threads may have none
+LOOP_POINTS_MAX = 16
+GATHER_BYTES = 32  # memory traffic of a load whose neighbour's address is anywhere
+UNKNOWN_TRIP_COUNT = 64  # estimate for a loop whose bounds are not known at launch
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a kernel's points are given to vectors and tiles.
+    """How a kernel's points become vectors and tiles.
 
-    `kind` says what lanes are (see `render.py`); `native` is the bytes of a vector register;
-    `vectorized` holds the ids of loops whose iterations lanes are. A tile is a block of `tile`
-    points of the innermost axis, and of `side` points of axis `second` unless that is -1.
-    `transposed` holds the ids of loads that are contiguous along `second`: a tile is transposed on
-    the way. `unroll_jam` points of `second` are computed at once; `abreast` points of the last axis
-    are, which is then the second, too, each with folds of its own length; `shared` are the ids of
-    values that are equal for all of these, or, in a column `panel` (see `render.py`), for all of a
-    tile's points. `divisions` holds, by id of a loop, what splits its variable into two axes:
-    quotients and remainders by one divisor. `limits` are comparisons `i + a < b` along a single
-    axis, which hold up to some point: what a join does before it and after it are two loops without
-    masks. `tails` are narrower vectors for what whole ones leave of a row, the narrowest first.
+    kind: what lanes are (see `render`).
+    native: bytes of a vector register.
+    tile: points of the innermost axis in a tile.
+    second, side: another axis, or -1, and a tile's points along it.
+    unroll_jam: points of `second` that are computed together.
+    fold_points: points of the last axis, which is `second`, that are computed together, each with
+        folds of its own length.
+    panel: the kernel is reductions along columns.
+    vectorized: ids of loops whose iterations are lanes.
+    transposed: ids of loads that are contiguous along `second`: the tile is transposed.
+    shared: ids of values that are the same for all points that are computed together, or in a panel
+        for all points of a tile.
+    divisions: by id of a loop, quotients and remainders of its variable by one divisor.
+    splits: comparisons `i + a < b` that hold up to some point of a row, as in a concatenation. The
+        points before and after it are two loops without masks.
+    tails: narrower vectors for the remainder of a row, the narrowest first.
+    streams: bytes of a result from which stores bypass the caches; 0: never.
+    straight: no point has loops.
     """
 
     kind: Literal["lanes", "rows", "points"]
@@ -80,147 +90,148 @@ class Schedule:
     second: int = -1
     side: int = 1
     unroll_jam: int = 1
-    abreast: int = 1
+    fold_points: int = 1
     panel: bool = False
     vectorized: frozenset[int] = frozenset()
     transposed: frozenset[int] = frozenset()
     shared: frozenset[int] = frozenset()
     divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
-    limits: tuple[Value, ...] = ()
+    splits: tuple[Value, ...] = ()
     tails: tuple[int, ...] = ()
-    streams: int = 0  # bytes of a result from which it is stored past the caches; 0: never
-    straight: bool = False  # whether a point takes no loops
+    streams: int = 0
+    straight: bool = False
 
     @property
     def blocked(self) -> tuple[int, ...]:
-        """The axes of which a tile takes more than one point."""
+        """The axes along which a tile has several points."""
         return (self.rank - 1,) if self.second < 0 else (self.second, self.rank - 1)
 
     @property
     def axes(self) -> Sequence[int]:
-        """The axes of the grid in the order in which tiles go on along them, the first first.
+        """The axes in the order in which tiles advance along them, the fastest first.
 
-        Of straight-line kernels the blocks of the last axis come last: what other axes share, or
-        write side by side, is still in the caches.
+        In straight-line kernels the last axis is the slowest: data that points of other axes share,
+        or write side by side, is still in the caches.
         """
         order = range(self.rank)[::-1]
         return [*order[1:], *order[:1]] if self.straight else order
 
     def blocks(self, grid: Sequence[int]) -> list[int]:
-        """The points of a tile along each axis of the grid."""
+        """Return the points of a tile along each axis of the grid."""
         sizes = [1] * len(grid)
         for axis in self.blocked if grid else ():
             sizes[axis] = min(self.tile if axis == self.rank - 1 else self.side, grid[axis])
-        if self.panel:  # some tiles for each thread, of whole vectors
-            even = -(-grid[-1] // (PANELS * self.width)) * self.width
+        if self.panel:  # of whole vectors
+            even = -(-grid[-1] // (PANELS_MIN * self.width)) * self.width
             sizes[-1] = min(sizes[-1], even)
         elif self.kind != "lanes" and self.tile == 1 and grid:
             points = math.prod(grid)
-            wanted = max(1, min(self.abreast, points // ALL), points // MANY)
-            sizes[-1] = min(TOGETHER, wanted, max(1, grid[-1]))
+            wanted = max(1, min(self.fold_points, points // TILES_MIN), points // TILES_WANTED)
+            sizes[-1] = min(LOOP_POINTS_MAX, wanted, max(1, grid[-1]))
         return sizes
 
 
 def schedule(kernel: Kernel, native: int) -> Schedule:
-    """The schedule for vector registers of `native` bytes."""
+    """Return the schedule for vector registers of `native` bytes."""
     loops = [s for s in walk(kernel.body) if isinstance(s, Loop)]
     if _lockstep(kernel, loops):
         return _in_lockstep(kernel, native, loops)
     vectorized = frozenset(id(x) for x in loops if _can_vectorize(x))
-    divisions = {id(x): found for x in loops if id(x) in vectorized and (found := _divisions(x))}
+    divisions = {id(x): pairs for x in loops if id(x) in vectorized and (pairs := _divisions(x))}
     kind: Literal["rows", "points"] = "rows" if vectorized else "points"
-    rank, tile = len(kernel.grid), 1 if loops else TILE
+    rank, tile = len(kernel.grid), 1 if loops else TILE_POINTS
     if kind == "points" and rank and loops and _are_chains(kernel):
-        return Schedule(kind, 1, native, tile, rank, second=rank - 1, abreast=ABREAST)
+        return Schedule(kind, 1, native, tile, rank, second=rank - 1, fold_points=FOLD_POINTS)
     return Schedule(
         kind, 1, native, tile, rank, vectorized=vectorized, divisions=divisions, straight=not loops
     )
 
 
 def _are_chains(kernel: Kernel) -> bool:
-    """Whether all that takes long are short folds, whose steps each wait for the one before."""
+    """Return True if a kernel consists of short folds without effects: chains of latencies."""
     loops = [s for s in kernel.body if isinstance(s, Loop)]
-    if sum(len(x.body) for x in loops) > SHORT:
+    if sum(len(x.body) for x in loops) > COPIED_STATEMENTS_MAX:
         return False
     plain = all(not x.effects and all(isinstance(s, Value) for s in x.body) for x in loops)
     return plain and not any(isinstance(s, Atomic) for s in kernel.body)
 
 
 def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
-    """The schedule where lanes are points of the innermost axis."""
+    """Return the schedule of a kernel whose lanes are points of the innermost axis."""
     rank, item = len(kernel.grid), max(_itemsizes(walk(kernel.body)), default=8)
-    width = native // item * (REGISTERS if loops else 2)
-    if not loops and len(kernel.body) <= FILLS:  # what is smaller than `item` fills lines, too
+    new = partial(Schedule, "lanes", native=native, rank=rank)
+    width = native // item * (VECTOR_REGISTERS if loops else 2)
+    if not loops and len(kernel.body) <= LINE_FILL_STATEMENTS_MAX:  # smaller items fill lines, too
         stored = (s.buffer.dtype.itemsize for s in kernel.body if isinstance(s, Store))
-        width = max(width, min(LINE // min(stored, default=item), native // item * REGISTERS))
+        fills = LINE_BYTES // min(stored, default=item)
+        width = max(width, min(fills, native // item * VECTOR_REGISTERS))
     if loops and (shared := _shared(kernel, loops)):
-        width = native // _vector_item(kernel) * JAMMED_REGISTERS
-        return Schedule(
-            "lanes", width, native, width, rank, second=rank - 2, side=SIDE,
-            unroll_jam=UNROLL_JAM[native], shared=shared, tails=_tails(kernel, width, (2,)),
-        )  # fmt: skip
+        width = native // _vector_item(kernel) * JAM_VECTOR_REGISTERS
+        jam = UNROLL_JAM_ROWS[native]
+        new = partial(new, second=rank - 2, side=JAM_TILE_ROWS, unroll_jam=jam)
+        return new(width, tile=width, shared=shared, tails=_tails(kernel, width, (2,)))
     if _is_panel(kernel):
         along = stride_along(kernel.body, grid_index(rank - 1))
         uniform = frozenset(id(s) for s in _plain(kernel.body) if along(s) == 0)
-        tile = max(width, PANEL_BYTES // item)
-        return Schedule("lanes", width, native, tile, rank, shared=uniform, panel=True)
-    second, transposed = (-1, frozenset[int]()) if loops else _transposed_loads(kernel, native)
-    if not transposed:
-        stores = sum(isinstance(s, Store) for s in kernel.body)
-        tile, streams = (width, 0) if loops else (TILE, STREAMED)
-        if stores > FEW and not loops:
-            tile, streams = LONG_TILE, 0
-        if rank > 1 and not loops and not _stores_neighbours(kernel):
-            tile = APART_TILE
-        limits = () if loops or rank == 0 else _limits(kernel.body, rank - 1)
-        tails = _tails(kernel, width, (REGISTERS, 2)) if loops else ()
-        return Schedule(
-            "lanes", width, native, tile, rank, streams=streams, limits=limits, tails=tails,
-            straight=not loops,
-        )  # fmt: skip
-    return Schedule(
-        "lanes", min(width, SIDE), native, SIDE, rank, second=second, side=LONG_SIDE,
-        transposed=transposed, streams=TURNED,
-    )  # fmt: skip
+        return new(width, tile=max(width, PANEL_ROW_BYTES // item), shared=uniform, panel=True)
+    if loops:
+        return new(width, tile=width, tails=_tails(kernel, width, (VECTOR_REGISTERS, 2)))
+    second, transposed = _transposed_loads(kernel, native)
+    if transposed:
+        tile, streams = TRANSPOSED_TILE_POINTS, TRANSPOSED_BYTES_MIN
+        new = partial(new, second=second, side=TRANSPOSED_TILE_ROWS, transposed=transposed)
+        return new(min(width, tile), tile=tile, streams=streams)
+    tile, streams = TILE_POINTS, STREAM_BYTES_MIN
+    if sum(isinstance(s, Store) for s in kernel.body) > STREAM_STORES_MAX:
+        tile, streams = STORING_TILE_POINTS, 0
+    if rank > 1 and not _stores_neighbours(kernel):
+        tile = SCATTERED_TILE_POINTS
+    splits = _splits(kernel.body, rank - 1)
+    return new(width, tile=tile, streams=streams, splits=splits, straight=True)
 
 
 def _tails(kernel: Kernel, width: int, parts: Sequence[int]) -> tuple[int, ...]:
-    """Narrower vectors for rows that are: each is the whole body once more."""
-    return tuple(width // n for n in parts) if sum(1 for _ in walk(kernel.body)) <= SHORT else ()
+    """Return narrower vectors for the remainder of a row; each copies the body once more."""
+    statements = sum(1 for _ in walk(kernel.body))
+    return tuple(width // n for n in parts) if statements <= COPIED_STATEMENTS_MAX else ()
 
 
 def _stores_neighbours(kernel: Kernel) -> bool:
-    """Whether neighbours along the last axis are stored side by side, or all in one place."""
+    """Return True if points along the last axis are stored side by side, or all in one place."""
     along = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
     return any(isinstance(s, Store) and along(s.index) in (0, 1) for s in kernel.body)
 
 
-def _limits(block: Block, axis: int) -> tuple[Value, ...]:
-    """What loads wait for, or choose their place by; others may be of sums that wrap around."""
-    along, asked = stride_along(block, grid_index(axis)), set[int]()
+def _splits(block: Block, axis: int) -> tuple[Value, ...]:
+    """Return comparisons that guard loads or choose their index.
+
+    Other comparisons may be of sums that wrap around.
+    """
+    along, conditions = stride_along(block, grid_index(axis)), set[int]()
     stack = [v for x in loads(block) for v in (x.when, *_choices(x.index)) if v is not None]
     while stack:
         v = stack.pop()
-        asked.add(id(v))
+        conditions.add(id(v))
         if v.op in ("and", "not"):
             stack += v.args
-    found = [v for v in _plain(block) if v.op == "lt" and id(v) in asked]
-    return tuple([v for v in found if [along(a) for a in v.args] == [1, 0]][:LIMITS])
+    comparisons = [v for v in _plain(block) if v.op == "lt" and id(v) in conditions]
+    return tuple([v for v in comparisons if [along(a) for a in v.args] == [1, 0]][:SPLITS_MAX])
 
 
 def _choices(index: Value) -> list[Value]:
-    """The conditions by which an index is one of several: those of joins."""
+    """Return the conditions that choose an index, as in a concatenation."""
     if index.op != "where":
         return []
     return [index.args[0], *(c for a in index.args[1:] for c in _choices(a))]
 
 
 def _plain(block: Block) -> list[Value]:
-    """The values that stand in no loop of a block."""
+    """Return the values of a block that are in none of its loops."""
     return [s for s in block if isinstance(s, Value)]
 
 
 def _divisions(loop: Loop) -> tuple[Value, ...]:
+    """Return quotients and remainders of a loop's variable by one parameter."""
     if not _is_natural(loop.start):
         return ()
     halves = [s for s in _plain(loop.body) if s.op in ("quo", "rem") and s.args[0] is loop.var]
@@ -228,33 +239,33 @@ def _divisions(loop: Loop) -> tuple[Value, ...]:
 
 
 def _is_natural(v: Value) -> bool:
-    """Whether an index is certainly not negative."""
+    """Return True if an index is known to be non-negative."""
     if v.op == "const":
         return v.number >= 0
     return v.op == "index" or (v.op in ("add", "mul") and all(map(_is_natural, v.args)))
 
 
 def _transposed_loads(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
-    """The axis along which loads that stride along the innermost one are contiguous, and these."""
+    """Return the axis along which most loads are contiguous, if not the last, and their ids."""
     *others, last = (stride_along(kernel.body, grid_index(a)) for a in range(len(kernel.grid)))
     if not any(isinstance(s, Store) and last(s.index) == 1 for s in kernel.body):
         return -1, frozenset()
-    found: dict[int, list[int]] = {}
+    by_axis: dict[int, list[int]] = {}
     for v in loads(kernel.body):
         small = native < 64 and v.dtype.itemsize < 4  # masked loads of these need AVX-512
         if small or v.when is not None or last(v.index) in (None, 0, 1):
             continue
         for axis, along in enumerate(others):
             if along(v.index) == 1:
-                found.setdefault(axis, []).append(id(v))
-    second = max(found, key=lambda axis: len(found[axis]), default=-1)
-    return second, frozenset(found.get(second, ()))
+                by_axis.setdefault(axis, []).append(id(v))
+    second = max(by_axis, key=lambda axis: len(by_axis[axis]), default=-1)
+    return second, frozenset(by_axis.get(second, ()))
 
 
 def _is_panel(kernel: Kernel) -> bool:
-    """Whether the kernel is reductions with plain bodies, then effects.
+    """Return True if the kernel is reductions with plain bodies, followed by effects.
 
-    So no store comes between a load and a use of it, wherever that is rendered.
+    So no store comes between a load and its use, wherever the renderer puts the load.
     """
     effects = [s for s in kernel.body if isinstance(s, Store) or _is_map(s)]
     others = [s for s in kernel.body if isinstance(s, Loop) and not _is_map(s)]
@@ -273,8 +284,10 @@ def _is_map(s: object) -> bool:
 
 
 def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
-    """What need be computed only once for several points of the last axis but one, where that pays:
-    in a plain fold that loads something for all of them. Else nothing."""
+    """Return the values that are the same for all points of the last axis but one.
+
+    Empty if unroll-and-jam does not pay: it does for a fold that loads one of them.
+    """
     loop, *others = loops
     if others or loop.kind != "fold" or loop.effects or len(kernel.grid) < 2:
         return frozenset()
@@ -285,7 +298,7 @@ def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
 
 
 def _itemsizes(statements: Iterable[Statement]) -> Iterator[int]:
-    """The sizes of what vectors hold: what is loaded and stored, and floats."""
+    """Yield the item sizes of vectors: of loads, stores and floats."""
     for s in statements:
         if isinstance(s, Value) and (s.op == "load" or s.dtype.kind == "f"):
             yield s.dtype.itemsize
@@ -294,7 +307,7 @@ def _itemsizes(statements: Iterable[Statement]) -> Iterator[int]:
 
 
 def _vector_item(kernel: Kernel) -> int:
-    """The largest size of what differs between points of the last axis: not of a table of steps."""
+    """Return the largest item size of values that differ between points of the last axis."""
     along = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
     same = (v for v in values(kernel.body) if v.op == "load" and along(v) == 0)
     shared = {id(v) for v in same if v.dtype.kind != "f"}
@@ -306,21 +319,22 @@ def _can_vectorize(loop: Loop) -> bool:
 
 
 def lanes_of_map(loop: Loop, native: int) -> int:
-    """How many iterations of a map are computed at once.
+    """Return how many iterations of a map loop are computed at once.
 
-    Where one stores much, a vector of each value fills the registers, and loops may be short: rows
-    of 64 and of 128 complex numbers are transformed in half the time that twice as many lanes take.
+    If an iteration has many stores, a vector of each value fills the registers, and loops may be
+    short: a Fourier transform of rows of 64 or 128 complex numbers takes half the time that it
+    takes with twice as many lanes.
     """
-    if sum(isinstance(s, Store) for s in loop.body) <= FEW:
+    if sum(isinstance(s, Store) for s in loop.body) <= STREAM_STORES_MAX:
         return LANES
     return native // max(_itemsizes(walk(loop.body)))
 
 
 def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
-    """Whether lanes are points of the innermost axis.
+    """Return True if lanes are to be points of the innermost axis.
 
-    They are for all straight-line kernels, and where that axis, rather than a loop, is the one
-    along which memory is contiguous.
+    They are in all straight-line kernels, and if memory is contiguous along that axis rather than
+    along a loop.
     """
     if not kernel.grid or any(isinstance(s, Atomic) for s in walk(kernel.body)):
         return False
@@ -336,17 +350,17 @@ def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
         for index in (*touched, *(v.index for v in loads(loop.body))):
             across += inner(index) == 1
             along += own(index) == 1
-    folds = all(x.kind == "fold" for x in loops)  # whose iterations no lanes are
+    folds = all(x.kind == "fold" for x in loops)  # whose iterations cannot be lanes
     if across:
         return across >= along or folds
     return along == 0 and folds
 
 
-# --- how much work a launch is
+# --- work of a launch
 
 
 def work(kernel: Kernel, ints: Mapping[str, int]) -> float:
-    """Roughly the operations for each point of the grid."""
+    """Return an estimate of the operations of a point of the grid."""
     return _work(kernel.body, ints)
 
 
@@ -358,27 +372,27 @@ def _work(block: Block, ints: Mapping[str, int]) -> float:
 
 
 def _trips(loop: Loop, ints: Mapping[str, int]) -> int:
-    known = trip_count(loop, ints, at=0)  # at the first point of the grid
-    return UNKNOWN_TRIPS if known is None else known
+    count = trip_count(loop, ints, at=0)  # at the first point of the grid
+    return UNKNOWN_TRIP_COUNT if count is None else count
 
 
 def elements(block: Block, ints: Mapping[str, int]) -> int:
-    """How many points of its loops a block has, for each point of the grid; 1 without loops."""
+    """Return the iterations of a block's loops for a point of the grid; 1 without loops."""
     inner = (_trips(s, ints) * elements(s.body, ints) for s in block if isinstance(s, Loop))
     return max(1, sum(inner))
 
 
 def traffic(kernel: Kernel, schedule: Schedule, ints: Mapping[str, int]) -> float:
-    """Roughly the bytes that each point of the grid loads and stores.
+    """Return an estimate of the bytes that a point of the grid loads and stores.
 
-    What is loaded anywhere counts as a part of a line; what several rows share counts as nothing:
-    it comes from a cache.
+    A load from anywhere counts as a part of a cache line. A load that several rows share counts as
+    nothing: it hits a cache.
     """
     return _traffic(kernel.body, grid_index(len(kernel.grid) - 1), schedule, ints)
 
 
 def _traffic(block: Block, variable: Value, schedule: Schedule, ints: Mapping[str, int]) -> float:
-    """`variable`: the innermost axis, of the grid or, where lanes are none of its, of a loop."""
+    """Return the traffic of a block along `variable`: the grid's innermost axis or a loop's."""
     along, total = stride_along(block, variable), 0.0
     for s in block:
         if isinstance(s, Loop) and schedule.unroll_jam == 1:
@@ -386,5 +400,5 @@ def _traffic(block: Block, variable: Value, schedule: Schedule, ints: Mapping[st
             total += _trips(s, ints) * _traffic(s.body, inner, schedule, ints)
         elif isinstance(s, (Store, Atomic)) or (isinstance(s, Value) and s.op == "load"):
             stride, size = along(s.index), s.buffer.dtype.itemsize
-            total += 0 if stride == 0 else APART if stride is None else size
+            total += 0 if stride == 0 else GATHER_BYTES if stride is None else size
     return total

@@ -69,7 +69,7 @@ class Tiles:
             self._transposed(self._span(schedule.second, position[schedule.second]), columns)
         elif schedule.panel:
             self._panel(columns)
-        elif schedule.abreast > 1:
+        elif schedule.fold_points > 1:
             self._points_together(columns)
         elif schedule.unroll_jam > 1:
             self._rows_together(self._span(schedule.second, position[schedule.second]), columns)
@@ -79,7 +79,7 @@ class Tiles:
     # --- a row of points
 
     def _row(self, columns: Span) -> None:
-        exprs, w, (start, stop), limits = self.exprs, self.writer, columns, self.schedule.limits
+        exprs, w, (start, stop), limits = self.exprs, self.writer, columns, self.schedule.splits
         if not limits or len(self.extents) == 1:
             self._split(limits, columns)
             return
@@ -134,7 +134,7 @@ class Tiles:
 
     def _points_together(self, columns: Span) -> None:
         """Render several points together, so that none waits for the chain of the one before."""
-        exprs, w, count = self.exprs, self.writer, self.schedule.abreast
+        exprs, w, count = self.exprs, self.writer, self.schedule.fold_points
         slot = w.counter(columns[0])
         with w.loop_from(slot, columns[1], count) as i:
             exprs.begin_rows([w.i64("add", i, str(j)) for j in range(count)])

@@ -9,7 +9,7 @@ from dovetail.engine.evaluate import planned
 
 pytest.importorskip("dovetail_cpu_llvm")
 
-from dovetail_cpu_llvm.schedule import LIMITS, schedule
+from dovetail_cpu_llvm.schedule import SPLITS_MAX, schedule
 
 SIZES = [0, 1, 2, 7, 15, 16, 17, 33, 64, 1000, 20_000]
 
@@ -23,7 +23,7 @@ def on_cpu():
 def limits(x: dt.Tensor) -> list[int]:
     """At how many comparisons each launch splits its rows."""
     plans = planned([x._expr])
-    return [len(schedule(s.kernel, 64).limits) for _, plan in plans for s in plan.steps]
+    return [len(schedule(s.kernel, 64).splits) for _, plan in plans for s in plan.steps]
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
@@ -49,7 +49,7 @@ def test_rows_are_split_where_loads_wait() -> None:
     x, a, b = dt.ones(100), dt.ones((3, 4)), dt.ones((3, 5))
     dt.evaluate(x, a, b)
     assert limits(dt.concat([x, x])) == [1] and limits(x + 1) == [0]
-    assert limits(dt.concat([x, x, x, x])) == [LIMITS]
+    assert limits(dt.concat([x, x, x, x])) == [SPLITS_MAX]
     assert limits(dt.concat([a, b], axis=1)) == [1]
     assert limits(dt.concat([a, a], axis=0)) == [0]  # that is said of a whole row
 

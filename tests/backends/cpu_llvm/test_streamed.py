@@ -10,12 +10,18 @@ import pytest
 from dovetail.loops.builder import KernelBuilder
 from dovetail.loops.language import cast, load
 from dovetail_cpu_llvm.render import render
-from dovetail_cpu_llvm.schedule import LINE, REGISTERS, STREAMED, TURNED, schedule
+from dovetail_cpu_llvm.schedule import (
+    LINE_BYTES,
+    STREAM_BYTES_MIN,
+    TRANSPOSED_BYTES_MIN,
+    VECTOR_REGISTERS,
+    schedule,
+)
 
 
 @pytest.fixture(scope="module")
 def large() -> np.ndarray:
-    return np.random.default_rng(7).random(STREAMED // 4 + 77, dtype="f4")
+    return np.random.default_rng(7).random(STREAM_BYTES_MIN // 4 + 77, dtype="f4")
 
 
 def test_large_results_are_whole(large: np.ndarray) -> None:
@@ -46,7 +52,8 @@ def test_large_updates_read_what_they_write(large: np.ndarray) -> None:
 @pytest.mark.parametrize("shape", [(2112, 2048), (2111, 2049), (70, 66_000)])
 def test_large_transposes_are_whole(shape: tuple[int, int], kind: str) -> None:
     n, m = shape
-    values = np.random.default_rng(7).integers(0, 100, (n * (TURNED // n // m + 1), m)).astype(kind)
+    rows = n * (TRANSPOSED_BYTES_MIN // n // m + 1)
+    values = np.random.default_rng(7).integers(0, 100, (rows, m)).astype(kind)
     x = dt.asarray(values, device="cpu")
     np.testing.assert_array_equal(dt.copy(x.T).numpy(), values.T)
     np.testing.assert_array_equal(dt.copy(x[:, 1:].T).numpy(), values[:, 1:].T)
@@ -68,8 +75,8 @@ def test_what_goes_past_the_caches_fills_lines(source: str, target: str, native:
     ir = render(kernel, schedule(kernel, native))
     widths = re.findall(rf"store <(\d+) x {CODES[target]}> .*nontemporal", ir)
     itemsize = getattr(dt, target).itemsize
-    assert all(int(width) * itemsize % LINE == 0 for width in widths)
-    if REGISTERS * native // getattr(dt, source).itemsize * itemsize >= LINE:
+    assert all(int(width) * itemsize % LINE_BYTES == 0 for width in widths)
+    if VECTOR_REGISTERS * native // getattr(dt, source).itemsize * itemsize >= LINE_BYTES:
         assert widths, "nothing goes past them"
 
 

@@ -14,7 +14,14 @@ from dovetail.loops.language import fold_loop, load
 from dovetail.ops import arithmetic
 from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.render import render
-from dovetail_cpu_llvm.schedule import ABREAST, ALL, APART_TILE, MANY, TOGETHER, schedule
+from dovetail_cpu_llvm.schedule import (
+    FOLD_POINTS,
+    LOOP_POINTS_MAX,
+    SCATTERED_TILE_POINTS,
+    TILES_MIN,
+    TILES_WANTED,
+    schedule,
+)
 from dovetail_sparse.row_by_row import _ones
 
 
@@ -37,10 +44,10 @@ def sums_of_runs() -> Kernel:
 def test_points_one_at_a_time_share_tiles_where_there_are_many() -> None:
     found = schedule(sums_of_runs(), 64)
     assert found.kind == "points" and found.tile == 1
-    assert found.blocks([MANY * TOGETHER * 4]) == [TOGETHER]
-    assert found.blocks([MANY * 3]) == [3]
-    assert found.blocks([MANY // 2]) == [ABREAST]
-    assert found.blocks([ALL]) == [1]  # each may be much work: all threads get some
+    assert found.blocks([TILES_WANTED * LOOP_POINTS_MAX * 4]) == [LOOP_POINTS_MAX]
+    assert found.blocks([TILES_WANTED * 3]) == [3]
+    assert found.blocks([TILES_WANTED // 2]) == [FOLD_POINTS]
+    assert found.blocks([TILES_MIN]) == [1]  # each may be much work: all threads get some
     assert found.blocks([1]) == [1]
 
 
@@ -57,11 +64,11 @@ def test_few_in_a_row_are_a_tile_of_few() -> None:
     b.store(out, i * columns + j, fold_loop(1, length, (start,), step).results[0])
     found = schedule(b.build(), 64)
     assert found.kind == "points"
-    assert found.blocks([MANY * TOGETHER, 5]) == [1, 5]
-    assert found.blocks([MANY * TOGETHER, 0]) == [1, 1]
+    assert found.blocks([TILES_WANTED * LOOP_POINTS_MAX, 5]) == [1, 5]
+    assert found.blocks([TILES_WANTED * LOOP_POINTS_MAX, 0]) == [1, 1]
 
 
-@pytest.mark.parametrize("rows", [MANY * 2 + 1, MANY * TOGETHER + 7])
+@pytest.mark.parametrize("rows", [TILES_WANTED * 2 + 1, TILES_WANTED * LOOP_POINTS_MAX + 7])
 def test_the_last_tile_may_be_short(rows: int) -> None:
     rng = np.random.default_rng(1)
     lengths = rng.integers(1, 4, rows)
@@ -81,7 +88,7 @@ def test_bits_are_counted_by_an_instruction() -> None:
     compiler = Compiler()
     kernel = b.build()
     ir = render(kernel, schedule(kernel, compiler.native))
-    assert "ctpop" not in ir and "@llvm.ctpop" in str(compiler.improved(ir))
+    assert "ctpop" not in ir and "@llvm.ctpop" in str(compiler.optimize(ir))
 
 
 def test_where_neighbours_are_stored_apart_a_thread_has_whole_lines() -> None:
@@ -95,6 +102,6 @@ def test_where_neighbours_are_stored_apart_a_thread_has_whole_lines() -> None:
         b.store(out, j * rows + i if turned else i * columns + j, load(source, j * 3 + i * 5))
         return b.build()
 
-    assert schedule(copied(True), 64).blocks([4, 8192]) == [1, APART_TILE]
+    assert schedule(copied(True), 64).blocks([4, 8192]) == [1, SCATTERED_TILE_POINTS]
     assert schedule(copied(False), 64).blocks([4, 8192]) == [1, 8192]
     assert schedule(copied(True), 64).axes[-1] == 1  # the blocks of the last axis come last

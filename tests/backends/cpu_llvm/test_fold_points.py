@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
 from dovetail.loops.language import Store, cast, const, quo
-from dovetail_cpu_llvm.schedule import ABREAST, SHORT, schedule
+from dovetail_cpu_llvm.schedule import COPIED_STATEMENTS_MAX, FOLD_POINTS, schedule
 from machine_code import compiler_for, run
 
 LENGTHS = [
@@ -65,7 +65,7 @@ def expected(x: np.ndarray, bounds: np.ndarray, own: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("lengths", LENGTHS)
 def test_each_goes_to_its_own_end(lengths: list[int], native: int) -> None:
     program = compiler_for(native).compile(powers())
-    assert program.schedule.abreast == ABREAST
+    assert program.schedule.fold_points == FOLD_POINTS
     rng, n = np.random.default_rng(1), len(lengths)
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype("i8")
     x, own = rng.integers(-8, 9, sum(lengths)).astype("f8"), rng.integers(-9, 9, n).astype("f8")
@@ -76,7 +76,7 @@ def test_each_goes_to_its_own_end(lengths: list[int], native: int) -> None:
         assert (out == want).all(), (block, out, want)
 
 
-@pytest.mark.parametrize("steps", [1, SHORT])
+@pytest.mark.parametrize("steps", [1, COPIED_STATEMENTS_MAX])
 def test_long_chains_are_not_written_twice(steps: int) -> None:
     b = KernelBuilder("long")
     x, out = b.buffer("x", dt.int64, "r"), b.buffer("out", dt.int64, "w")
@@ -88,7 +88,7 @@ def test_long_chains_are_not_written_twice(steps: int) -> None:
         return (total,)
 
     b.store(out, i, fold_loop(0, load(x, i), (const(0, dt.int64),), step).results[0])
-    assert schedule(b.build(), 64).abreast == (ABREAST if steps == 1 else 1)
+    assert schedule(b.build(), 64).fold_points == (FOLD_POINTS if steps == 1 else 1)
 
 
 def test_chains_alone_are_run_side_by_side() -> None:
@@ -101,4 +101,4 @@ def test_chains_alone_are_run_side_by_side() -> None:
         return (total + k,), (Store(out, i * n + k, total),)
 
     b.effect(fold_loop(0, load(x, i), (const(0, dt.int64),), step))
-    assert schedule(b.build(), 64).abreast == 1
+    assert schedule(b.build(), 64).fold_points == 1
