@@ -17,7 +17,7 @@ from .vector_loops import VectorLoops
 _LESS = {"f": "fcmp olt", "i": "icmp slt", "u": "icmp ult"}  # by the kind of the dtype
 _GREATER = {"f": "fcmp ogt", "i": "icmp sgt", "u": "icmp ugt"}
 _NAN = "0x7FF8000000000000"
-_BITS, _STEPS, _PLACES = (f"<{LANES} x {t}>" for t in ("i1", "i32", "i64"))
+_BITS, _STEPS, _POSITIONS = (f"<{LANES} x {t}>" for t in ("i1", "i32", "i64"))
 _NO_STEP = "splat (i32 -1)"  # the largest unsigned number
 
 RenderBlock = Callable[[Block, Sequence[Value]], None]
@@ -151,9 +151,9 @@ class MinMaxAccumulator:
 class ArgAccumulator:
     """An accumulator that keeps for each lane in which step it saw its best number.
 
-    A step is one vector of iterations; the place follows from it and the lane. A later number must
-    be better, so ties need no test. The step of the first NaN is kept apart, so the chain from one
-    number to the next is a single instruction.
+    A step is one vector of iterations; the position follows from it and the lane. A later number
+    must be better, so ties need no test. The step of the first NaN is kept apart, so the chain from
+    one number to the next is a single instruction.
     """
 
     def __init__(self, reduce: ReduceLoop) -> None:
@@ -163,9 +163,9 @@ class ArgAccumulator:
         if reduce.loop.combine == "argmin":
             better, worse = worse, better
         self.is_better, self.is_second_better = better[self.kind], worse[self.kind]
-        self.best, self.places = w.slot(w.vector_type(self.scalar, LANES)), w.slot(_PLACES)
+        self.best, self.positions = w.slot(w.vector_type(self.scalar, LANES)), w.slot(_POSITIONS)
         self.step, self.nan_step = w.slot(_STEPS), w.slot(_STEPS)
-        self.slots = [self.best, self.places]
+        self.slots = [self.best, self.positions]
         w.store(self.best, f"splat ({self.scalar} {reduce.identity[0]})")
         w.store(self.step, "zeroinitializer")
         w.store(self.nan_step, _NO_STEP)
@@ -178,7 +178,7 @@ class ArgAccumulator:
                 self._add_vector(w.splat("i32", step))
         if self.kind == "f":
             self._prefer_nans()
-        self._store_places(start, stop)
+        self._store_positions(start, stop)
 
     def _add_vector(self, step: str) -> None:
         reduce, w, t = self.reduce, self.reduce.writer, self.best.type
@@ -190,8 +190,8 @@ class ArgAccumulator:
         self._store_selected(self.step, better, step, before)
         if self.kind == "f":
             nan = self._masked(w.let(f"fcmp uno {t} {new}, {new}"))
-            seen = w.select(nan, _STEPS, step, _NO_STEP, LANES)
-            pair = f"{_STEPS} {w.load(self.nan_step)}, {_STEPS} {seen}"
+            nan_step = w.select(nan, _STEPS, step, _NO_STEP, LANES)
+            pair = f"{_STEPS} {w.load(self.nan_step)}, {_STEPS} {nan_step}"
             w.store(self.nan_step, w.let(f"call {_STEPS} @llvm.umin.v{LANES}i32({pair})"))
 
     def _masked(self, bits: str) -> str:
@@ -211,22 +211,23 @@ class ArgAccumulator:
         number = w.load(self.best)
         self._store_selected(self.best, is_nan, f"splat ({self.scalar} {_NAN})", number)
 
-    def _store_places(self, start: str, stop: str) -> None:
-        """Store the places of all lanes; those without an iteration keep the identity."""
+    def _store_positions(self, start: str, stop: str) -> None:
+        """Store the positions of all lanes; those without an iteration keep the identity."""
         reduce, w = self.reduce, self.reduce.writer
         w.width = LANES
-        offset = w.let(f"zext {_STEPS} {w.load(self.step)} to {_PLACES}")
-        offset = w.let(f"add {_PLACES} {offset}, {w.iota('i64')}")
+        offset = w.let(f"zext {_STEPS} {w.load(self.step)} to {_POSITIONS}")
+        offset = w.let(f"add {_POSITIONS} {offset}, {w.iota('i64')}")
         base = w.splat("i64", reduce.iteration(start))
-        place = w.let(f"add {_PLACES} {offset}, {base}")
-        has_place = w.prefix_mask(w.let(f"sub i64 {stop}, {start}"), LANES)
-        self._store_selected(self.places, has_place, place, f"splat (i64 {reduce.identity[1]})")
+        position = w.let(f"add {_POSITIONS} {offset}, {base}")
+        has_position = w.prefix_mask(w.let(f"sub i64 {stop}, {start}"), LANES)
+        none = f"splat (i64 {reduce.identity[1]})"
+        self._store_selected(self.positions, has_position, position, none)
         w.width = 1
 
     def combine_lanes(self) -> list[str]:
-        """Return the best number of all lanes, and the first place that has it."""
+        """Return the best number of all lanes, and the first position that has it."""
         reduce, w, t = self.reduce, self.reduce.writer, self.best.type
-        numbers, places = w.load(self.best), w.load(self.places)
+        numbers, positions = w.load(self.best), w.load(self.positions)
         best = best_lane(reduce, numbers, self.is_second_better)
         width, w.width = w.width, LANES
         equal = "fcmp oeq" if self.kind == "f" else "icmp eq"
@@ -238,8 +239,8 @@ class ArgAccumulator:
             chosen = w.select(has_nan, _BITS, nans, chosen, 1)
             best = w.select(has_nan, self.scalar, _NAN, best, 1)
         none = f"splat (i64 {reduce.identity[1]})"
-        candidates = w.select(chosen, _PLACES, places, none, LANES)
-        umin = f"call i64 @llvm.vector.reduce.umin.v{LANES}i64({_PLACES} {candidates})"
+        candidates = w.select(chosen, _POSITIONS, positions, none, LANES)
+        umin = f"call i64 @llvm.vector.reduce.umin.v{LANES}i64({_POSITIONS} {candidates})"
         return [best, w.let(umin)]
 
 

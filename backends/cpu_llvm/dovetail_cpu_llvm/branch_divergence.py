@@ -42,7 +42,7 @@ class _Search:
 
     def __init__(self, block: Block, live_out: Sequence[Value]) -> None:
         self.block = block
-        self.definition = {id(v): at for at, s in enumerate(block) for v in _defined(s)}
+        self.definition = {id(v): at for at, s in enumerate(block) for v in _definitions(s)}
         self.uses: dict[int, list[int]] = {}
         for at, s in enumerate(block):
             for v in _used(s):
@@ -59,13 +59,13 @@ class _Search:
                     if id(s.args[side]) in self.definition:
                         choices.setdefault((id(s.args[0]), side), []).append(s)
         cones = [self._worthwhile_cone(group, side) for (_, side), group in choices.items()]
-        taken: set[int] = set()
+        moved: set[int] = set()
         branches: dict[int, list[DivergentBranch]] = {}
         for cone in sorted(filter(None, cones), key=lambda c: -c.weight):
             first, positions = cone.choices[0], cone.weights.keys()
-            if self.definition[id(first)] in taken or taken & positions:
+            if self.definition[id(first)] in moved or moved & positions:
                 continue
-            taken |= positions
+            moved |= positions
             body = tuple(self.block[p] for p in sorted(positions))
             outs = {id(v): v for v in cone.outs if self.definition[id(v)] in positions}
             branch = DivergentBranch(first.args[0], cone.side == 1, body, tuple(outs.values()))
@@ -75,7 +75,7 @@ class _Search:
     def _worthwhile_cone(self, choices: Sequence[Value], side: int) -> _Cone | None:
         """Return what only one side of these choices needs, if a branch around it pays.
 
-        The choices have one condition; the longest prefix that a common branch can serve is taken.
+        The choices have one condition; the longest prefix that one branch can serve is kept.
         A branch does not pay if the other side is a special case, a constant or little in
         comparison: then nearly all lanes take it.
         """
@@ -101,14 +101,14 @@ class _Search:
         choosers = {self.definition[id(c)] for c in choices}
         waiting = [-self.definition[id(v)] for v in cone.outs if id(v) in self.definition]
         heapq.heapify(waiting)
-        seen: set[int] = set()
+        visited: set[int] = set()
         while waiting:
             at = -heapq.heappop(waiting)
-            if at in seen:
+            if at in visited:
                 continue
-            seen.add(at)
+            visited.add(at)
             s = self.block[at]
-            if _is_movable(s) and all(self._is_inside(v, cone, choosers) for v in _defined(s)):
+            if _is_movable(s) and all(self._is_inside(v, cone, choosers) for v in _definitions(s)):
                 cone.weights[at] = _weight(s)
                 for v in _used(s):
                     if id(v) in self.definition:
@@ -146,7 +146,7 @@ class _Cone(NamedTuple):
         return sum(self.weights.values())
 
 
-def _defined(s: Statement) -> Iterable[Value]:
+def _definitions(s: Statement) -> Iterable[Value]:
     return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
 
 

@@ -25,10 +25,9 @@ class ControlFlow:
         self.schedule = exprs.schedule
         self.vectors = VectorLoops(exprs)
         self.stores = Stores(kernel, exprs)
-        self._loops = {"map": self._map, "reduce": self.reduce, "fold": self._fold}
         self._branches: dict[int, dict[int, list[DivergentBranch]]] = {}  # by id of a block
 
-    def block(self, block: Block, live_out: Sequence[Value] = ()) -> None:
+    def render_block(self, block: Block, live_out: Sequence[Value] = ()) -> None:
         """Render statements; `live_out` are their values that are used afterwards."""
         exprs = self.exprs
         branches: dict[int, list[DivergentBranch]] = {}
@@ -39,28 +38,33 @@ class ControlFlow:
         moved = {id(s) for group in branches.values() for branch in group for s in branch.body}
         for s in block:
             for branch in branches.get(id(s), ()):
-                self._divergent_branch(branch)
+                self._render_divergent_branch(branch)
             if id(s) in moved:
                 continue
-            if isinstance(s, Loop):
-                self._loops[s.kind](s)
-            elif isinstance(s, Value) and id(s) in self.schedule.shared:
-                exprs.render(s)
-                exprs.share_with_rows(s)
-            else:
-                for _ in exprs.each_row():
-                    self._statement(s)
+            match s:
+                case Loop(kind="map"):
+                    self._render_map(s)
+                case Loop(kind="reduce"):
+                    self.render_reduce(s)
+                case Loop():
+                    self._render_fold(s)
+                case Value() if id(s) in self.schedule.shared:
+                    exprs.render(s)
+                    exprs.share_with_rows(s)
+                case _:
+                    for _ in exprs.each_row():
+                        self._render_statement(s)
 
-    def _statement(self, s: Value | Store | Atomic) -> None:
+    def _render_statement(self, s: Value | Store | Atomic) -> None:
         match s:
             case Value():
                 self.exprs.render(s)
             case Store():
                 self.stores.store(s)
             case Atomic():
-                self.stores.atomic(s)
+                self.stores.store_atomic(s)
 
-    def _divergent_branch(self, branch: DivergentBranch) -> None:
+    def _render_divergent_branch(self, branch: DivergentBranch) -> None:
         """Render a branch around what few lanes need; zeros if none does."""
         exprs, w = self.exprs, self.writer
         slots = [w.slot(w.vector_type(scalar_type(v.dtype))) for v in branch.outs]
@@ -70,37 +74,37 @@ class ControlFlow:
             bits = w.let(f"xor {t} {bits}, splat (i1 true)")
         if w.mask is not None:
             bits = w.let(f"and {t} {bits}, {w.mask}")
-        known = exprs.snapshot()
+        envs = exprs.snapshot()
         with w.if_then(w.any_lane(bits)):
-            self.block(branch.body, branch.outs)
+            self.render_block(branch.body, branch.outs)
             w.store_all(slots, map(exprs.vector, branch.outs))
-        exprs.restore(known)
+        exprs.restore(envs)
         exprs.bind_slots(branch.outs, slots)
 
     # --- loops
 
-    def _map(self, loop: Loop) -> None:
+    def _render_map(self, loop: Loop) -> None:
         exprs, w, schedule = self.exprs, self.writer, self.schedule
         start, stop = exprs.uniform(loop.start), exprs.uniform(loop.stop)
         if self._is_vectorized(loop):
             lanes = lanes_of_map(loop, schedule.native)
             for k in self.vectors.each_vector(w.counter(start), stop, lanes):
                 for _ in self.vectors.each_split(loop, k.text):
-                    self.block(loop.body)
+                    self.render_block(loop.body)
             return
         with w.loop(start, stop) as i:
             exprs.env[id(loop.var)] = Lane(i)
-            self.block(loop.body)
+            self.render_block(loop.body)
 
     def _is_vectorized(self, loop: Loop) -> bool:
         """Return True if lanes are iterations of `loop`."""
         return self.schedule.kind == "rows" and id(loop) in self.schedule.vectorized
 
-    def reduce(self, loop: Loop) -> None:
-        reduce = ReduceLoop(loop, self.vectors, self.block)
+    def render_reduce(self, loop: Loop) -> None:
+        reduce = ReduceLoop(loop, self.vectors, self.render_block)
         Reduction(reduce, self._is_vectorized(loop)).render()
 
-    def _fold(self, loop: Loop) -> None:
+    def _render_fold(self, loop: Loop) -> None:
         exprs, w, schedule = self.exprs, self.writer, self.schedule
         compresses = w.width == 1 and schedule.native == COMPRESS_BYTES and schedule.kind != "lanes"
         if compresses and (store := find_compress_store(loop)):
@@ -114,7 +118,7 @@ class ControlFlow:
             self._fold_rows(loop, slots)
         else:
             with w.loop(exprs.uniform(loop.start), exprs.uniform(loop.stop)) as i:
-                self._fold_step(loop, slots, [i] * exprs.jam)
+                self._step_fold(loop, slots, [i] * exprs.jam)
                 if exprs.jam == 1 and settles(loop):
                     w.break_if(self._is_carry_unchanged(loop))
         for j in exprs.each_row():
@@ -129,21 +133,21 @@ class ControlFlow:
         bounds = [(exprs.uniform(loop.start), exprs.uniform(loop.stop)) for _ in exprs.each_row()]
         counters, stops = [w.counter(start) for start, _ in bounds], [stop for _, stop in bounds]
         with w.loop_together(counters, stops) as positions:
-            self._fold_step(loop, slots, positions)
+            self._step_fold(loop, slots, positions)
         jam = exprs.jam
         for j in exprs.each_row():
             exprs.jam = 1  # each alone
             with w.loop_from(counters[j], stops[j], 1) as i:
-                self._fold_step(loop, slots[j:], [i])
+                self._step_fold(loop, slots[j:], [i])
             exprs.jam = jam
 
-    def _fold_step(self, loop: Loop, slots: Sequence[list[Slot]], positions: Sequence[str]) -> None:
+    def _step_fold(self, loop: Loop, slots: Sequence[list[Slot]], positions: Sequence[str]) -> None:
         """Render an iteration of each row, at the row's own position."""
         exprs, w = self.exprs, self.writer
         for j in exprs.each_row():
             exprs.env[id(loop.var)] = Lane(positions[j])
             exprs.bind_slots(loop.carry, slots[j])
-        self.block(loop.body, loop.update)
+        self.render_block(loop.body, loop.update)
         for j in exprs.each_row():
             w.store_all(slots[j], [exprs.vector(u) for u in loop.update])
 

@@ -163,8 +163,8 @@ class Expressions:
 
     def render(self, v: Value) -> None:
         """Render a value whose operands are rendered."""
-        known = self.overrides.get(id(v))
-        self.env[id(v)] = known or (self._load(v) if v.op == "load" else self._compute(v))
+        override = self.overrides.get(id(v))
+        self.env[id(v)] = override or (self._load(v) if v.op == "load" else self._compute(v))
 
     def _compute(self, v: Value) -> Lane:
         """Return the result of an operation, affine if it can be."""
@@ -200,15 +200,15 @@ class Expressions:
             return self.env[id(v)]
         second = self.second_access(v)
         if second is not None:
-            place, active = memory.element(v.buffer, self.lane(v.index).text), self.active(v.when)
-            pair = memory.load_pair(v.dtype, memory.guarded_row(place, active), active)
+            pointer, active = memory.element(v.buffer, self.lane(v.index).text), self.active(v.when)
+            pair = memory.load_pair(v.dtype, memory.guard_row(pointer, active), active)
             first, self.env[id(second)] = (Lane(text, "vector") for text in pair)
             return first
         if self.transposed is not None and id(v) in self.transposed.copies:
             text = self._load_transposed(v, self.transposed)
         elif all(self.lane(a).form == "uniform" for a in v.args):
-            place = self.element(v)
-            text = w.let(f"load {memory_type(v.dtype)}, ptr {place}, align {v.dtype.itemsize}")
+            pointer = self.element(v)
+            text = w.let(f"load {memory_type(v.dtype)}, ptr {pointer}, align {v.dtype.itemsize}")
             return Lane(memory.from_memory(v.dtype, text, 1))
         else:
             active = self.active(v.when)
@@ -232,25 +232,25 @@ class Expressions:
 
     def element(self, access: Access | Atomic) -> str:
         """Return the address of a uniform access, harmless if its condition does not hold."""
-        place = self.memory.element(access.buffer, self.uniform(access.index))
+        pointer = self.memory.element(access.buffer, self.uniform(access.index))
         when = access.when
-        return place if when is None else self.memory.guarded(place, self.uniform(when))
+        return pointer if when is None else self.memory.guard(pointer, self.uniform(when))
 
     def _load_transposed(self, v: Value, tile: TransposedTile) -> str:
         w, m = self.writer, memory_type(v.dtype)
         across = w.let(f"sub i64 {self.index[-1].text}, {tile.first_column}")
         down = w.let(f"mul i64 {tile.row}, {self.schedule.tile}")
         position = w.let(f"add i64 {down}, {across}")
-        place = w.let(f"getelementptr {m}, ptr {tile.copies[id(v)]}, i64 {position}")
-        return self.memory.load_row(v.dtype, place, None)
+        pointer = w.let(f"getelementptr {m}, ptr {tile.copies[id(v)]}, i64 {position}")
+        return self.memory.load_row(v.dtype, pointer, None)
 
     def _load_panel_result(self, v: Value) -> Lane:
         """Return the result of a reduction for the current columns of a panel."""
         w, (array, base) = self.writer, self.panel_results[id(v)]
         position = w.let(f"mul i64 {base}, {self.schedule.width}")
         position = w.let(f"add i64 {position}, {self.panel_column}")
-        place = w.let(f"getelementptr {memory_type(v.dtype)}, ptr {array}, i64 {position}")
-        text = self.memory.load_row(v.dtype, place, None)
+        pointer = w.let(f"getelementptr {memory_type(v.dtype)}, ptr {array}, i64 {position}")
+        text = self.memory.load_row(v.dtype, pointer, None)
         return Lane(self.memory.from_memory(v.dtype, text, w.width), "vector")
 
 

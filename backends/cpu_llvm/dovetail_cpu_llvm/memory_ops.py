@@ -42,23 +42,23 @@ class MemoryOps:
     def element(self, buffer: Buffer, index: str) -> str:
         return self.address(buffer, f"i64 {index}")
 
-    def guarded(self, pointer: str, when: str) -> str:
+    def guard(self, pointer: str, when: str) -> str:
         """Return `pointer` if `when` (an i1) holds, else that of a scratch slot: no branch."""
         scratch = self.writer.counter("0").address
         return self.writer.let(f"select i1 {when}, ptr {pointer}, ptr {scratch}")
 
-    def guarded_row(self, place: str, active: str | None) -> str:
-        """Return `place` if a lane is active, else the address of a scratch slot.
+    def guard_row(self, pointer: str, active: str | None) -> str:
+        """Return `pointer` if a lane is active, else the address of a scratch slot.
 
         A masked load from unmapped memory does not fault, but takes some processors hundreds of
         cycles.
         """
         w = self.writer
         if active == w.mask:  # which has an active lane
-            return place
+            return pointer
         some = w.any_lane(str(active))
         scratch = w.alloca(f"[{w.width} x i64]")
-        return w.let(f"select i1 {some}, ptr {place}, ptr {scratch}")
+        return w.let(f"select i1 {some}, ptr {pointer}, ptr {scratch}")
 
     # --- bools, which take a byte in memory
 
@@ -80,8 +80,8 @@ class MemoryOps:
         """Return the elements at a non-uniform index; zero in lanes that are not active."""
         w, dtype = self.writer, buffer.dtype
         if index.has_stride(1):
-            place = self.guarded_row(self.element(buffer, index.text), active)
-            return self.load_row(dtype, place, active)
+            pointer = self.guard_row(self.element(buffer, index.text), active)
+            return self.load_row(dtype, pointer, active)
         if active is not None or index.form != "affine":
             return self.gather(buffer, index, active)
         t = w.vector_type(memory_type(dtype))
@@ -99,24 +99,24 @@ class MemoryOps:
             w.store(slot, text)
         return w.load(slot)
 
-    def load_row(self, dtype: DType, place: str, active: str | None) -> str:
-        """Return the contiguous vector at `place`."""
+    def load_row(self, dtype: DType, pointer: str, active: str | None) -> str:
+        """Return the contiguous vector at `pointer`."""
         w = self.writer
         t = w.vector_type(memory_type(dtype))
         if active is None:
-            return w.let(f"load {t}, ptr {place}, align {dtype.itemsize}")
+            return w.let(f"load {t}, ptr {pointer}, align {dtype.itemsize}")
         return w.let(
             f"call {t} @llvm.masked.load.{w.suffix(dtype)}.p0("
-            f"ptr align {dtype.itemsize} {place}, {w.mask_argument(active)}, {t} zeroinitializer)"
+            f"ptr align {dtype.itemsize} {pointer}, {w.mask_argument(active)}, {t} zeroinitializer)"
         )
 
     def gather(self, buffer: Buffer, index: Lane, active: str | None) -> str:
         w, dtype = self.writer, buffer.dtype
         t = w.vector_type(memory_type(dtype))
-        places = self.address(buffer, f"{w.vector_type('i64')} {w.vector(index, int64)}")
+        pointers = self.address(buffer, f"{w.vector_type('i64')} {w.vector(index, int64)}")
         return w.let(
             f"call {t} @llvm.masked.gather.{w.suffix(dtype)}.v{w.width}p0({w.vector_type('ptr')} "
-            f"align {dtype.itemsize} {places}, {w.mask_argument(active)}, {t} zeroinitializer)"
+            f"align {dtype.itemsize} {pointers}, {w.mask_argument(active)}, {t} zeroinitializer)"
         )
 
     def load_strided(self, buffer: Buffer, first: str, stride: int) -> str:
@@ -129,17 +129,17 @@ class MemoryOps:
         row_of = [min(stride * j // width, stride - 1) for j in range(width)]
         lanes = [stride * j - starts[r] for j, r in enumerate(row_of)]
         for k, row in enumerate(rows, 1):
-            known = lanes if k == 1 else range(width)  # positions of the rows merged so far
-            picks = [known[j] if r < k else width + lanes[j] for j, r in enumerate(row_of)]
+            picked = lanes if k == 1 else range(width)  # positions of the rows merged so far
+            picks = [picked[j] if r < k else width + lanes[j] for j, r in enumerate(row_of)]
             picks = [p if r <= k else 0 for p, r in zip(picks, row_of, strict=True)]
             merged = w.shuffle(t, merged, row, picks)
         return merged
 
-    def load_pair(self, dtype: DType, place: str, active: str | None) -> list[str]:
-        """Return the even and the odd elements from `place` on."""
+    def load_pair(self, dtype: DType, pointer: str, active: str | None) -> list[str]:
+        """Return the even and the odd elements from `pointer` on."""
         w, width = self.writer, self.writer.width
         with self.double_width(active) as both:
-            text, t = self.load_row(dtype, place, both), w.vector_type(memory_type(dtype))
+            text, t = self.load_row(dtype, pointer, both), w.vector_type(memory_type(dtype))
             return [w.shuffle(t, text, text, range(j, 2 * width, 2)) for j in (0, 1)]
 
     def prefetch(self, buffer: Buffer, index: Lane) -> None:
@@ -152,8 +152,8 @@ class MemoryOps:
         for part in range(PREFETCHES):
             steps = PREFETCH_VECTORS * w.width + part * w.width // PREFETCHES
             offset = w.i64("mul", index.stride, str(steps))
-            place = self.element(buffer, w.i64("add", index.text, offset))
-            w.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+            pointer = self.element(buffer, w.i64("add", index.text, offset))
+            w.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
     def stride_cases(self, index: Lane) -> Iterator[int]:
         """Branch on the stride, and yield -1, each small one, and 0 for the others."""
@@ -201,40 +201,40 @@ class MemoryOps:
             else:
                 self.scatter(buffer, index, text, None)
 
-    def store_row(self, dtype: DType, text: str, place: str, active: str | None) -> None:
+    def store_row(self, dtype: DType, text: str, pointer: str, active: str | None) -> None:
         """Store a contiguous vector.
 
-        A store bypasses the caches only if that pays, all lanes are active, `place` is at the start
-        of a cache line, and the vector fills lines: a line of which one half bypasses them takes
-        100 times as long as either way.
+        A store bypasses the caches only if that pays, all lanes are active, the vector fills cache
+        lines, and `pointer` is at the start of one: a line of which one half bypasses the caches
+        takes 100 times as long as either way.
         """
         w = self.writer
         t = w.vector_type(memory_type(dtype))
         if active is not None:
-            self.store_masked(dtype, text, place, w.mask_argument(active))
+            self.store_masked(dtype, text, pointer, w.mask_argument(active))
             return
-        plain = f"store {t} {text}, ptr {place}, align {dtype.itemsize}"
+        plain = f"store {t} {text}, ptr {pointer}, align {dtype.itemsize}"
         if not self.streams or w.width * dtype.itemsize % LINE_BYTES:
             w.do(plain)
             return
-        low = w.let(f"and i64 {w.let(f'ptrtoint ptr {place} to i64')}, {LINE_BYTES - 1}")
+        low = w.let(f"and i64 {w.let(f'ptrtoint ptr {pointer} to i64')}, {LINE_BYTES - 1}")
         fits = w.let(f"and i1 {self.streams}, {w.let(f'icmp eq i64 {low}, 0')}")
         with w.if_then(fits):
-            w.do(f"store {t} {text}, ptr {place}, align {LINE_BYTES}, !nontemporal !{{i32 1}}")
+            w.do(f"store {t} {text}, ptr {pointer}, align {LINE_BYTES}, !nontemporal !{{i32 1}}")
         with w.if_then(w.negate(fits)):
             w.do(plain)
 
-    def store_masked(self, dtype: DType, text: str, place: str, mask: str) -> None:
+    def store_masked(self, dtype: DType, text: str, pointer: str, mask: str) -> None:
         """Store the lanes of a contiguous vector that `mask`, with its type, includes."""
         w = self.writer
         t = w.vector_type(memory_type(dtype))
-        to = f"ptr align {dtype.itemsize} {place}, {mask}"
+        to = f"ptr align {dtype.itemsize} {pointer}, {mask}"
         w.do(f"call void @llvm.masked.store.{w.suffix(dtype)}.p0({t} {text}, {to})")
 
     def scatter(self, buffer: Buffer, index: Lane, text: str, active: str | None) -> None:
         w, dtype = self.writer, buffer.dtype
-        places = self.address(buffer, f"{w.vector_type('i64')} {w.vector(index, int64)}")
-        to = f"{w.vector_type('ptr')} align {dtype.itemsize} {places}, {w.mask_argument(active)}"
+        pointers = self.address(buffer, f"{w.vector_type('i64')} {w.vector(index, int64)}")
+        to = f"{w.vector_type('ptr')} align {dtype.itemsize} {pointers}, {w.mask_argument(active)}"
         scatter = f"@llvm.masked.scatter.{w.suffix(dtype)}.v{w.width}p0"
         w.do(f"call void {scatter}({w.vector_type(memory_type(dtype))} {text}, {to})")
 
@@ -249,15 +249,15 @@ class MemoryOps:
         if self.native < MASKED_STORE_BYTES_MIN:
             for j in range(width):
                 one = w.let(f"extractelement {t} {text}, i64 {j}")
-                place = self.element(buffer, w.i64("add", first, str(j * stride)))
-                w.do(f"store {memory_type(dtype)} {one}, ptr {place}, align {dtype.itemsize}")
+                pointer = self.element(buffer, w.i64("add", first, str(j * stride)))
+                w.do(f"store {memory_type(dtype)} {one}, ptr {pointer}, align {dtype.itemsize}")
             return
         for start in range(0, stride * width, width):
             positions = range(start, start + width)
             row = w.shuffle(t, text, text, [p // stride for p in positions])
-            place = self.element(buffer, w.i64("add", first, str(start)))
+            pointer = self.element(buffer, w.i64("add", first, str(start)))
             bits = ", ".join(f"i1 {int(p % stride == 0)}" for p in positions)
-            self.store_masked(dtype, row, place, f"<{width} x i1> <{bits}>")
+            self.store_masked(dtype, row, pointer, f"<{width} x i1> <{bits}>")
 
     def interleave(self, dtype: DType, a: str, b: str) -> str:
         """Return the elements of two vectors in turns, as one vector of double width."""
@@ -278,8 +278,8 @@ class MemoryOps:
         for lane in range(0, w.width, side):
             cut = [w.shuffle(t, r, r, range(lane, lane + side)) for r in rows]
             for j, column in enumerate(self.transpose(cut, square)):
-                place = self.element(buffer, w.i64("add", first, str((lane + j) * stride)))
-                w.do(f"store {square} {column}, ptr {place}, align {dtype.itemsize}")
+                pointer = self.element(buffer, w.i64("add", first, str((lane + j) * stride)))
+                w.do(f"store {square} {column}, ptr {pointer}, align {dtype.itemsize}")
 
     def transpose(self, rows: Sequence[str], t: str) -> Sequence[str]:
         """Return the transpose of a square of registers, by exchanging ever larger corners."""

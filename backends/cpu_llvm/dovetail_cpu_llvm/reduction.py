@@ -49,13 +49,13 @@ class Reduction:
             self.is_narrow = self._is_narrow() if self.in_panel else ""
             self.half = w.counter(w.let(f"lshr i64 {self.lanes_used}, 1"))
         with w.loop("0", chunks) as c:
-            known = exprs.snapshot()
+            envs = exprs.snapshot()
             if self.is_vectorized:
                 self.accumulator = new_accumulator(reduce)
                 self.accumulator.add_chunk(*self._chunk_bounds(c))
             else:
                 self._add_chunk_in_lockstep(*self._chunk_bounds(c))
-            exprs.restore(known)
+            exprs.restore(envs)
             self._carry_up(c, chunks)
         w.enter_block(self.end)
         results, base = reduce.loop.results, w.load(self.base)
@@ -103,13 +103,13 @@ class Reduction:
             with w.loop(start, stop) as k:
                 self._add_iteration(k, "0")
             return
-        known = exprs.snapshot()
+        envs = exprs.snapshot()
         with w.if_then(self.is_narrow), w.loop(start, stop, LANES, whole=False) as first:
             end = w.min_i64(w.let(f"add i64 {first}, {LANES}"), stop)
             for column in vectors.each_panel_vector(self.width // VECTOR_REGISTERS):
                 with w.loop(first, end) as k:
                     self._add_iteration(k, column)
-        exprs.restore(known)
+        exprs.restore(envs)
         with w.if_then(w.negate(self.is_narrow)), w.loop(start, stop) as k:
             for column in vectors.each_panel_vector(self.width):
                 self._add_iteration(k, column)
@@ -198,9 +198,9 @@ class Reduction:
     def _load_level(self, base: str, slots: Sequence[Slot]) -> None:
         """Copy the lanes of a level to slots."""
         w, memory, dtypes = self.writer, self.reduce.exprs.memory, self.reduce.dtypes
-        for d, place, slot in zip(dtypes, self._addresses(base), slots, strict=True):
+        for d, pointer, slot in zip(dtypes, self._addresses(base), slots, strict=True):
             m = w.vector_type(memory_type(d), LANES)
-            text = w.let(f"load {m}, ptr {place}, align {d.itemsize}")
+            text = w.let(f"load {m}, ptr {pointer}, align {d.itemsize}")
             w.store(slot, memory.from_memory(d, text, LANES))
 
     # --- vectors in levels
@@ -235,9 +235,9 @@ class Reduction:
 
     def _store(self, addresses: Sequence[str], values: Sequence[str]) -> None:
         w, memory = self.writer, self.reduce.exprs.memory
-        for d, place, text in zip(self.reduce.dtypes, addresses, values, strict=True):
+        for d, pointer, text in zip(self.reduce.dtypes, addresses, values, strict=True):
             t, text = w.vector_type(memory_type(d)), memory.to_memory(d, text, w.width)
-            w.do(f"store {t} {text}, ptr {place}, align {d.itemsize}")
+            w.do(f"store {t} {text}, ptr {pointer}, align {d.itemsize}")
 
     def _fill_identity(self, base: str, lanes: str = str(LANES)) -> None:
         """Set lanes of the level at `base` to the identity."""

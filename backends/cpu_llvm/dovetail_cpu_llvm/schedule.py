@@ -60,7 +60,7 @@ UNKNOWN_TRIP_COUNT = 64  # estimate for a loop whose bounds are not known at lau
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a kernel's points become vectors and tiles.
+    """The vectors and tiles of a kernel's points.
 
     kind: what lanes are (see `render`).
     native: bytes of a vector register.
@@ -165,7 +165,7 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         stored = (s.buffer.dtype.itemsize for s in kernel.body if isinstance(s, Store))
         fills = LINE_BYTES // min(stored, default=item)
         width = max(width, min(fills, native // item * VECTOR_REGISTERS))
-    if loops and (shared := _shared(kernel, loops)):
+    if loops and (shared := _shared_values(kernel, loops)):
         width = native // _vector_item(kernel) * JAM_VECTOR_REGISTERS
         jam = UNROLL_JAM_ROWS[native]
         new = partial(new, second=rank - 2, side=JAM_TILE_ROWS, unroll_jam=jam)
@@ -176,7 +176,7 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         return new(width, tile=max(width, PANEL_ROW_BYTES // item), shared=uniform, panel=True)
     if loops:
         return new(width, tile=width, tails=_tails(kernel, width, (VECTOR_REGISTERS, 2)))
-    second, transposed = _transposed_loads(kernel, native)
+    second, transposed = _loads_to_transpose(kernel, native)
     if transposed:
         tile, streams = TRANSPOSED_TILE_POINTS, TRANSPOSED_BYTES_MIN
         new = partial(new, second=second, side=TRANSPOSED_TILE_ROWS, transposed=transposed)
@@ -245,7 +245,7 @@ def _is_natural(v: Value) -> bool:
     return v.op == "index" or (v.op in ("add", "mul") and all(map(_is_natural, v.args)))
 
 
-def _transposed_loads(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
+def _loads_to_transpose(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
     """Return the axis along which most loads are contiguous, if not the last, and their ids."""
     *others, last = (stride_along(kernel.body, grid_index(a)) for a in range(len(kernel.grid)))
     if not any(isinstance(s, Store) and last(s.index) == 1 for s in kernel.body):
@@ -283,7 +283,7 @@ def _is_map(s: object) -> bool:
     return isinstance(s, Loop) and s.kind == "map"
 
 
-def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
+def _shared_values(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
     """Return the values that are the same for all points of the last axis but one.
 
     Empty if unroll-and-jam does not pay: it does for a fold that loads one of them.

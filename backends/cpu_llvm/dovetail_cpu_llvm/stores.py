@@ -27,15 +27,15 @@ class Stores:
             return
         second = exprs.second_access(s)
         if isinstance(second, Store):
-            place = memory.element(s.buffer, exprs.lane(s.index).text)
+            pointer = memory.element(s.buffer, exprs.lane(s.index).text)
             text = memory.interleave(dtype, exprs.vector(s.value), exprs.vector(second.value))
             with memory.double_width(exprs.active(s.when)) as both:
-                memory.store_row(dtype, text, place, both)
+                memory.store_row(dtype, text, pointer, both)
             return
         text = memory.to_memory(dtype, exprs.vector(s.value), w.width)
         if w.width == 1:
-            place = exprs.element(s)
-            w.do(f"store {memory_type(dtype)} {text}, ptr {place}, align {dtype.itemsize}")
+            pointer = exprs.element(s)
+            w.do(f"store {memory_type(dtype)} {text}, ptr {pointer}, align {dtype.itemsize}")
         else:
             active = exprs.active(s.when)
             memory.store_vector(s.buffer, exprs.lane(s.index), text, active)
@@ -53,10 +53,10 @@ class Stores:
         rows = [memory.to_memory(dtype, exprs.vector(s.value), width) for s in group.stores]
         memory.store_transposed(first.buffer, start, rows, group.stride)
 
-    def atomic(self, s: Atomic) -> None:
+    def store_atomic(self, s: Atomic) -> None:
         exprs, dtype = self.exprs, s.buffer.dtype
         assert exprs.writer.width == 1
-        place = exprs.element(s)
+        pointer = exprs.element(s)
         op = "u" + s.op if dtype.kind == "u" and s.op in ("min", "max") else s.op
         value = f"{memory_type(dtype)} {exprs.uniform(s.value)}"
-        exprs.writer.do(f"atomicrmw {op} ptr {place}, {value} monotonic")
+        exprs.writer.do(f"atomicrmw {op} ptr {pointer}, {value} monotonic")

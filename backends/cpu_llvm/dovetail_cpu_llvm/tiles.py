@@ -36,7 +36,7 @@ class Tiles:
             w.store(slots[axis], w.let(f"urem i64 {number}, {counts[axis]}"))
             number = w.let(f"udiv i64 {number}, {counts[axis]}")
         with w.loop("%begin", "%end"):
-            self._tile([w.load(slot) for slot in slots])
+            self._render_tile([w.load(slot) for slot in slots])
             carry = "1"  # as in an odometer: divisions would cost more than small tiles
             for axis in axes:
                 i = w.let(f"add i64 {w.load(slots[axis])}, {carry}")
@@ -57,66 +57,66 @@ class Tiles:
         end = w.let(f"add i64 {start}, {self.blocks[axis]}")
         return start, w.min_i64(end, self.extents[axis])
 
-    def _tile(self, position: list[str]) -> None:
-        exprs, schedule = self.exprs, self.schedule
+    def _render_tile(self, position: list[str]) -> None:
+        exprs, schedule, second = self.exprs, self.schedule, self.schedule.second
         exprs.env.clear()
         exprs.index = [Lane(i) for i in position]
         if not position:
-            self.flow.block(self.kernel.body)
+            self.flow.render_block(self.kernel.body)
             return
         columns = self._span(len(position) - 1, position[-1])
         if schedule.transposed:
-            self._transposed(self._span(schedule.second, position[schedule.second]), columns)
+            self._render_transposed(self._span(second, position[second]), columns)
         elif schedule.panel:
-            self._panel(columns)
+            self._render_panel(columns)
         elif schedule.fold_points > 1:
-            self._points_together(columns)
+            self._render_points_together(columns)
         elif schedule.unroll_jam > 1:
-            self._rows_together(self._span(schedule.second, position[schedule.second]), columns)
+            self._render_rows_together(self._span(second, position[second]), columns)
         else:
-            self._row(columns)
+            self._render_row(columns)
 
     # --- a row of points
 
-    def _row(self, columns: Span) -> None:
+    def _render_row(self, columns: Span) -> None:
         exprs, w, (start, stop), limits = self.exprs, self.writer, columns, self.schedule.splits
         if not limits or len(self.extents) == 1:
-            self._split(limits, columns)
+            self._split_row(limits, columns)
             return
-        known = exprs.snapshot()
+        envs = exprs.snapshot()
         n = w.let(f"sub i64 {stop}, {start}")
         is_long = w.let(f"icmp sge i64 {n}, {self.schedule.width}")
         with w.if_then(is_long):
-            self._split(limits, columns)
-        exprs.restore(known)
+            self._split_row(limits, columns)
+        exprs.restore(envs)
         with w.if_then(w.negate(is_long)):  # the parts of a short row take longer than the whole
-            self._split((), columns)
+            self._split_row((), columns)
 
-    def _split(self, limits: Sequence[Value], columns: Span) -> None:
+    def _split_row(self, limits: Sequence[Value], columns: Span) -> None:
         """Render the points where the first limit holds, then the others."""
         exprs, w, (start, stop), schedule = self.exprs, self.writer, columns, self.schedule
         if not limits:
             slot = w.counter(start)
             for lane in self.flow.vectors.each_vector(slot, stop, schedule.width, schedule.tails):
                 exprs.index[-1] = lane
-                self.flow.block(self.kernel.body)
+                self.flow.render_block(self.kernel.body)
             return
         limit, *others = limits
-        known, exprs.index[-1] = exprs.snapshot(), Lane(start)
+        envs, exprs.index[-1] = exprs.snapshot(), Lane(start)
         position, bound = (exprs.uniform(a) for a in limit.args)
-        exprs.restore(known)
+        exprs.restore(envs)
         distance = w.let(f"call i64 @llvm.ssub.sat.i64(i64 {bound}, i64 {position})")
         distance = w.max_i64(distance, "0")
         distance = w.min_i64(distance, w.let(f"sub i64 {stop}, {start}"))
         end = w.let(f"add i64 {start}, {distance}")
         for holds, part in (("true", (start, end)), ("false", (end, stop))):
             exprs.overrides[id(limit)] = Lane(holds)
-            self._split(others, part)
+            self._split_row(others, part)
             del exprs.overrides[id(limit)]
 
     # --- several rows or points together
 
-    def _rows_together(self, rows: Span, columns: Span) -> None:
+    def _render_rows_together(self, rows: Span, columns: Span) -> None:
         """Render several rows together, which share the loads that are the same for all.
 
         Rows that remain are rendered half as many together.
@@ -129,24 +129,24 @@ class Tiles:
                 if not whole:  # the last row is stored again instead of those after it
                     numbers = [w.min_i64(number, last) for number in numbers]
                 exprs.begin_rows(numbers)
-                self._row(columns)
+                self._render_row(columns)
         exprs.end_rows()
 
-    def _points_together(self, columns: Span) -> None:
+    def _render_points_together(self, columns: Span) -> None:
         """Render several points together, so that none waits for the chain of the one before."""
         exprs, w, count = self.exprs, self.writer, self.schedule.fold_points
         slot = w.counter(columns[0])
         with w.loop_from(slot, columns[1], count) as i:
             exprs.begin_rows([w.i64("add", i, str(j)) for j in range(count)])
-            self.flow.block(self.kernel.body)
+            self.flow.render_block(self.kernel.body)
         exprs.end_rows()
         with w.loop_from(slot, columns[1], 1) as i:
             exprs.index[-1] = Lane(i)
-            self.flow.block(self.kernel.body)
+            self.flow.render_block(self.kernel.body)
 
     # --- tiles of reductions over rows
 
-    def _panel(self, columns: Span) -> None:
+    def _render_panel(self, columns: Span) -> None:
         """Render each loop over all columns of a tile before the next statement.
 
         So rows are read in long pieces. Values that differ between columns are rendered where they
@@ -161,12 +161,12 @@ class Tiles:
         stores: list[Store] = []
         for s in self.kernel.body:
             if isinstance(s, Loop) and s.kind == "reduce":
-                flow.reduce(s)
+                flow.render_reduce(s)
             elif isinstance(s, Loop):
                 with w.loop(exprs.uniform(s.start), exprs.uniform(s.stop)) as k:
                     exprs.env[id(s.var)] = Lane(k)
                     for _ in vectors.each_panel_vector(width):
-                        flow.block(s.body)
+                        flow.render_block(s.body)
             elif isinstance(s, Store):
                 stores.append(s)
             elif isinstance(s, Value) and id(s) in self.schedule.shared:
@@ -179,20 +179,20 @@ class Tiles:
 
     # --- transposed tiles
 
-    def _transposed(self, rows: Span, columns: Span) -> None:
+    def _render_transposed(self, rows: Span, columns: Span) -> None:
         """Render the rows of a block whose loads come from transposed copies on the stack."""
         exprs, w, schedule = self.exprs, self.writer, self.schedule
         turned = [v for v in loads(self.kernel.body) if id(v) in schedule.transposed]
-        copies = {id(v): self._transpose(v, rows, columns) for v in turned}
+        copies = {id(v): self._transpose_load(v, rows, columns) for v in turned}
         exprs.env.clear()
         with w.loop(*rows) as r:
             exprs.index[schedule.second] = Lane(r)
             row = w.let(f"sub i64 {r}, {rows[0]}")
             exprs.transposed = TransposedTile(copies, row, columns[0])
-            self._row(columns)
+            self._render_row(columns)
             exprs.transposed = None
 
-    def _transpose(self, v: Value, rows: Span, columns: Span) -> str:
+    def _transpose_load(self, v: Value, rows: Span, columns: Span) -> str:
         """Return the address of a transposed copy of the block that `v` loads."""
         exprs, w, schedule = self.exprs, self.writer, self.schedule
         memory, m = exprs.memory, memory_type(v.dtype)
@@ -207,14 +207,14 @@ class Tiles:
             mask = w.prefix_mask(w.let(f"sub i64 {rows[1]}, {r}"), side)
             for j in range(side):  # the last column again instead of those after it
                 step = w.let(f"mul i64 {w.min_i64(str(j), last)}, {index.stride}")
-                place = memory.element(v.buffer, w.let(f"add i64 {index.text}, {step}"))
-                vectors.append(memory.load_row(v.dtype, place, mask))
+                pointer = memory.element(v.buffer, w.let(f"add i64 {index.text}, {step}"))
+                vectors.append(memory.load_row(v.dtype, pointer, mask))
             w.width = 1
             down = w.let(f"mul i64 {w.let(f'sub i64 {r}, {rows[0]}')}, {schedule.tile}")
             corner = w.let(f"add i64 {down}, {w.let(f'sub i64 {c}, {columns[0]}')}")
             t = f"<{side} x {m}>"
             for j, text in enumerate(memory.transpose(vectors, t)):
-                place = w.let(f"getelementptr {m}, ptr {copy}, i64 {corner}")
-                place = w.let(f"getelementptr {m}, ptr {place}, i64 {j * schedule.tile}")
-                w.do(f"store {t} {text}, ptr {place}, align {v.dtype.itemsize}")
+                pointer = w.let(f"getelementptr {m}, ptr {copy}, i64 {corner}")
+                pointer = w.let(f"getelementptr {m}, ptr {pointer}, i64 {j * schedule.tile}")
+                w.do(f"store {t} {text}, ptr {pointer}, align {v.dtype.itemsize}")
         return copy

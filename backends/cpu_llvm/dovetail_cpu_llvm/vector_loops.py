@@ -32,7 +32,7 @@ class VectorLoops:
             with w.loop_from(slot, stop, 1) as i:
                 yield Lane(i)
             return
-        known = exprs.snapshot()
+        envs = exprs.snapshot()
         w.width = width
         with w.loop_from(slot, stop, width) as i:
             yield Lane(i, "affine", "1")
@@ -43,13 +43,13 @@ class VectorLoops:
                 fits = w.let(f"icmp sge i64 {w.i64('add', i, str(w.width))}, {stop}")
                 remains = w.let(f"and i1 {remains}, {fits}")
             with w.if_then(remains):
-                exprs.restore(known)
+                exprs.restore(envs)
                 w.mask = w.prefix_mask(w.let(f"sub i64 {stop}, {i}"), w.width)
                 yield Lane(i, "affine", "1")
                 w.mask = None
                 if w.width < width:
                     w.store(slot, stop)
-        exprs.restore(known)
+        exprs.restore(envs)
         w.width = 1
 
     def each_split(self, loop: Loop, first: str) -> Iterator[None]:
@@ -73,10 +73,10 @@ class VectorLoops:
         end = w.let(f"add i64 {remainder}, {w.width}")
         within = w.let(f"icmp sle i64 {end}, {m}")
         beyond = w.negate(within)
-        known = exprs.snapshot()
+        envs = exprs.snapshot()
         for condition in (within, beyond):
             with w.if_then(condition):
-                exprs.restore(known)
+                exprs.restore(envs)
                 exprs.env[id(loop.var)] = variable
                 halves = Lane(quotient), Lane(remainder, "affine", "1")
                 if condition == beyond:
