@@ -10,8 +10,8 @@ What lanes are depends on the `Schedule`:
 - "points": there is one lane, and one point at a time.
 
 From the bottom up: `ir_writer` (text), `memory_ops`, `expressions` and `stores` (statements),
-`vector_loops`, `reduction` with `minmax` and `argreduce`, `compress_store`, `control_flow` (blocks,
-loops, branches), and `tiles` (the grid).
+`vector_loops`, `accumulators` and `reduction`, `compress_store`, `control_flow` (blocks, loops,
+branches), and `tiles` (the grid).
 """
 
 from __future__ import annotations
