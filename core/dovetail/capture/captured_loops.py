@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+from weakref import ref
 
 from ..arguments import shown
 from ..device import Device, usable
@@ -25,6 +27,7 @@ from .program import Place, Program
 from .pytree import Flat, rebuilt, tensor_leaves
 from .tracer import Recorder, evaluate_pending
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 _DEFERRED = Switch(eager=False)  # an index that is computed at once is the same in each iteration
@@ -105,7 +108,7 @@ def _captured_branch(
         places, _ = body.finished(flat.leaves, [])
         return Flat([t._expr.spec for t in flat.leaves], flat.tree), places
 
-    specs, places = recording.run_traced(body.recorder, traced)
+    specs, places = body.run(traced)
     return specs, body.part(places)
 
 
@@ -115,6 +118,14 @@ class BodyCapture:
     def __init__(self, outer: Recorder, device: Device) -> None:
         self.outer, self.device = outer, device
         self.recorder = Recorder(device, True, outer=outer)
+        self.index: ref[Expr] | None = None
+
+    def run(self, function: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+        """Return what a function gives that is captured. What it has made has no value later."""
+        try:
+            return recording.run_traced(self.recorder, partial(function, *args, **options))
+        finally:
+            self.recorder.retire(None if self.index is None else self.index())
 
     def finished(
         self, tensors: Sequence[Tensor], inputs: Sequence[Expr]
@@ -171,14 +182,14 @@ class _CapturedLoop:
     def body(self) -> Part:
         """Capture the body. Raises: UnrolledLoop where gradients flow through what it gives."""
         inner = BodyCapture(self.tracer, self.device)
-        return inner.part(recording.run_traced(inner.recorder, self._traced_body, inner))
+        return inner.part(inner.run(self._traced_body, inner))
 
     def _traced_body(self, inner: BodyCapture) -> list[Place]:
         inputs = [inner.recorder.placeholder(e.spec) for e in self.carry]
         row = [inner.recorder.placeholder(_row(e.spec)) for e in self.xs]
         with _DEFERRED if current().eager else nullcontext():
             after, ys = self.loop.run_body(  # an index held here would be put into memory
-                self._index() if self.loop.is_indexed else None,
+                self._index(inner) if self.loop.is_indexed else None,
                 list(map(make, inputs)),
                 list(map(make, row)),
             )
@@ -189,11 +200,12 @@ class _CapturedLoop:
         self.is_same = same[: len(inputs)]
         return places
 
-    def _index(self) -> Tensor:
+    def _index(self, body: BodyCapture) -> Tensor:
         environment = self.tracer.environment
         self.variable = environment.variable(0)
         i = index(0, self.device)
         environment.tag(i._expr.args, (self.variable,))
+        body.index = ref(i._expr)
         return i
 
     def perform(self, body: Part) -> tuple[Any, Any]:
@@ -232,7 +244,7 @@ class _CapturedLoop:
                 raise ShapeError(f"{name}: cond gives one bool, not shape {truth.shape}")
             return inner.finished([truth_of(truth)], [])[0]
 
-        asked = inner.part(recording.run_traced(inner.recorder, traced))
+        asked = inner.part(inner.run(traced))
         results, carried = self._buffers(asked, body)
         place = self.tracer.place(self.tracer.allocated(spec((), bool_, self.device)))
         self.tracer.perform(While(asked, place, body, carried))

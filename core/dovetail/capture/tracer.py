@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ..backend.interface import Scalar
 from ..backend.streams import current_handle
 from ..device import Device, default_device
 from ..device import opened as open_device
+from ..dtypes import uint8
 from ..engine import evaluate as engine
 from ..engine import recording
 from ..engine.evaluate import Evaluation
@@ -19,12 +21,14 @@ from ..engine.programs import BoundCall, BoundPlan, BoundStep
 from ..engine.traced_numbers import Environment, Number
 from ..errors import CaptureError
 from ..fusion.plan import Operand
-from ..graph.expr import Args, Expr, Spec, leaf, pending, settle, spec, storage_of
+from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
 from ..identity import WeakIdentityMap
 from ..memory.callers import caller
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
 from ..ops.host_routines import HostCall
+from ..ops.table import Op
+from ..tensor.tensor import waiting_storage
 from .program import (
     Act,
     At,
@@ -359,6 +363,18 @@ class Recorder(recording.Tracer):
             raise recording.UnrolledLoop
 
     # --- the end
+    def retire(self, index: Expr | None) -> None:
+        """Let what a body has made, and the index of its loop, raise when it is looked at."""
+        assert self.outer is not None
+        for storage, _ in self._known:
+            is_ours = storage not in self.outer._known
+            if is_ours and storage.pending is None and storage.ptr.handle is None:
+                storage.pending = _body_value(spec((storage.nbytes,), uint8, storage.device))
+        if index is not None and index.op is not None:
+            settle(index, waiting_storage(_body_value(index.spec)))
+        for e in _readers_of_bodies():
+            settle(e, waiting_storage(_body_value(e.spec)))
+
     def program(self, results: Sequence[Place], name: str = "") -> Program:
         """Return the program of what was recorded, with memory for results.
 
@@ -443,6 +459,37 @@ def _is_computable(e: Expr, tracer: recording.Tracer | None, known: dict[Expr, b
             is_traced = tracer is not None and tracer.knows(top)
             known[top] = is_traced or not top.op.placeholder
     return known[e]
+
+
+def _refuse_value(op: str, kinds: object, attrs: object) -> NoReturn:
+    raise CaptureError(
+        "a tensor of the body of a loop or branch is looked at after the body has ended, and has "
+        "no value then; return it from the body"
+    )
+
+
+BODY_VALUE = Op("body value", "kernel", _refuse_value, arity=0, placeholder=True)
+
+
+def _body_value(s: Spec) -> Expr:
+    return node(BODY_VALUE, (), s)
+
+
+def _readers_of_bodies() -> list[Expr]:
+    """Return the pending nodes that read what the body of a loop or branch has left behind."""
+    reads: dict[Expr, bool] = {}
+    waiting = [e for e in pending() if e.op is not BODY_VALUE]
+    stack = [*waiting]
+    while stack:
+        e = stack[-1]
+        parts = [e.storage.pending] if e.op is None else e.args
+        exprs = [a for a in parts if type(a) is Expr]
+        unknown = [a for a in exprs if a not in reads]
+        if unknown:
+            stack += unknown
+        else:
+            reads[stack.pop()] = e.op is BODY_VALUE or any(reads[a] for a in exprs)
+    return [e for e in waiting if reads[e]]
 
 
 def _without_memory(s: Spec) -> Storage:
