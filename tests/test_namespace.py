@@ -38,11 +38,11 @@ cumulative_prod cumulative_sum max mean min prod std sum var all any diff broadc
 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
 """
 ROOT = Path(__file__).parent.parent
-FACES = ROOT / ".ci" / "faces.py"
+FACES = ROOT / "tools" / "faces.py"
 
 
 def generator() -> Any:
-    """The module of `.ci/faces.py`, for the dovetail that this process has."""
+    """The module of `tools/faces.py`, for the dovetail that this process has."""
     spec = importlib.util.spec_from_file_location("faces", FACES)
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
@@ -60,7 +60,7 @@ def test_the_generated_files_are_what_the_generator_writes() -> None:
 
 def copied(tree: Path, change: str = "", into: str = "") -> subprocess.CompletedProcess[str]:
     """What the check says of a copy of the core in which `change` has become `into`."""
-    for part in ("core/dovetail", "docs/reference", "sparse", "nn", ".ci"):
+    for part in ("core/dovetail", "docs/reference", "sparse", "nn", "tools"):
         skip = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / part, tree / part, ignore=skip, dirs_exist_ok=True)
     path = tree / "core" / "dovetail" / "functions" / "statistics.py"
@@ -71,7 +71,7 @@ def copied(tree: Path, change: str = "", into: str = "") -> subprocess.Completed
 
 
 def checked(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(tree / ".ci" / "faces.py"), *arguments]
+    command = [sys.executable, str(tree / "tools" / "faces.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=tree, check=False)
 
 

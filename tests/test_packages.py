@@ -14,8 +14,8 @@ from places import ROOT
 
 
 def checker() -> Any:
-    """The module of `.ci/packages.py`."""
-    spec = importlib.util.spec_from_file_location("packages", ROOT / ".ci" / "packages.py")
+    """The module of `tools/packages.py`."""
+    spec = importlib.util.spec_from_file_location("packages", ROOT / "tools" / "packages.py")
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
@@ -107,7 +107,7 @@ def test_packages_are_built_checked_and_installed(tmp_path: Path) -> None:
     pytest.importorskip("build")
     pytest.importorskip("twine")
     done = subprocess.run(
-        [sys.executable, ".ci/packages.py", "--into", str(tmp_path)],
+        [sys.executable, "tools/packages.py", "--into", str(tmp_path)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -18,8 +18,8 @@ KINDS = {"added", "changed", "faster", "fixed", "deprecated", "removed", "securi
 
 
 def generator() -> Any:
-    """The module of `.ci/names.py`."""
-    spec = importlib.util.spec_from_file_location("names", ROOT / ".ci" / "names.py")
+    """The module of `tools/names.py`."""
+    spec = importlib.util.spec_from_file_location("names", ROOT / "tools" / "names.py")
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
@@ -27,7 +27,7 @@ def generator() -> Any:
 
 
 def test_public_names_are_those_that_are_written_down() -> None:
-    command = [sys.executable, ".ci/names.py", "--check"]
+    command = [sys.executable, "tools/names.py", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

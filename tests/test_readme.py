@@ -100,7 +100,7 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
     """A copy of the sources in `tree`, after what a page says has been done to it, and the
     generated files have been written; the environment in which it is the one that is imported.
     """
-    for part in ("core", "sparse", "nn", "tests", "docs", ".ci"):
+    for part in ("core", "sparse", "nn", "tests", "docs", "tools"):
         # What is compiled is of the sources as they were: the copy runs as Python.
         skip = shutil.ignore_patterns("__pycache__", "build", "*.so", "*.pyd")
         shutil.copytree(ROOT / part, tree / part, ignore=skip)
@@ -113,7 +113,7 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
     others = [p for p in sys.path if p and not Path(p).is_relative_to(ROOT)]
     backends = [str(p) for p in (ROOT / "backends").iterdir()]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*ours, *backends, *others])}
-    said(tree, environment, ".ci/faces.py")
+    said(tree, environment, "tools/faces.py")
     return environment
 
 
@@ -165,7 +165,7 @@ def test_ops_are_added_in_two_places_as_the_page_says(tmp_path: Path) -> None:
     environment = after_the_page("adding-an-op.md", tmp_path)
     (tmp_path / "use.py").write_text(USE_OF_SOFTSIGN)
     said(tmp_path, environment, "use.py")
-    said(tmp_path, environment, ".ci/faces.py", "--check")
+    said(tmp_path, environment, "tools/faces.py", "--check")
     stub = (tmp_path / "core" / "dovetail" / "tensor" / "signatures.pyi").read_text()
     assert "    def softsign(self, *, out: Tensor | None = None) -> Tensor: ...\n" in stub
     assert "    def softsign_(self) -> Tensor: ...\n" in stub

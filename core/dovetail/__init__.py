@@ -37,7 +37,7 @@ from .functions import methods, random
 from .late import late as _fetched_late
 from .plugins import registry as plugins
 
-# --- written by .ci/faces.py from the `__all__` of the modules ------------------------------------
+# --- written by tools/faces.py from the `__all__` of the modules ---
 # fmt: off
 # isort: off
 from .autograd import (

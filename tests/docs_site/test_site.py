@@ -138,8 +138,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in ROOT.iterdir():
         if path.name == "docs":
             shutil.copytree(path, tree / "docs")
-        elif path.name == ".ci":
-            shutil.copytree(path, tree / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
+        elif path.name == "tools":
+            shutil.copytree(path, tree / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         elif path.name not in {"build", ".git"}:
             (tree / path.name).symlink_to(path)
     (tree / "docs" / "tutorials").mkdir(exist_ok=True)
@@ -236,7 +236,7 @@ def test_the_search_knows_every_public_function(site: Path) -> None:
 @pytest.mark.parametrize("wrong", ["[x](nowhere.md)", "[x](memory.md#nowhere)", "![x](no.svg)"])
 def test_a_wrong_link_fails_the_build(tree: Path, tmp_path: Path, wrong: str) -> None:
     small = tmp_path / "tree"
-    shutil.copytree(tree / ".ci", small / ".ci")
+    shutil.copytree(tree / "tools", small / "tools")
     (small / "docs" / "reference").mkdir(parents=True)
     shutil.copy(ROOT / "mkdocs.yml", small)
     for name in ("index.md", "memory.md"):

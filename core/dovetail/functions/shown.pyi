@@ -1,4 +1,4 @@
-# Written by .ci/faces.py: what type checkers know of
+# Written by tools/faces.py: what type checkers know of
 # functions that take others' names for their parameters too.
 # isort: off
 

@@ -1,4 +1,4 @@
-# Written by .ci/faces.py from the `__all__` of the modules.
+# Written by tools/faces.py from the `__all__` of the modules.
 
 from . import constraints as constraints
 from . import kl as kl

@@ -1,4 +1,4 @@
-# Written by .ci/faces.py from the `__all__` of the modules.
+# Written by tools/faces.py from the `__all__` of the modules.
 
 from .activations import celu as celu
 from .activations import elu as elu

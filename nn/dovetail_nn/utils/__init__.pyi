@@ -1,4 +1,4 @@
-# Written by .ci/faces.py from the `__all__` of the modules.
+# Written by tools/faces.py from the `__all__` of the modules.
 
 from . import rnn as rnn
 from ..clipping import clip_grad_norm_ as clip_grad_norm_

@@ -1,6 +1,6 @@
 """Report the size of each package: files, lines, the largest file and class, function lengths.
 
-    python .ci/sizes.py [--files] [--check]
+    python tools/sizes.py [--files] [--check]
 
 `--files` adds a line for each file. `--check` fails if a `type: ignore` gives no reason. Sizes are
 a report for readers, not limits. Functions are counted without their docstrings.

@@ -1,6 +1,6 @@
 """Builds the wheels and sdists of all four distributions, and checks what a user of an index gets.
 
-    python .ci/packages.py [--into FOLDER] [--quick] [--release]
+    python tools/packages.py [--into FOLDER] [--quick] [--release]
 
 `--quick`: what is installed here builds them, nothing is downloaded, and nothing is installed.
 `--release`: as for the index: the addresses of the project have to be real ones.

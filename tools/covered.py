@@ -1,7 +1,7 @@
 """Runs the tests of the core's packages under coverage, and prints how much of each they reach: a
 figure to look at, which decides nothing.
 
-    python .ci/covered.py [--least N] [--only NAME ...]
+    python tools/covered.py [--least N] [--only NAME ...]
 
 `--only` takes some of the folders and files under tests; `--least N` also names the files of which
 less than N % is reached.

@@ -1,12 +1,12 @@
 """Changes one thing in the core at a time, at random, and says which changes no test notices.
 
-    python .ci/mutants.py [--seed S] [--count N] [--packages fusion engine memory] [--jobs 2]
+    python tools/mutants.py [--seed S] [--count N] [--packages fusion engine memory] [--jobs 2]
                           [--limit SECONDS] [--out mutants.json]
 
 Each mutant is made in a copy of the tree, and meets the tests of its package, those that most use
 it, random programs and a sample of the conformance kit, until one fails. Survivors are printed with
-their change. Those that change nothing that can be seen are listed in `.ci/equivalent_mutants.txt`,
-a line for each: `file: line: before -> after: reason`.
+their change. Those that change nothing that can be seen are in `tools/equivalent_mutants.txt`, a
+line for each: `file: line: before -> after: reason`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
-EQUIVALENT = ROOT / ".ci" / "equivalent_mutants.txt"
+EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 LIMIT = 300.0  # seconds for all that a mutant meets; one that takes longer is caught
 FOLDERS = ("core", "sparse", "backends", "tests")
 PATHS = ("core", "sparse", "backends/cpu_llvm", "backends/opencl", "backends/cuda", "tests")

@@ -1,7 +1,7 @@
 """Writes tests/public_names.txt: every public name, and how it is called.
 
-    python .ci/names.py            writes it
-    python .ci/names.py --check    says what differs; 1 if anything does
+    python tools/names.py            writes it
+    python tools/names.py --check    says what differs; 1 if anything does
 
 Annotations are left out (type checkers have them), so that every Python writes the same.
 """
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
         differs = [*found]
         if differs:
             print("\n".join(differs))
-            print("public names have changed: python .ci/names.py writes them; say so in changes/")
+            print("public names differ: python tools/names.py writes them; say so in changes/")
         return bool(differs)
     FILE.write_text(text, "utf-8")
     return 0

@@ -1,7 +1,7 @@
 """Prints one line for each certificate of the conformance kit in a folder; 1 unless all of those
 that are named conform, over the whole kit but for those that may have been run in part.
 
-    python .ci/certificates.py FOLDER [--part "NAME ..."] NAME ...
+    python tools/certificates.py FOLDER [--part "NAME ..."] NAME ...
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs others' test suites on dovetail: `python .ci/suites.py FOLDER [NAME ...]`.
+"""Runs others' test suites on dovetail: `python tools/suites.py FOLDER [NAME ...]`.
 
 What they gave is in docs/conformance.md. FOLDER holds the checkouts, and what is installed from
 wheels for those suites that come with a package; what is missing there is fetched.

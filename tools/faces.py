@@ -1,7 +1,7 @@
 """Writes what follows from the modules' own `__all__`, signatures and docstrings: the imports of
 `dovetail/__init__.py`, the stubs that type checkers read, and the reference pages.
 
-`python .ci/faces.py` writes, `python .ci/faces.py --check` compares and fails where they differ.
+`python tools/faces.py` writes them; `--check` compares, and fails where they differ.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ def natural(name: str) -> tuple[int, list[int | str]]:
 
 # --- dovetail/__init__.py ------------------------------------------------------------------------
 
-BEGIN = "# --- written by .ci/faces.py from the `__all__` of the modules"
+BEGIN = "# --- written by tools/faces.py from the `__all__` of the modules"
 END = "# --- as far as here"
 
 
@@ -482,7 +482,7 @@ class Stub:
             names = sorted(by_module[where], key=natural)
             plain.append(f"from {where} import {', '.join(names)}")
         head = [
-            "# Written by .ci/faces.py: what type checkers know of",
+            "# Written by tools/faces.py: what type checkers know of",
             f"# {says}",
             "# isort: off",
         ]
@@ -709,7 +709,7 @@ def door(name: str) -> str:
     return STUB_HEAD + "\n".join(sorted(lines)) + "\n"
 
 
-STUB_HEAD = "# Written by .ci/faces.py from the `__all__` of the modules.\n\n"
+STUB_HEAD = "# Written by tools/faces.py from the `__all__` of the modules.\n\n"
 
 
 # --- all of it -----------------------------------------------------------------------------------
@@ -763,7 +763,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         for difference in found.values():
             print(difference)
-        print(f"{len(found)} files differ: run .ci/faces.py" if found else "all faces are true")
+        print(f"{len(found)} files differ: run tools/faces.py" if found else "all faces are true")
         return bool(found)
     wanted = faces()
     REFERENCE.mkdir(exist_ok=True)
