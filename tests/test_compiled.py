@@ -105,6 +105,26 @@ def test_a_compiler_that_fails_makes_no_install_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("compiler", ["cc", "false"])
+def test_the_thread_pool_is_in_the_wheel_if_there_is_a_compiler(
+    tmp_path: Path, compiler: str
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    source, unwanted = tmp_path / "source", ("*.so", "*.egg-info", "__pycache__", "build")
+    kept = shutil.ignore_patterns(*unwanted)
+    shutil.copytree(ROOT / "backends" / "cpu_llvm", source, ignore=kept)
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path)]
+    environ = {k: v for k, v in os.environ.items() if k != "DOVETAIL_PURE"} | {"CC": compiler}
+    subprocess.run([*command, str(source)], env=environ, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "dovetail_cpu_llvm/pool.py" in names
+    built = [n for n in names if n.startswith("dovetail_cpu_llvm/_pool.")]
+    assert len(built) == (compiler == "cc")
+
+
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="manylinux wheels are Linux's")
 def test_a_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
     """As `cibuildwheel` does it, for the Python at hand: built, repaired, installed elsewhere."""

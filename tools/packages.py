@@ -5,7 +5,8 @@
 `--quick`: what is installed here builds them, nothing is downloaded, and nothing is installed.
 `--release`: as for the index: the addresses of the project have to be real ones.
 
-The wheel of the core is built without its compiled part; tests/test_compiled.py has that.
+The wheels of the core and of cpu are built without their compiled parts; tests/test_compiled.py has
+those.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def contents(folder: Path, held: set[str], packed: set[str]) -> list[str]:
     for package in project["packages"]:
         root, *rest = package.split(".")
         for path in (folder / places.get(root, root)).joinpath(*rest).iterdir():
-            if path.suffix in (".py", ".pyi", ".pxd", ".pyx", ".typed") or path.name == "py.typed":
+            if path.suffix in (".py", ".pyi", ".pxd", ".pyx", ".c") or path.name == "py.typed":
                 wanted["/".join([*package.split("."), path.name])] = path.relative_to(folder)
     lacks = sorted(name for name in wanted if name not in held)
     lacks += sorted(str(path) for path in wanted.values() if path.as_posix() not in packed)

@@ -11,7 +11,7 @@ What makes no sense is named once, with its value, and the default stands.
 | DOVETAIL_BACKENDS | the device types that may be loaded, with commas between | all |
 | DOVETAIL_STRICT_PLUGINS | whether a broken plugin is everybody's error | 0 |
 | DOVETAIL_PROBE_SECONDS | how long a plugin may take to be imported, and to be probed | 30 |
-| DOVETAIL_PURE | whether the hot path runs as Python where it is compiled | 0 |
+| DOVETAIL_PURE | 1: no compiled module is used, but the same modules as Python | 0 |
 | DOVETAIL_JUNK | whether `dt.empty` holds NaN, or the largest integer, everywhere | 0 |
 | DOVETAIL_TRACE | what to say on stderr, with commas between: fusion | nothing |
 | DOVETAIL_<TYPE>_<KEY> | a setting of one backend: see its own page | |

@@ -27,11 +27,11 @@ from dovetail.extend import (
     cached_binary,
 )
 
-from . import command_list, gemm
+from . import command_list, gemm, pool
 from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 from .compile import Compiler, CpuProgram, link
 from .ir_writer import counted, fields
-from .pool import Pool, runtime_ir, weight
+from .pool import Pool, weight
 from .schedule import elements, traffic, work
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
@@ -214,7 +214,7 @@ done:
   ret i32 0
 }}
 """
-_IMPORTED = re.compile(r"declare .*@((?:Py|pthread|sched|clock)\w+)")
+_IMPORTED = re.compile(r"declare .*@(Py\w+)")
 
 
 class _MethodDef(ctypes.Structure):
@@ -236,14 +236,14 @@ class Launcher:
     """The generated entry and the thread pool behind it; makes bound launches."""
 
     def __init__(self, compiler: Compiler, fingerprint: str) -> None:
-        ir = runtime_ir(compiler.machine.triple) + _IR + command_list.IR
-        imports = {name: _address(name) for name in _IMPORTED.findall(ir)}
-        symbols = ("launch", "entry", "replay", "worker")
+        ir = pool.IR + _IR + command_list.IR
+        imports = {name: _address(name) for name in _IMPORTED.findall(ir)} | pool.SYMBOLS
+        symbols = ("launch", "entry", "replay")
         self._code = _linked(compiler, fingerprint, ir, symbols, imports)
         self._launch = _method(b"launch", self._code)
         self._replay = _method(b"replay", self._code)
         self._entry = Entry(self._code["entry"])
-        self.pool = Pool(self._code)
+        self.pool = Pool()
         self._products: Any = None  # the code of NumPy's BLAS, if it can be called
         if blas := gemm.symbols():
             ir = gemm.ir(compiler.machine.triple)
@@ -317,7 +317,7 @@ def _method(name: bytes, code: Any) -> _MethodDef:
 
 
 def _address(name: str) -> int:
-    """Where Python or, where there are threads, the system's library has a function."""
+    """Return the address of a function of Python's."""
     return int(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
 
 

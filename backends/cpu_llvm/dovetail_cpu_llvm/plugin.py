@@ -72,3 +72,10 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
     device = importlib.import_module(f"{__package__}.device")  # which loads llvmlite
     backend: Backend = device.CpuBackend(info)
     return backend
+
+
+@hookimpl
+def dovetail_diagnostics() -> Mapping[str, str]:
+    """Return what `dovetail doctor` says of the thread pool."""
+    pool = importlib.import_module(f"{__package__}.pool")
+    return {"thread pool": "compiled" if pool.IS_COMPILED else pool.NOT_COMPILED}

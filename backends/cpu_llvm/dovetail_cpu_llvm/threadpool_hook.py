@@ -1,7 +1,7 @@
 """The pool in threadpoolctl: in `threadpool_info()`, and limited by `threadpool_limits`.
 
-threadpoolctl finds thread pools by the names of loaded libraries. The pool is generated code that
-is in no library, so it is found by LLVM's, which is loaded whenever the backend is open.
+threadpoolctl finds thread pools by the names of loaded libraries. The pool is found by LLVM's: that
+is loaded whenever the backend is open, also where the pool is not compiled.
 threadpoolctl is never imported here: the pool is registered if the user has imported it.
 """
 
@@ -11,7 +11,7 @@ import sys
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from .pool import MOST
+from .pool import THREADS_MAX
 
 
 class Threaded(Protocol):
@@ -53,7 +53,7 @@ def _controller(threadpoolctl: Any) -> type:
 
         def set_num_threads(self, num_threads: int) -> None:
             for pool in _pools:
-                pool.set_num_threads(min(max(num_threads, 1), MOST))
+                pool.set_num_threads(min(max(num_threads, 1), THREADS_MAX))
 
         def get_version(self) -> None:
             """Return None: the library that is named is not dovetail's."""

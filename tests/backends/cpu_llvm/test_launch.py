@@ -21,28 +21,30 @@ from dovetail.engine.evaluate import planned
 from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
-from dovetail_cpu_llvm import launch, plugin
+from dovetail_cpu_llvm import launch, plugin, pool
 from dovetail_cpu_llvm.launch import POINTS, SHARE, WORTH
-from dovetail_cpu_llvm.pool import (
-    DISTANCE,
-    FAR,
-    FAR_FROM,
-    GENERATION,
-    INSIDE,
-    LAST,
-    MOVED,
-    NEAR_TO,
-    OWED,
-    OWED_MOST,
-    PLACED,
-    PROBED,
-    SLEEPERS,
-    THREAD,
-    UNTIL,
-    weight,
-)  # fmt: skip
+from dovetail_cpu_llvm.pool import weight
 
 Array = Any
+has_pool = pytest.mark.skipif(not pool.IS_COMPILED, reason="the thread pool is not compiled")
+
+
+class Words:
+    """The 8-byte words of a pool's state by name, and those of workers by (name, worker)."""
+
+    def __init__(self, backend: Any) -> None:
+        state = backend._launcher.pool.state
+        self._array = (ctypes.c_int64 * (pool._pool.size // 8)).from_address(state)
+
+    def _index(self, key: str | tuple[str, int]) -> int:
+        name, worker = (key, 0) if isinstance(key, str) else key
+        return int(pool._pool.words[name] + worker * pool._pool.alignment // 8)
+
+    def __getitem__(self, key: str | tuple[str, int]) -> int:
+        return self._array[self._index(key)]
+
+    def __setitem__(self, key: str | tuple[str, int], value: int) -> None:
+        self._array[self._index(key)] = value
 
 
 @pytest.fixture(scope="module")
@@ -296,6 +298,7 @@ def test_long_launches_let_other_python_threads_run(backend: Any) -> None:
     assert ticks > 20
 
 
+@has_pool
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_can_launch() -> None:
     # In a process of its own: pytest's threads and a fork do not mix.
@@ -321,6 +324,7 @@ assert os.waitpid(child, 0)[1] == 0
     assert done.returncode == 0, done.stderr.decode()
 
 
+@has_pool
 def test_idle_threads_sleep(backend: Any, threads: Any) -> None:
     threads(4)
     run_large(backend, backend.compile(row_sums()), np.ones((3000, 1000), "f4"))
@@ -331,12 +335,13 @@ def wait_for_sleepers(backend: Any, count: int) -> None:
     """Returns when as many have been asleep for 20 ms: woken ones count until they rise."""
     end, seen = time.monotonic() + 20, 0
     while seen < 20:
-        asleep = backend._launcher.pool._fields[SLEEPERS]
+        asleep = Words(backend)["sleepers"]
         assert time.monotonic() < end, f"{asleep} of {count} threads sleep"
         seen = seen + 1 if asleep >= count else 0
         time.sleep(0.001)
 
 
+@has_pool
 def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
     backend: Any, threads: Any
 ) -> None:
@@ -350,56 +355,63 @@ def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
 
 def as_if(fields: Any, *, far: bool) -> None:
     """Threads are as far from each other as is said, and nobody finds out."""
-    fields[FAR], fields[PROBED] = far, 1 << 62
+    fields["is_far"], fields["probed"] = far, 1 << 62
 
 
+@has_pool
 def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((300, 1000), "f4")  # 600,000 operations
     run_large(fresh, program, np.ones((3000, 1000), "f4"))  # threads are there, and go to sleep
-    fields = fresh._launcher.pool._fields
+    fields, most = Words(fresh), pool._pool.owed_operations_max
     as_if(fields, far=False)
     woken = []
     for _ in range(3):
         wait_for_sleepers(fresh, 3)
-        fields[LAST] = fields[OWED] = fields[UNTIL] = 0  # as if long ago, and waited for by nobody
-        asleep = fields[SLEEPERS]
+        # as if long ago, and waited for by nobody
+        fields["last"] = fields["owed"] = fields["until"] = 0
+        asleep = fields["sleepers"]
         run_large(fresh, program, x)
-        assert fields[SLEEPERS] == asleep == 3, "a single small launch woke somebody"
-        assert 0 < fields[OWED] < OWED_MOST
-        fields[LAST], fields[OWED] = time.monotonic_ns() + 10**12, OWED_MOST  # never soon again
-        fields[UNTIL] = 0
+        assert fields["sleepers"] == asleep == 3, "a single small launch woke somebody"
+        assert 0 < fields["owed"] < most
+        fields["last"], fields["owed"] = time.monotonic_ns() + 10**12, most  # never soon again
+        fields["until"] = 0
         run_large(fresh, program, x)
-        assert 0 < fields[OWED] < OWED_MOST, "what was owed long ago still counts"
+        assert 0 < fields["owed"] < most, "what was owed long ago still counts"
         wait_for_sleepers(fresh, 3)
         for _ in range(1000):
-            fields[LAST], fields[UNTIL] = time.monotonic_ns(), 0  # soon, however busy the machine
+            # soon, however busy the machine
+            fields["last"], fields["until"] = time.monotonic_ns(), 0
             assert run_large(fresh, program, x).sum() == 300_000
-            if fields[SLEEPERS] < 3:
+            if fields["sleepers"] < 3:
                 break
-        woken.append(fields[SLEEPERS] < 3)
+        woken.append(fields["sleepers"] < 3)
     assert any(woken), "many launches in a row never woke anybody"
 
 
+@has_pool
 def test_how_far_threads_are_from_each_other_is_measured_now_and_then(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
-    fields = fresh._launcher.pool._fields
+    fields = Words(fresh)
     for before in (0, 1):
         for _ in range(1000):  # the machine may be busy: nobody answers in time
-            fields[DISTANCE], fields[FAR], fields[PROBED], fields[UNTIL] = 0, before, 1, 0
+            fields["distance"], fields["is_far"] = 0, before
+            fields["probed"], fields["until"] = 1, 0
             assert run_large(fresh, program, x).sum() == 3_000_000
-            if fields[DISTANCE]:
+            if fields["distance"]:
                 break
-        assert 10 < fields[DISTANCE] < 1_000_000
-        assert fields[FAR] == (fields[DISTANCE] > (NEAR_TO if before else FAR_FROM))
-        assert time.monotonic_ns() - fields[PROBED] < 60e9
-    measured, fields[DISTANCE] = fields[PROBED], 0
-    fields[PROBED] += 1 << 40
+        assert 10 < fields["distance"] < 1_000_000
+        bound = pool._pool.near_ns if before else pool._pool.far_ns
+        assert fields["is_far"] == (fields["distance"] > bound)
+        assert time.monotonic_ns() - fields["probed"] < 60e9
+    measured, fields["distance"] = fields["probed"], 0
+    fields["probed"] += 1 << 40
     assert run_large(fresh, program, x).sum() == 3_000_000
-    assert not fields[DISTANCE] and fields[PROBED] == measured + (1 << 40), "before it was time"
+    assert not fields["distance"] and fields["probed"] == measured + (1 << 40), "before it was time"
 
 
+@has_pool
 def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh: Any) -> None:
-    program, fields = fresh.compile(row_sums()), fresh._launcher.pool._fields
+    program, fields = fresh.compile(row_sums()), Words(fresh)
     few, many = 1000, WORTH * 300
     rows = {n: np.ones((n, 1000), "f4") for n in (few, many)}
     assert few * 1000 > SHARE and few * 1000 * 4 < WORTH * SHARE <= many * 1000
@@ -407,16 +419,16 @@ def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh:
         seen = set()
         for n, x in rows.items():
             as_if(fields, far=far)
-            fields[UNTIL] = 0  # the machine may be busy
-            before = fields[GENERATION]
+            fields["until"] = 0  # the machine may be busy
+            before = fields["generation"]
             assert run_large(fresh, program, x).sum() == n * 1000
-            seen |= {n} if fields[GENERATION] > before else set()
+            seen |= {n} if fields["generation"] > before else set()
         assert seen == shared
     as_if(fields, far=True)
-    fields[UNTIL], fields[PROBED] = 0, 1  # it is time to look again
-    before = fields[GENERATION]
+    fields["until"], fields["probed"] = 0, 1  # it is time to look again
+    before = fields["generation"]
     run_large(fresh, program, rows[few])
-    assert fields[GENERATION] > before, "who is far once is far for good"
+    assert fields["generation"] > before, "who is far once is far for good"
 
 
 LARGE, SMALL = 1 << 20, 1 << 17
@@ -450,65 +462,69 @@ def test_what_is_worth_it_is_dense_or_moves_much(
     assert seen[:1] == [worth] if worth else not any(seen)
 
 
+@has_pool
 def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> None:
     """What others of as many points wrote is in both cores' caches."""
     large, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
     little = fresh.compile(add_scalar(float32))
-    fields = fresh._launcher.pool._fields
+    fields = Words(fresh)
     for n, wanted in ((POINTS // 4, False), (POINTS * 3 // 2, True)):
         given, out = np.ones(n, "f4"), np.zeros(n, "f4")
         assert n * 8 < SHARE
         seen = False
         for _ in range(200):  # the machine may be busy, and helpers asleep
             run_large(fresh, large, x)
-            fields[UNTIL] = 0
+            fields["until"] = 0
             as_if(fields, far=False)
-            before = fields[GENERATION]
+            before = fields["generation"]
             fresh.launch(little, handles(given, out), (n,), (1.0,), (n,))
             assert (out == 2).all()
-            seen = seen or fields[GENERATION] > before
+            seen = seen or fields["generation"] > before
             if seen:
                 break
         assert seen == wanted
 
 
+@has_pool
 def test_whoever_waited_long_for_a_helper_is_alone_for_a_while(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
     run_large(fresh, program, x)
-    fields = fresh._launcher.pool._fields
-    fields[UNTIL] = 0  # the machine may be busy
-    fields[INSIDE] += 1  # a helper that has lost its core within a tile
+    fields = Words(fresh)
+    fields["until"] = 0  # the machine may be busy
+    fields["inside"] += 1  # a helper that has lost its core within a tile
     waiting = threading.Thread(target=run_large, args=(fresh, program, x))
     begun = time.monotonic_ns()
     waiting.start()
     time.sleep(0.05)
-    fields[INSIDE] -= 1
+    fields["inside"] -= 1
     waiting.join()
     waited = time.monotonic_ns() - begun
-    left = fields[UNTIL] - time.monotonic_ns()
+    left = fields["until"] - time.monotonic_ns()
     assert 0.3e9 < left < 16 * waited
     as_if(fields, far=False)
-    shared = fields[GENERATION]
+    shared = fields["generation"]
     assert run_large(fresh, program, x).sum() == 3_000_000
-    assert fields[GENERATION] == shared, "work was shared again at once"
-    fields[UNTIL] = time.monotonic_ns()
+    assert fields["generation"] == shared, "work was shared again at once"
+    fields["until"] = time.monotonic_ns()
     assert run_large(fresh, program, x).sum() == 3_000_000
-    assert fields[GENERATION] == shared + 1, "work is never shared again"
+    assert fields["generation"] == shared + 1, "work is never shared again"
 
 
-@pytest.mark.skipif(not PLACED, reason="threads are not told apart by core here")
+@pytest.mark.skipif(
+    not pool.IS_COMPILED or not pool._pool.has_affinity, reason="no thread is kept off a core here"
+)
 def test_workers_may_run_on_every_core_after_they_were_kept_off_one(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
     everywhere = os.sched_getaffinity(0)
     for _ in range(3):
         wait_for_sleepers(fresh, 3)
         assert run_large(fresh, program, x).sum() == 3_000_000
-    fields = fresh._launcher.pool._fields
+    fields = Words(fresh)
     for worker in range(3):
-        number = fields[THREAD + 16 * worker]
+        number = fields["thread", worker]
         end = time.monotonic() + 20
         while time.monotonic() < end:  # until it has woken
-            if not fields[MOVED + 16 * worker] and os.sched_getaffinity(number) == everywhere:
+            if not fields["moved", worker] and os.sched_getaffinity(number) == everywhere:
                 break
             time.sleep(0.001)
         assert os.sched_getaffinity(number) == everywhere
