@@ -29,6 +29,7 @@ CERTIFICATES = Path(os.environ.get("CERTIFICATES") or "certificates").resolve()
 PACKAGES = [f"dovetail{name}" for name in ("", "_sparse", "_nn", "_cpu_llvm", "_opencl", "_cuda")]
 COMPILED = (
     "capture", "engine", "fusion", "graph", "jit", "loops", "memory", "plugins", "sparse", "tensor",
+    "backends/cpu_llvm/test_launch.py", "backends/cpu_llvm/test_command_list.py",
 )  # fmt: skip
 # Tests of programs and of files alone, which a second build does not change.
 BUILD_INDEPENDENT = (

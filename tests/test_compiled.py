@@ -106,7 +106,7 @@ def test_a_compiler_that_fails_makes_no_install_fail(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("compiler", ["cc", "false"])
-def test_the_thread_pool_is_in_the_wheel_if_there_is_a_compiler(
+def test_the_compiled_module_of_cpu_is_in_the_wheel_if_there_is_a_compiler(
     tmp_path: Path, compiler: str
 ) -> None:
     if shutil.which(compiler) is None:
@@ -120,7 +120,7 @@ def test_the_thread_pool_is_in_the_wheel_if_there_is_a_compiler(
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "dovetail_cpu_llvm/pool.py" in names
-    built = [n for n in names if n.startswith("dovetail_cpu_llvm/_pool.")]
+    built = [n for n in names if n.startswith("dovetail_cpu_llvm/_native.")]
     assert len(built) == (compiler == "cc")
 
 

@@ -63,23 +63,6 @@ def fields(base: str, names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def counted(i: str, stop: str, came: str, then: str, body: str, end: str = "") -> str:
-    """Return the block each_i: for (i = 0; i < stop; i++) `body`.
-
-    came: the block before the loop.
-    then: the block after it.
-    end: the last block of `body`, if that has several.
-    """
-    return f"""each_{i}:
-  %{i} = phi i64 [ 0, %{came} ], [ %{i}.next, %{end or i + "_body"} ]
-  %{i}.more = icmp slt i64 %{i}, %{stop}
-  br i1 %{i}.more, label %{i}_body, label %{then}
-{i}_body:
-{body}
-  %{i}.next = add i64 %{i}, 1
-  br label %each_{i}"""
-
-
 class FunctionWriter:
     """The text of one LLVM function, and the vector width at which it is being written."""
 

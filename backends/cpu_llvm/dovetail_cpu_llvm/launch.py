@@ -1,17 +1,14 @@
-"""From Python to machine code: each bound launch is a built-in function object over generated code.
+"""From Python to machine code: each bound launch is a built-in function over generated code.
 
-`PyCFunction_NewEx` wraps the generated `launch`, whose `self` is (block, program, fixed): the block
-is what does not change from call to call, packed into bytes; the program keeps the code alive;
-`fixed` is what sequences of launches are made of. A call takes about 0.1 us. Arguments of kernels
-are 8-byte slots: buffer addresses, ints, scalars, the extents of the grid, the extents of a tile.
-They are put together on the caller's stack, so launches are re-entrant.
+The function is `launch.c`'s. Its `self` is (block, entry, owner, fixed). The block is what does not
+change from call to call, packed into bytes; the owner keeps the code alive; `fixed` is what
+sequences of launches are made of. Without the compiled module launches are objects of Python
+(`python_launch`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
-import re
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,11 +24,12 @@ from dovetail.extend import (
     cached_binary,
 )
 
-from . import command_list, gemm, pool
+from . import command_list, gemm
 from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 from .compile import Compiler, CpuProgram, link
-from .ir_writer import counted, fields
+from .native import native
 from .pool import Pool, weight
+from .python_launch import PythonLaunch, python_replay
 from .schedule import elements, traffic, work
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
@@ -47,202 +45,14 @@ WORTH, DENSE, TRAFFIC = 32, 4, 1 << 22
 # ... and products only with this many multiplications for each number that is read or written.
 REUSE = 64
 
-# The block: function, tiles, how (0: keep the GIL, 1: release it, else: share, `weight` of
-# the scalar operations), state of the pool,
-# None, buffers, scalars, position of the first scalar's slot, slots; then the slots; then the kinds
-# of the scalars.
-_HEADER = (
-    "ptr function", "i64 tiles", "i64 how", "ptr state", "ptr none", "i64 nbuffers", "i64 nscalars",
-    "i64 first", "i64 nslots",
-)  # fmt: skip
 _KINDS = {"f32": FLOAT32, "f64": FLOAT64, "b8": BOOL}  # of scalars; the others are INTEGER
-
-_BUFFER = """  %bh = mul i64 %b, 2
-  %bo = add i64 %bh, 1
-  %handle = call ptr @PyTuple_GetItem(ptr %handles, i64 %bh)
-  %base = call i64 @PyLong_AsLongLong(ptr %handle)
-  %offset = call ptr @PyTuple_GetItem(ptr %handles, i64 %bo)
-  %bytes = call i64 @PyLong_AsLongLong(ptr %offset)
-  %address = add i64 %base, %bytes
-  %bslot = getelementptr i64, ptr %slots, i64 %b
-  store i64 %address, ptr %bslot"""
-_SCALAR = """  %number = call ptr @PyTuple_GetItem(ptr %tuple, i64 %s)
-  %missing = icmp eq ptr %number, null
-  br i1 %missing, label %release, label %present
-present:
-"""
-_CONVERTED = """  %kindp = getelementptr i64, ptr %kinds, i64 %s
-  %kind = load i64, ptr %kindp, align 1
-  %x = call i64 @converted(ptr %number, i64 %kind)
-  %at = add i64 %first, %s
-  %sslot = getelementptr i64, ptr %slots, i64 %at
-  store i64 %x, ptr %sslot"""
-_NUMBER = f"""  %numberp = getelementptr ptr, ptr %scalars, i64 %s
-  %number = load ptr, ptr %numberp
-{_CONVERTED}"""
-
-_GO = """go:
-  switch i64 %how, label %share [ i64 0, label %direct
-                                  i64 1, label %aside ]
-direct:
-  call void %function(ptr %slots, i64 0, i64 %tiles)
-  br label %done
-aside:
-  %thread1 = call ptr @PyEval_SaveThread()
-  call void %function(ptr %slots, i64 0, i64 %tiles)
-  call void @PyEval_RestoreThread(ptr %thread1)
-  br label %done
-share:
-  %thread2 = call ptr @PyEval_SaveThread()
-  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles, i64 %how)
-  call void @PyEval_RestoreThread(ptr %thread2)
-  br label %done
-"""
-
-_IR = f"""
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-declare i64 @PyTuple_Size(ptr)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare ptr @PyBytes_AsString(ptr)
-declare ptr @PySequence_Tuple(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
-declare double @PyFloat_AsDouble(ptr)
-declare i32 @PyObject_IsTrue(ptr)
-declare ptr @PyErr_Occurred()
-declare i32 @PyErr_BadArgument()
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-
-define internal i64 @converted(ptr %number, i64 %kind) {{
-  switch i64 %kind, label %integer [ i64 {FLOAT32}, label %single
-                                     i64 {FLOAT64}, label %double
-                                     i64 {BOOL}, label %truth ]
-integer:
-  %x0 = call i64 @PyLong_AsUnsignedLongLongMask(ptr %number)
-  ret i64 %x0
-single:
-  %wide = call double @PyFloat_AsDouble(ptr %number)
-  %narrow = fptrunc double %wide to float
-  %bits1 = bitcast float %narrow to i32
-  %x1 = zext i32 %bits1 to i64
-  ret i64 %x1
-double:
-  %float = call double @PyFloat_AsDouble(ptr %number)
-  %x2 = bitcast double %float to i64
-  ret i64 %x2
-truth:
-  %true = call i32 @PyObject_IsTrue(ptr %number)
-  %x3 = zext i32 %true to i64
-  ret i64 %x3
-}}
-
-define ptr @launch(ptr %self, ptr %args, i64 %nargs) {{
-entry:
-  %packed = call ptr @PyTuple_GetItem(ptr %self, i64 0)
-  %block = call ptr @PyBytes_AsString(ptr %packed)
-{fields("block", _HEADER)}
-  %three = icmp eq i64 %nargs, 3
-  br i1 %three, label %prepare, label %bad
-bad:
-  call i32 @PyErr_BadArgument()
-  ret ptr null
-prepare:
-  %slots = alloca i64, i64 %nslots, align 16
-  %template = getelementptr i64, ptr %block, i64 {len(_HEADER)}
-  %kinds = getelementptr i64, ptr %template, i64 %nslots
-  %length = mul i64 %nslots, 8
-  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %slots, ptr %template, i64 %length, i1 false)
-  %handles = load ptr, ptr %args
-  %given = call i64 @PyTuple_Size(ptr %handles)
-  %twice = mul i64 %nbuffers, 2
-  %fits = icmp eq i64 %given, %twice
-  br i1 %fits, label %each_b, label %misfit
-misfit:
-  %raised = call ptr @PyErr_Occurred()
-  %already = icmp ne ptr %raised, null
-  br i1 %already, label %fail, label %bad
-{counted("b", "nbuffers", "prepare", "scalars", _BUFFER)}
-scalars:
-  %plain = icmp eq i64 %nscalars, 0
-  br i1 %plain, label %check, label %sequence
-sequence:
-  %numbersp = getelementptr ptr, ptr %args, i64 1
-  %numbers = load ptr, ptr %numbersp
-  %tuple = call ptr @PySequence_Tuple(ptr %numbers)
-  %notuple = icmp eq ptr %tuple, null
-  br i1 %notuple, label %fail, label %each_s
-{counted("s", "nscalars", "sequence", "release", _SCALAR + _CONVERTED, "present")}
-release:
-  call void @Py_DecRef(ptr %tuple)
-  br label %check
-check:
-  %error = call ptr @PyErr_Occurred()
-  %failed = icmp ne ptr %error, null
-  br i1 %failed, label %fail, label %go
-fail:
-  ret ptr null
-{_GO}done:
-  call void @Py_IncRef(ptr %none)
-  ret ptr %none
-}}
-
-; The same for those who have addresses, and no more need than this of Python (`extend.Entry`).
-define i32 @entry(ptr %block, ptr %places, ptr %scalars) {{
-entry:
-{fields("block", _HEADER)}
-  %slots = alloca i64, i64 %nslots, align 16
-  %template = getelementptr i64, ptr %block, i64 {len(_HEADER)}
-  %kinds = getelementptr i64, ptr %template, i64 %nslots
-  %length = mul i64 %nslots, 8
-  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %slots, ptr %template, i64 %length, i1 false)
-  %given = mul i64 %nbuffers, 8
-  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %slots, ptr %places, i64 %given, i1 false)
-  %plain = icmp eq i64 %nscalars, 0
-  br i1 %plain, label %go, label %each_s
-{counted("s", "nscalars", "entry", "check", _NUMBER)}
-check:
-  %error = call ptr @PyErr_Occurred()
-  %failed = icmp ne ptr %error, null
-  br i1 %failed, label %fail, label %go
-fail:
-  ret i32 -1
-{_GO}
-done:
-  ret i32 0
-}}
-"""
-_IMPORTED = re.compile(r"declare .*@(Py\w+)")
-
-
-class _MethodDef(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_METH_FASTCALL = 0x80
-_new_function = ctypes.PYFUNCTYPE(
-    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-)(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
 class Launcher:
-    """The generated entry and the thread pool behind it; makes bound launches."""
+    """The factory of bound launches, and the thread pool that shares them."""
 
     def __init__(self, compiler: Compiler, fingerprint: str) -> None:
-        ir = pool.IR + _IR + command_list.IR
-        imports = {name: _address(name) for name in _IMPORTED.findall(ir)} | pool.SYMBOLS
-        symbols = ("launch", "entry", "replay")
-        self._code = _linked(compiler, fingerprint, ir, symbols, imports)
-        self._launch = _method(b"launch", self._code)
-        self._replay = _method(b"replay", self._code)
-        self._entry = Entry(self._code["entry"])
+        self._entry = Entry(native.entry) if native else None
         self.pool = Pool()
         self._products: Any = None  # the code of NumPy's BLAS, if it can be called
         if blas := gemm.symbols():
@@ -285,20 +95,22 @@ class Launcher:
         return self._made(self._products, fixed, how, 3)
 
     def _made(self, owner: object, fixed: Fixed, how: int, buffers: int) -> Launch:
-        """`owner` keeps the code alive; `how`, as in the block."""
-        header = [fixed.function, fixed.tiles, how, self.pool.state, id(None)]
+        """`owner` keeps the code alive; `how`, as in `struct launch` of launch.c."""
+        if native is None:
+            return PythonLaunch(owner, fixed, how > 0, buffers)
+        header = [fixed.function, fixed.tiles, how, self.pool.state]
         words = [*header, buffers, len(fixed.kinds), fixed.first_scalar, len(fixed.slots)]
         words += [*fixed.slots, *fixed.kinds]
         block = struct.pack(f"={len(words)}q", *words)
-        own = (block, self._entry, owner, fixed)
-        made: Launch = _new_function(ctypes.addressof(self._launch), own, None)
+        made: Launch = native.bind_launch((block, self._entry, owner, fixed))
         return made
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
         """A built-in function of (handles and offsets, variables, stream) that runs these."""
+        if native is None:
+            return python_replay(tuple(launches))
         block = command_list.block(launches, RELEASE_GIL, self.pool.state)
-        own = (block, tuple(launches))  # whose programs stay loaded
-        made: Replay = _new_function(ctypes.addressof(self._replay), own, None)
+        made: Replay = native.bind_sequence((block, tuple(launches)))  # their programs stay loaded
         return made
 
 
@@ -310,15 +122,6 @@ def _is_worth_it(
         return True
     moved = points * traffic(program.kernel, program.schedule, ints)
     return moved >= TRAFFIC or operations >= max(WORTH // 4 * SHARE, DENSE * moved)
-
-
-def _method(name: bytes, code: Any) -> _MethodDef:
-    return _MethodDef(name, code[name.decode()], _METH_FASTCALL, None)
-
-
-def _address(name: str) -> int:
-    """Return the address of a function of Python's."""
-    return int(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
 
 
 def _linked(

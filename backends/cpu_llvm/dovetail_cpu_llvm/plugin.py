@@ -23,7 +23,7 @@ from dovetail.extend import (
     source_digest,
 )
 
-from . import __version__
+from . import __version__, native
 
 NEAR = 1 << 15  # bytes of a first cache, at least
 
@@ -76,6 +76,5 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
 
 @hookimpl
 def dovetail_diagnostics() -> Mapping[str, str]:
-    """Return what `dovetail doctor` says of the thread pool."""
-    pool = importlib.import_module(f"{__package__}.pool")
-    return {"thread pool": "compiled" if pool.IS_COMPILED else pool.NOT_COMPILED}
+    """Return what `dovetail doctor` says of the compiled module."""
+    return {"threads and launches": "compiled" if native.native else native.NOT_COMPILED}

@@ -103,6 +103,14 @@ typedef void tile_function(void *arguments, int64_t begin, int64_t end);
 #define ACQUIRE(w) atomic_load_explicit(&(w), memory_order_acquire)
 #define RELEASE(w, value) atomic_store_explicit(&(w), value, memory_order_release)
 
+/* Write a word that other cores read often and that rarely changes: their caches keep it. */
+#define UPDATE(w, value)             \
+    do {                             \
+        int64_t new_value = (value); \
+        if (READ(w) != new_value)    \
+            WRITE(w, new_value);     \
+    } while (0)
+
 /* What belongs to one thread of a launch. Worker i has seat i, the launching thread the last. */
 struct seat {
     _Alignas(LINE) word next; /* the first tile of its range that no thread has taken */
@@ -126,12 +134,12 @@ struct pool {
     word is_far;
     _Alignas(LINE) mutex_type mutex;
     condition_type condition;
-    _Alignas(LINE) word launcher; /* the core of the launching thread */
-    word rest;                    /* 1: idle workers sleep at once */
+    _Alignas(LINE) word rest; /* 1: idle workers sleep at once */
     _Alignas(LINE) word ping;
     _Alignas(LINE) word pong;
 #if HAS_AFFINITY
-    _Alignas(LINE) cpu_set_t cores; /* that the process may use */
+    _Alignas(LINE) word launcher; /* the core of the launching thread */
+    cpu_set_t cores;              /* that the process may use */
 #endif
     struct seat seats[THREADS_MAX];
 };
@@ -153,6 +161,21 @@ static int64_t now(void)
 }
 
 #if HAS_AFFINITY
+static void find_cores(struct pool *pool)
+{
+    sched_getaffinity(0, sizeof pool->cores, &pool->cores);
+}
+
+static void record_worker(struct seat *seat)
+{
+    WRITE(seat->thread, syscall(SYS_gettid));
+}
+
+static void record_launcher_core(struct pool *pool)
+{
+    UPDATE(pool->launcher, sched_getcpu());
+}
+
 /* Keep a thread (0: the calling one) off a core, until `sched_setaffinity` to all cores. */
 static void keep_off(struct pool *pool, int64_t thread, int64_t core)
 {
@@ -188,6 +211,12 @@ static void keep_sleepers_off(struct pool *pool)
         }
     }
 }
+#else
+#define find_cores(pool) ((void)(pool))
+#define record_worker(seat) ((void)(seat))
+#define record_launcher_core(pool) ((void)(pool))
+#define leave_launcher_core(pool, seat) ((void)(pool), (void)(seat))
+#define keep_sleepers_off(pool) ((void)(pool))
 #endif
 
 static int64_t tiles_per_thread(int64_t tiles, int64_t threads)
@@ -250,26 +279,20 @@ static int64_t sleep_until_job(struct pool *pool, int64_t seen)
 static void pool_work(struct pool *pool, int64_t id)
 {
     struct seat *seat = &pool->seats[id];
-#if HAS_AFFINITY
-    WRITE(seat->thread, syscall(SYS_gettid));
-#endif
+    record_worker(seat);
     for (int64_t seen = 0;;) {
         int64_t generation;
         int spins = 0;
         while ((generation = ACQUIRE(pool->generation)) == seen) {
             PAUSE();
             if (++spins == WORKER_SPINS_MAX || READ(pool->rest)) {
-#if HAS_AFFINITY
                 leave_launcher_core(pool, seat); /* a worker does not sleep while kept off a core */
-#endif
                 generation = sleep_until_job(pool, seen);
                 break;
             }
         }
         seen = generation;
-#if HAS_AFFINITY
         leave_launcher_core(pool, seat);
-#endif
         atomic_fetch_add(&pool->inside, 1);
         if (atomic_load(&pool->open) && id < READ(pool->workers))
             take_chunks(pool, id);
@@ -410,9 +433,7 @@ static void pool_share(struct pool *pool, tile_function *function, void *argumen
             function(arguments, 0, tiles);
             return;
         }
-#if HAS_AFFINITY
-        WRITE(pool->launcher, sched_getcpu());
-#endif
+        record_launcher_core(pool);
         begun = now();
         if (!is_probe_due(pool, begun))
             break;
@@ -428,12 +449,10 @@ static void pool_share(struct pool *pool, tile_function *function, void *argumen
     for (int64_t i = 0; i <= workers; i++)
         WRITE(pool->seats[i].next, i * range);
     atomic_store(&pool->open, 1);
-    WRITE(pool->rest, 0);
+    UPDATE(pool->rest, 0);
     atomic_fetch_add(&pool->generation, 1);
     if (atomic_load(&pool->sleepers) && sharing == WITH_ALL) {
-#if HAS_AFFINITY
         keep_sleepers_off(pool);
-#endif
         LOCK(&pool->mutex);
         WAKE_ALL(&pool->condition);
         UNLOCK(&pool->mutex);
@@ -473,8 +492,6 @@ static void pool_init(struct pool *pool, int64_t workers)
     memset((void *)pool, 0, sizeof *pool);
     MUTEX_INIT(&pool->mutex);
     CONDITION_INIT(&pool->condition);
-#if HAS_AFFINITY
-    sched_getaffinity(0, sizeof pool->cores, &pool->cores);
-#endif
+    find_cores(pool);
     pool_resize(pool, workers);
 }

@@ -14,7 +14,7 @@ import pytest
 from dovetail.backend.interface import QueuedLaunch
 from dovetail.dtypes import DType, bool_, float32, float64, int8, int64, uint64
 from dovetail_cpu_llvm.launch import SHARE
-from test_launch import add_scalar
+from test_launch import add_scalar, compiled
 from test_launch import backend as backend
 
 N = 37
@@ -90,6 +90,7 @@ def test_large_launches_are_shared_by_threads(backend: Any) -> None:
         y[...] = 0
 
 
+@compiled
 def test_other_threads_of_python_run_where_it_takes_long(backend: Any) -> None:
     def releases(count: int, n: int) -> bool:
         run = backend.sequence([queued(backend, float64, 0, 1, (1.0, None), n)] * count)

@@ -21,12 +21,13 @@ from dovetail.engine.evaluate import planned
 from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
-from dovetail_cpu_llvm import launch, plugin, pool
+from dovetail_cpu_llvm import launch, plugin
 from dovetail_cpu_llvm.launch import POINTS, SHARE, WORTH
+from dovetail_cpu_llvm.native import native
 from dovetail_cpu_llvm.pool import weight
 
 Array = Any
-has_pool = pytest.mark.skipif(not pool.IS_COMPILED, reason="the thread pool is not compiled")
+compiled = pytest.mark.skipif(not native, reason="the backend's module is not compiled")
 
 
 class Words:
@@ -34,11 +35,11 @@ class Words:
 
     def __init__(self, backend: Any) -> None:
         state = backend._launcher.pool.state
-        self._array = (ctypes.c_int64 * (pool._pool.size // 8)).from_address(state)
+        self._array = (ctypes.c_int64 * (native.size // 8)).from_address(state)
 
     def _index(self, key: str | tuple[str, int]) -> int:
         name, worker = (key, 0) if isinstance(key, str) else key
-        return int(pool._pool.words[name] + worker * pool._pool.alignment // 8)
+        return int(native.words[name] + worker * native.alignment // 8)
 
     def __getitem__(self, key: str | tuple[str, int]) -> int:
         return self._array[self._index(key)]
@@ -139,6 +140,7 @@ def entered(launch: Any, places: list[int], scalars: list[Any]) -> None:
         raise AssertionError("it set no error")  # who sets one has PYFUNCTYPE raise it
 
 
+@compiled
 @pytest.mark.parametrize("d", [bool_, int8, uint64, float32, float64], ids=lambda d: d.name)
 def test_the_c_function_of_a_launch_does_the_same(backend: Any, d: DType) -> None:
     x = np.array([0, 1, 1, 0, 1]).astype(d.name)
@@ -160,6 +162,7 @@ class Unsure:
         raise TypeError
 
 
+@compiled
 def test_the_c_function_of_a_shared_launch(backend: Any, threads: Any) -> None:
     threads(3)
     x, out = np.ones((3000, 1000), "f4"), np.zeros(3000, "f4")
@@ -298,7 +301,7 @@ def test_long_launches_let_other_python_threads_run(backend: Any) -> None:
     assert ticks > 20
 
 
-@has_pool
+@compiled
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_can_launch() -> None:
     # In a process of its own: pytest's threads and a fork do not mix.
@@ -324,7 +327,7 @@ assert os.waitpid(child, 0)[1] == 0
     assert done.returncode == 0, done.stderr.decode()
 
 
-@has_pool
+@compiled
 def test_idle_threads_sleep(backend: Any, threads: Any) -> None:
     threads(4)
     run_large(backend, backend.compile(row_sums()), np.ones((3000, 1000), "f4"))
@@ -341,7 +344,7 @@ def wait_for_sleepers(backend: Any, count: int) -> None:
         time.sleep(0.001)
 
 
-@has_pool
+@compiled
 def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
     backend: Any, threads: Any
 ) -> None:
@@ -358,11 +361,11 @@ def as_if(fields: Any, *, far: bool) -> None:
     fields["is_far"], fields["probed"] = far, 1 << 62
 
 
-@has_pool
+@compiled
 def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((300, 1000), "f4")  # 600,000 operations
     run_large(fresh, program, np.ones((3000, 1000), "f4"))  # threads are there, and go to sleep
-    fields, most = Words(fresh), pool._pool.owed_operations_max
+    fields, most = Words(fresh), native.owed_operations_max
     as_if(fields, far=False)
     woken = []
     for _ in range(3):
@@ -388,7 +391,7 @@ def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -
     assert any(woken), "many launches in a row never woke anybody"
 
 
-@has_pool
+@compiled
 def test_how_far_threads_are_from_each_other_is_measured_now_and_then(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
     fields = Words(fresh)
@@ -400,7 +403,7 @@ def test_how_far_threads_are_from_each_other_is_measured_now_and_then(fresh: Any
             if fields["distance"]:
                 break
         assert 10 < fields["distance"] < 1_000_000
-        bound = pool._pool.near_ns if before else pool._pool.far_ns
+        bound = native.near_ns if before else native.far_ns
         assert fields["is_far"] == (fields["distance"] > bound)
         assert time.monotonic_ns() - fields["probed"] < 60e9
     measured, fields["distance"] = fields["probed"], 0
@@ -409,7 +412,7 @@ def test_how_far_threads_are_from_each_other_is_measured_now_and_then(fresh: Any
     assert not fields["distance"] and fields["probed"] == measured + (1 << 40), "before it was time"
 
 
-@has_pool
+@compiled
 def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh: Any) -> None:
     program, fields = fresh.compile(row_sums()), Words(fresh)
     few, many = 1000, WORTH * 300
@@ -462,7 +465,7 @@ def test_what_is_worth_it_is_dense_or_moves_much(
     assert seen[:1] == [worth] if worth else not any(seen)
 
 
-@has_pool
+@compiled
 def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> None:
     """What others of as many points wrote is in both cores' caches."""
     large, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
@@ -485,7 +488,7 @@ def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> N
         assert seen == wanted
 
 
-@has_pool
+@compiled
 def test_whoever_waited_long_for_a_helper_is_alone_for_a_while(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
     run_large(fresh, program, x)
@@ -511,7 +514,7 @@ def test_whoever_waited_long_for_a_helper_is_alone_for_a_while(fresh: Any) -> No
 
 
 @pytest.mark.skipif(
-    not pool.IS_COMPILED or not pool._pool.has_affinity, reason="no thread is kept off a core here"
+    not native or not native.has_affinity, reason="no thread is kept off a core here"
 )
 def test_workers_may_run_on_every_core_after_they_were_kept_off_one(fresh: Any) -> None:
     program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")

@@ -1,4 +1,4 @@
-"""The thread pool under the thread sanitizer, and an install without it."""
+"""The thread pool under the thread sanitizer, and the backend without its compiled module."""
 
 from __future__ import annotations
 
@@ -50,13 +50,14 @@ import sys
 import numpy as np
 import dovetail as dt
 if sys.argv[1] == "missing":
-    sys.modules["dovetail_cpu_llvm._pool"] = None
+    sys.modules["dovetail_cpu_llvm._native"] = None
 x = dt.asarray(np.random.default_rng(0).standard_normal(300_000).astype("f4"), device="cpu")
 dt.set_num_threads(3, "cpu")
 print(float(dt.sum(dt.exp(x))).hex(), dt.sort(x)[:3].tolist(), dt.get_num_threads("cpu"))
 import threading
-from dovetail_cpu_llvm import plugin, pool
-print(pool.IS_COMPILED, sum(t.name.startswith("dovetail-cpu-") for t in threading.enumerate()))
+from dovetail_cpu_llvm import plugin
+from dovetail_cpu_llvm.native import native
+print(native is not None, sum(t.name.startswith("dovetail-cpu-") for t in threading.enumerate()))
 print(plugin.dovetail_diagnostics())
 """
 
@@ -68,11 +69,11 @@ def run_with(pool: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_without_the_compiled_pool_the_bits_are_the_same_and_the_doctor_says_what_is_lost() -> None:
+def test_without_the_compiled_module_bits_are_the_same_and_the_doctor_says_what_is_lost() -> None:
     bits, threads, diagnostics = run_with("missing")
     assert threads == "False 0"
     assert "not compiled" in diagnostics and "one thread" in diagnostics
     usual, threads, diagnostics = run_with("usual")
     assert bits == usual
     if threads != "False 0":
-        assert threads == "True 2" and diagnostics == "{'thread pool': 'compiled'}"
+        assert threads == "True 2" and diagnostics == "{'threads and launches': 'compiled'}"

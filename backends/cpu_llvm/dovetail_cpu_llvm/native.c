@@ -1,8 +1,10 @@
-/* The thread pool as a Python module: `pool.py` is its only user. */
+/* The compiled module of the backend: the thread pool and bound launches. `native.py` loads it. */
 
 #include <Python.h>
 
 #include "pool.c"
+
+#include "launch.c"
 
 static PyObject *init(PyObject *module, PyObject *args)
 {
@@ -43,6 +45,8 @@ static PyObject *work(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
+    {"bind_launch", bind_launch, METH_O, "bind_launch((block, ...)): return a bound launch."},
+    {"bind_sequence", bind_sequence, METH_O, "bind_sequence((block, ...)): return a replay."},
     {"init", init, METH_VARARGS, "init(pool, workers): initialize a pool at an address."},
     {"resize", resize, METH_VARARGS, "resize(pool, workers): set how many workers take part."},
     {"rest", rest, METH_VARARGS, "rest(pool): have idle workers sleep at once."},
@@ -60,12 +64,12 @@ static int execute(PyObject *module)
         "{sn,sn,sn,sn,sn,sn,sn,sn,sn,sn,sn,sn}", FIELD(generation), FIELD(sleepers),
         FIELD(inside), FIELD(last), FIELD(owed), FIELD(until), FIELD(probed), FIELD(distance),
         FIELD(is_far), SEAT(next), SEAT(thread), SEAT(moved));
-    PyObject *share = PyLong_FromVoidPtr((void *)pool_share);
-    int failed = words == NULL || share == NULL;
+    PyObject *entry = PyLong_FromVoidPtr((void *)enter_launch);
+    int failed = words == NULL || entry == NULL;
     failed = failed || PyModule_AddObjectRef(module, "words", words);
-    failed = failed || PyModule_AddObjectRef(module, "share", share);
+    failed = failed || PyModule_AddObjectRef(module, "entry", entry);
     Py_XDECREF(words);
-    Py_XDECREF(share);
+    Py_XDECREF(entry);
     if (failed || PyModule_AddIntConstant(module, "size", sizeof(struct pool)) ||
         PyModule_AddIntConstant(module, "alignment", LINE) ||
         PyModule_AddIntConstant(module, "threads_max", THREADS_MAX) ||
@@ -80,9 +84,9 @@ static int execute(PyObject *module)
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)execute}, {0, NULL}};
 
 static PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "_pool", .m_methods = methods, .m_slots = slots};
+    PyModuleDef_HEAD_INIT, .m_name = "_native", .m_methods = methods, .m_slots = slots};
 
-PyMODINIT_FUNC PyInit__pool(void)
+PyMODINIT_FUNC PyInit__native(void)
 {
     return PyModuleDef_Init(&definition);
 }
