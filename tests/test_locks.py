@@ -101,6 +101,8 @@ def heard() -> Iterator[None]:
 @pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("taken_in_by", ["who waits", "who is inside"])
 def test_ctrl_c_reaches_who_waits(taken_in_by: str) -> None:
+    if taken_in_by == "who is inside" and issubclass(Lock, type(threading.RLock())):
+        pytest.skip("without a compiler Python's lock waits: its `with` blocks leave in C")
     turn = Lock()
     with held_elsewhere(turn) as (leave, inside):
         rescue = threading.Timer(30, leave.set)  # where it does not
@@ -264,14 +266,11 @@ def test_locks_of_loaded_modules_are_registered() -> None:
         dt.ones(2, device=device).sum().item()
     known = {id(lock) for lock in registered_locks()}
     kinds = (type(threading.Lock()), type(threading.RLock()), Lock, threading.Condition)
-    inside = {
-        id(lock._lock) for lock in registered_locks() if hasattr(lock, "_lock")
-    }  # not compiled
     modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in DISTRIBUTIONS]
     found = [
         f"{module.__name__}.{name}"
         for module in modules
         for name, value in vars(module).items()
-        if isinstance(value, kinds) and id(value) not in known | inside
+        if isinstance(value, kinds) and id(value) not in known
     ]
     assert not found and len(known) > 10

@@ -1,22 +1,23 @@
-"""The lock of the library: reentrant, heard by Ctrl-C, and free in a child of fork()."""
+"""The lock of the library: reentrant, ended by Ctrl-C, and free in a child of fork()."""
 
 from __future__ import annotations
 
+from _thread import RLock
 from collections.abc import Callable
-from threading import RLock
 from typing import TypeVar, TypeVarTuple
 
 from .forks import register_lock
 
 P = TypeVarTuple("P")
 R = TypeVar("R")
-WAIT_SECONDS = 0.2  # before a waiting thread looks for Ctrl-C again
 
 
-class Lock:
+class Lock(RLock):  # type: ignore[misc]  # the stub calls it final, CPython does not
     """A reentrant lock that is free in a child of fork().
 
-    It is as `threading.RLock`; compiled it is quicker (`locks.pyx`).
+    It is Python's lock, which enters and leaves a `with` block in C: an interrupt cannot come
+    between. A thread that waits hears Ctrl-C unless the system gave the signal to another thread.
+    Compiled (`locks.pyx`) it is quicker, and hears it then, too.
 
     `waited`: see `forks.register_lock`.
 
@@ -26,20 +27,8 @@ class Lock:
     ...     pass
     """
 
-    __slots__ = ("__weakref__", "_lock", "release")
-
     def __init__(self, waited: bool = True) -> None:
-        self._lock = RLock()
-        self.release = self._lock.release
         register_lock(self, waited)
-
-    def acquire(self, blocking: bool = True) -> bool:
-        """Return True once this thread has the lock; False if it is not `blocking` and has not."""
-        if not blocking:
-            return self._lock.acquire(blocking=False)
-        while not self._lock.acquire(timeout=WAIT_SECONDS):
-            pass  # a Ctrl-C that another thread took in is heard here
-        return True
 
     def held(self, work: Callable[[*P], R], args: tuple[*P]) -> R:
         """Return `work(*args)`, called with the lock held."""
@@ -48,14 +37,7 @@ class Lock:
 
     def renew(self) -> None:
         """Free the lock in a child of fork(), unless this thread holds it."""
-        if self._lock.acquire(blocking=False):
-            self._lock.release()
+        if self.acquire(blocking=False):
+            self.release()
         else:
-            self._lock = RLock()
-            self.release = self._lock.release
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *exc: object) -> None:
-        self.release()
+            self._at_fork_reinit()  # type: ignore[attr-defined]  # missing in the stub

@@ -235,7 +235,10 @@ class SummaryWriter(Explained):
     def add_text(
         self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None
     ) -> None:
-        """Adds a text, which is shown as Markdown. Raises: ArgumentTypeError."""
+        """Add a text, which the page shows as Markdown.
+
+        Raises: ArgumentTypeError.
+        """
         arguments.instance("tensorboard", text_string, "text_string", str)
         metadata = _needed("tensorboard.plugins.text.metadata").create_summary_metadata("", "")
         tensor = _needed("tensorboard.util.tensor_util").make_tensor_proto(

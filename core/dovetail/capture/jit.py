@@ -307,6 +307,8 @@ def constant(x: Tensor, /) -> Tensor:
     a cache, a `__getitem__` of the user's) is a CaptureError, unless it is wrapped where the
     function gets it. Later calls read the memory of this tensor, also what was written there since;
     they do not notice if another tensor has taken its place.
+    Shapes: any.
+    Dtypes: all.
     Raises: ArgumentTypeError for what is no tensor.
 
     >>> import dovetail as dt, functools

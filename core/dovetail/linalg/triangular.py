@@ -85,7 +85,8 @@ def cholesky_solve(
 ) -> Tensor:
     """Return the solutions x of `a @ x = b`, given the Cholesky factor of a, which comes second.
 
-    The order is PyTorch's. `upper`: whether it is the upper factor; the other triangle is not used.
+    The order is PyTorch's. `b`: right-hand sides. `factor`: the Cholesky factor of a; the other
+    triangle is not used. `upper`: True if it is the upper factor.
     Shapes: (..., n, k) and (..., n, n) give (..., n, k), the axes before them broadcast; (n,) as b
     is one vector, and gives (..., n).
     Dtypes: float32, float64 and complex, promoted.
