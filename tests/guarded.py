@@ -73,32 +73,32 @@ class Owner:
 
 
 def drain(self: Any) -> None:
-    """An allocator's: what was freed goes back to the device at once."""
+    """Return freed memory to the device at once: `FastPath.drain`."""
     from dovetail.memory.blocks import UNUSED
 
-    if self._freed:
-        self.backend.synchronize()
-    while self._freed:
-        block = self._freed[0]
-        if self._tracer is not None:
-            self._tracer.freed(block)
+    if self.freed:
+        self.slow.backend.synchronize()
+    while self.freed:
+        block = self.freed[0]
+        if self.tracer is not None:
+            self.tracer.record_free(block)
         block.state, block.streams = UNUSED, None
-        self._live -= block.size
-        self._frees += 1
-        del self._freed[0]
+        self.live_bytes -= block.size
+        self.frees += 1
+        del self.freed[0]
         block.segment.pool.insert(block)
-        self._return(block.segment)
+        self.slow._free_segment(block.segment)
 
 
 def install() -> None:
     """From now on memory is as the module says, on devices that are opened later."""
     import dovetail as dt
-    from dovetail.memory import front, growing
+    from dovetail.memory import caching_allocator, fast_path
 
-    assert "dovetail.memory.front" not in dt.__config__["compiled_modules"], "DOVETAIL_PURE=1"
-    front.ROUND = ALIGNMENT
-    front.Front._drain = drain  # type: ignore[method-assign]
-    growing.segment_bytes = lambda size: size
+    assert "dovetail.memory.fast_path" not in dt.__config__["compiled_modules"], "DOVETAIL_PURE=1"
+    fast_path.BLOCK_ALIGNMENT = ALIGNMENT
+    fast_path.FastPath.drain = drain  # type: ignore[method-assign]
+    caching_allocator.segment_bytes = lambda size: size
     region = Region()
     if find_spec("dovetail_cpu_llvm"):
         from dovetail_cpu_llvm.memory import _PosixPages

@@ -100,7 +100,7 @@ def test_a_compiler_that_fails_makes_no_install_fail(tmp_path: Path) -> None:
     subprocess.run([*command, str(sources(tmp_path))], env=environ, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert "dovetail/memory/front.py" in names
+    assert "dovetail/memory/fast_path.py" in names
     assert not [n for n in names if n.endswith(".so")]
 
 

@@ -21,10 +21,9 @@ from dovetail.backend import diskcache
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError, DovetailError
 from dovetail.loops.parser import parse_kernel
-from dovetail.memory import record as memory_record
-from dovetail.memory import timeline as memory_timeline
-from dovetail.memory.record import check
-from dovetail.memory.replay import read, replay, steps_of, write
+from dovetail.memory.tracing import snapshot
+from dovetail.memory.tracing.replay import read, replay, steps_of, write
+from dovetail.memory.tracing.snapshot import check
 from fake_device import make
 from places import GOLDEN
 
@@ -88,9 +87,7 @@ def record() -> dict[str, Any]:
             if live and rng.random() < 0.4:
                 live.pop(rng.randrange(len(live)))
             live.append(allocator.allocate(rng.choice((1, 5000, 600_000, 12 << 20))))
-        found = memory_timeline.recorded(
-            "fake", allocator.stats(), allocator.snapshot(), allocator.timeline
-        )
+        found = snapshot.build("fake", allocator.stats(), allocator.snapshot(), allocator.timeline)
     finally:
         memory.trace(False)
     again: dict[str, Any] = json.loads(json.dumps(found))
@@ -213,7 +210,7 @@ def test_what_is_no_json_is_said_to_be_none(text: str, tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_text(text, "utf-8")
     with pytest.raises(ArgumentError, match=r"t.json is no JSON"):
-        memory_record.load(file)
+        snapshot.load(file)
 
 
 # --- sparse tensors

@@ -216,7 +216,7 @@ CALLED_BACK = {
     "forks": {"ref"},  # of locks, by `discard` of a set, which is no Python
     "capture.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
-    "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end
+    "memory.caching_allocator": {"WeakSet", "finalize"},  # allocators, when their devices end
     "memory.mapped": {"finalize"},  # files, when nobody uses them
     "settings": {"ref"},  # by `discard` of a set, which is no Python
 }
@@ -329,8 +329,8 @@ def test_importing_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
     late = (
         "dovetail.commands", "dovetail.testing", "dovetail.capture.jit", "dovetail.insight.",
         "dovetail.capture.program", "dovetail.capture.tracer",
-        "dovetail.memory.drawing", "dovetail.autograd.check", "dovetail.linalg.", "dovetail.fft.",
-        "dovetail.own.", "json",
+        "dovetail.memory.tracing.html_report", "dovetail.autograd.check", "dovetail.linalg.",
+        "dovetail.fft.", "dovetail.own.", "json",
     )  # fmt: skip
     assert not [m for m in loaded if m.startswith(late)]
 

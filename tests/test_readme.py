@@ -81,9 +81,11 @@ def test_the_architecture_names_every_module_of_the_core_in_its_package_and_no_o
     named = {where.strip("`"): {*re.findall(r"`([a-z_]+)`", what)} for where, what in cells}
     core = ROOT / "core" / "dovetail"
     found = {"ground floor": {p.stem for p in core.glob("*.py")} - {"__init__"}}
-    for folder in sorted(p.parent for p in core.glob("*/__init__.py")):
+    packages = [p.parent for p in core.glob("*/**/__init__.py") if "template" not in p.parts]
+    for folder in sorted(packages):
         inside = {p.stem for p in folder.iterdir() if p.suffix == ".py" or p.name == "template"}
-        found[folder.name] = {n for n in inside if not n.startswith(("_", "test_"))}
+        name = folder.relative_to(core).as_posix()
+        found[name] = {n for n in inside if not n.startswith(("_", "test_"))}
     assert named == found
 
 

@@ -23,7 +23,7 @@ from dovetail.engine import evaluate as run
 from dovetail.engine import guards
 from dovetail.errors import CompileError, OutOfMemoryError
 from dovetail.loops.builder import Kernel
-from dovetail.memory import CachingAllocator, growing
+from dovetail.memory import CachingAllocator, caching_allocator
 from dovetail.plugins.opened import Opened
 from dovetail.plugins.registry import open_device
 from dovetail.recent import Recent, Shared
@@ -87,7 +87,7 @@ class Everything(CachingAllocator):
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Device, Faulty]]]:
     """Makes devices that can fail."""
-    monkeypatch.setattr(growing, "segment_bytes", lambda size: size)
+    monkeypatch.setattr(caching_allocator, "segment_bytes", lambda size: size)
 
     def make() -> tuple[Device, Faulty]:
         backend = Faulty()

@@ -25,9 +25,9 @@ from dovetail.memory import (
     get_allocator,
     set_allocator,
 )
-from dovetail.memory.blocks import WIDE
-from dovetail.memory.growing import SLACK
-from dovetail.memory.mending import BUSY
+from dovetail.memory.blocks import LARGE_BINS_MAX
+from dovetail.memory.caching_allocator import SLACK_BYTES
+from dovetail.memory.fast_path import BUSY
 from dovetail.memory.storage import storage_at
 from dovetail.memory.units import KIB, MIB
 from fake_device import FAKE, check, make
@@ -203,7 +203,9 @@ def test_a_large_block_is_handed_out_again_as_it_is_and_merged_for_another_size(
     whole = allocator.allocate(10 * MIB)  # which both make up
     assert (whole.handle, whole.offset) == place
     assert backend.calls == 1
-    held = [allocator.allocate(11 * MIB + k * KIB) for k in range(2 * WIDE)]  # more than have bins
+    held = [
+        allocator.allocate(11 * MIB + k * KIB) for k in range(2 * LARGE_BINS_MAX)
+    ]  # more than have bins
     del held, whole
     allocator.empty_cache()
     assert allocator.stats().reserved_bytes == 0
@@ -233,7 +235,7 @@ def test_the_cache_stays_in_proportion_when_sizes_grow() -> None:
     for mib in range(20, 400, 20):
         allocator.allocate(mib * MIB).release()
         stats = allocator.stats()
-        assert stats.reserved_bytes <= stats.peak_live_bytes * 3 // 2 + SLACK
+        assert stats.reserved_bytes <= stats.peak_live_bytes * 3 // 2 + SLACK_BYTES
     assert backend.used < 700 * MIB
 
 
@@ -456,7 +458,7 @@ def test_finalisers_and_signals_may_allocate_inside_the_allocator() -> None:
     def interrupt(frame: Any, event: str, argument: Any) -> Any:
         nonlocal entered
         if event == "line" and rng.random() < 0.2:
-            entered += allocator._state == BUSY
+            entered += allocator.fast_path.state == BUSY
             inner.append(allocator.allocate(rng.randint(0, 3 * MIB)))
             rng.choice((allocator.stats, allocator.snapshot, allocator.empty_cache))()
             if len(inner) > 5:
@@ -566,9 +568,11 @@ def test_a_loop_whose_sizes_share_a_segment_comes_to_rest(monkeypatch: pytest.Mo
     """Two blocks that do not fit into one segment do not take each other's memory for ever."""
     backend, allocator = make()
     asked: list[int] = []
-    miss = CachingAllocator._miss
+    miss = CachingAllocator._allocate_slow
     monkeypatch.setattr(
-        CachingAllocator, "_miss", lambda self, pool, n: asked.append(n) or miss(self, pool, n)
+        CachingAllocator,
+        "_allocate_slow",
+        lambda self, pool, n: asked.append(n) or miss(self, pool, n),
     )
     kept = allocator.allocate(512)
     for _ in range(4):
@@ -585,5 +589,5 @@ def test_sizes_that_are_always_others_stay_within_the_bound() -> None:
     kept = allocator.allocate(512)
     for _ in range(5000):
         allocator.allocate(rng.randrange(1, 12 * MIB)).release()
-        assert backend.used <= allocator.stats().peak_live_bytes * 3 // 2 + SLACK + 20 * MIB
+        assert backend.used <= allocator.stats().peak_live_bytes * 3 // 2 + SLACK_BYTES + 20 * MIB
     check(backend, allocator, [kept])

@@ -24,9 +24,9 @@ import pytest
 from dovetail import memory
 from dovetail.commands.memory_report import main as memory_report
 from dovetail.errors import ArgumentError
-from dovetail.memory import CachingAllocator, DataPtr, drawing
-from dovetail.memory import timeline as memory_timeline
-from dovetail.memory.drawing import by_line, draw, timeline
+from dovetail.memory import CachingAllocator, DataPtr
+from dovetail.memory.tracing import html_report, snapshot, trace
+from dovetail.memory.tracing.html_report import by_line, draw, timeline
 from dovetail.memory.units import MIB, bytes_text
 from fake_device import make
 
@@ -47,9 +47,7 @@ def traced() -> Iterator[CachingAllocator]:
 
 
 def recorded(allocator: CachingAllocator) -> dict[str, Any]:
-    found = memory_timeline.recorded(
-        "fake", allocator.stats(), allocator.snapshot(), allocator.timeline
-    )
+    found = snapshot.build("fake", allocator.stats(), allocator.snapshot(), allocator.timeline)
     again: dict[str, Any] = json.loads(json.dumps(found))
     return again
 
@@ -143,7 +141,7 @@ def test_untraced_work_notes_nothing() -> None:
 def test_the_oldest_events_make_room(
     traced: CachingAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_timeline, "LIMIT", 50)
+    monkeypatch.setattr(trace, "EVENTS_MAX", 50)
     live = work(traced, 3)
     found = recorded(traced)
     assert len(found["events"]) == 50 and live
@@ -181,7 +179,7 @@ def test_the_plot_keeps_the_peak_and_stacks_to_what_is_reserved(traced: CachingA
     live = work(traced, 5, 4000)
     found = recorded(traced)
     series = timeline(found, by_line(found))
-    assert series is not None and len(series.times) <= drawing.POINTS + 3 and live
+    assert series is not None and len(series.times) <= html_report.TIMELINE_POINTS_MAX + 3 and live
     rows = list(zip(*series.layers.values(), strict=True))
     assert sum(rows[-1]) == traced.stats().reserved_bytes
     held = [sum(row[:-2]) for row in rows]  # the last two layers are fragmented and cached
@@ -205,7 +203,7 @@ def written_down(*events: tuple[float, int, int], before: int = 0) -> dict[str, 
 def test_of_each_stretch_of_the_plot_the_latest_of_the_highest_events_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(drawing, "POINTS", 4)
+    monkeypatch.setattr(html_report, "TIMELINE_POINTS_MAX", 4)
     live = [5, 1, 9, 9, 2, 1, 1, 1, 0, 0, 0, 7, 1, 3, 2, 2, 1]
     found = written_down(*((1000.0 + k, n, 0) for k, n in enumerate(live)))
     series = timeline(found, by_line(found))
@@ -283,7 +281,7 @@ def test_a_plot_of_nothing_is_flat() -> None:
     ],
 )
 def test_ticks_are_few_and_round(top: float, unit: float, said: list[float]) -> None:
-    assert drawing._ticks(top, unit) == said
+    assert html_report._ticks(top, unit) == said
 
 
 @pytest.mark.parametrize(
@@ -463,7 +461,7 @@ addEventListener("load", () => {
 def browse(text: str, folder: Path, *flags: str) -> dict[str, Any]:
     """What the probe finds in a page that a browser shows."""
     path = folder / "page.html"
-    mine = drawing._digest(drawing._SCRIPT.findall(PROBE)[0])
+    mine = html_report._digest(html_report._SCRIPT.findall(PROBE)[0])
     allowed = text.replace("script-src '", f"script-src 'sha256-{mine}' '")
     path.write_text(allowed.replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
     profile = f"--user-data-dir={folder / 'profile'}"
@@ -546,4 +544,4 @@ def test_the_lines_of_recognised_graphs_are_the_users(device: dt.Device) -> None
     ],
 )  # fmt: skip
 def test_times_are_said_in_the_unit_that_fits(ms: float, said: str) -> None:
-    assert drawing._time(ms) == said
+    assert html_report._time(ms) == said

@@ -21,8 +21,8 @@ from dovetail.commands import bench_memory
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError
 from dovetail.memory import DataPtr
-from dovetail.memory import timeline as memory_timeline
-from dovetail.memory.replay import Replay, Step, read, replay, steps_of, write
+from dovetail.memory.tracing import snapshot
+from dovetail.memory.tracing.replay import Replay, Step, read, replay, steps_of, write
 from dovetail.memory.units import KIB, MIB
 from fake_device import FakeBackend, check, make
 from hypothesis import given, note, settings
@@ -287,7 +287,7 @@ def test_what_was_traced_can_be_replayed() -> None:
             if step.verb not in ("pass", "empty"):
                 going.do(step)
         stats, timeline = going.allocator.stats(), going.allocator.timeline  # drains
-        record = memory_timeline.recorded("fake", stats, going.allocator.snapshot(), timeline)
+        record = snapshot.build("fake", stats, going.allocator.snapshot(), timeline)
     finally:
         memory.trace(False)
     steps = read(write(steps_of(json.loads(json.dumps(record)))))

@@ -10,7 +10,7 @@ from ..engine import evaluate as run
 from ..engine import lines, recording
 from ..errors import AnomalyError
 from ..graph.expr import Expr
-from ..memory.callers import caller
+from ..memory.tracing.stacktrace import caller
 from ..ops import table as ops
 from ..settings import Switch, current, enter, restore
 from ..tensor.host import item

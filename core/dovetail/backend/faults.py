@@ -25,7 +25,7 @@ from .interface import Backend, Handle, StreamHandle
 
 if TYPE_CHECKING:
     from ..memory import Storage
-    from ..memory.callers import Line
+    from ..memory.tracing.stacktrace import Line
 
 CELLS = 256  # checks on one stream that are not settled; the next one settles them
 WIDTH = 8  # bytes of a cell: the bad index

@@ -20,7 +20,7 @@ import numpy as np
 from ..device import Device
 from ..errors import GradientError
 from ..memory import Storage
-from ..memory.callers import is_ours
+from ..memory.tracing.stacktrace import is_ours
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
 from .pytree import static_key

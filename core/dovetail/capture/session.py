@@ -13,8 +13,8 @@ from ..engine.traced_numbers import TracedFloat
 from ..errors import CaptureError
 from ..graph.expr import Expr, leaf, spec, storage_of
 from ..memory import Storage
-from ..memory.callers import caller
 from ..memory.storage import next_serial
+from ..memory.tracing.stacktrace import caller
 from ..settings import Settings, flags
 from ..tensor.tensor import Tensor, make
 from .bindings import KnownTensor, NewGradient, Result, ResultNumber, Trace, bind

@@ -23,9 +23,9 @@ from ..errors import CaptureError
 from ..fusion.plan import Operand
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
 from ..identity import WeakIdentityMap
-from ..memory.callers import caller
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
+from ..memory.tracing.stacktrace import caller
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
 from ..tensor.tensor import waiting_storage

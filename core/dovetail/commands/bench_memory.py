@@ -12,8 +12,8 @@ import timeit
 
 from ..device import default_device
 from ..memory.allocator import Allocator
-from ..memory.caching import CachingAllocator
-from ..memory.replay import Replay, Step
+from ..memory.caching_allocator import CachingAllocator
+from ..memory.tracing.replay import Replay, Step
 from ..memory.units import KIB
 from ..plugins.registry import open_device
 

@@ -24,10 +24,10 @@ from .. import memory
 from ..command_line import Parser, one_line, whole, why_not
 from ..device import Device, device, usable
 from ..errors import ArgumentError
-from ..memory.caching import CachingAllocator
-from ..memory.drawing import draw
-from ..memory.record import load
-from ..memory.replay import Step, read, replay, steps_of
+from ..memory.caching_allocator import CachingAllocator
+from ..memory.tracing.html_report import draw
+from ..memory.tracing.replay import Step, read, replay, steps_of
+from ..memory.tracing.snapshot import load
 from ..memory.units import MIB
 from ..plugins.opened import Opened
 from ..plugins.registry import open_device

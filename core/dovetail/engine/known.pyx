@@ -15,7 +15,6 @@ from dovetail.engine.programs cimport Bound, BoundCall, BoundPlan, BoundStep
 from dovetail.engine.walk cimport Entry as Said
 from dovetail.graph.expr cimport Expr, is_apart, settle, storage_of
 from dovetail.graph.ownership cimport is_held_beyond
-from dovetail.memory.front cimport Front
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
@@ -363,8 +362,8 @@ cdef class Known:
         cdef DataPtr ptr
         for k in range(act.fresh, act.fresh + act.fresh_count):
             slot = self._words[k]
-            if self._opened.front is not None:
-                ptr = Front.allocate(self._opened.front, <object>self._bytes[k], stream)
+            if self._opened.fast_path is not None:
+                ptr = self._opened.fast_path.allocate(<object>self._bytes[k], stream)
             else:
                 ptr = self._opened.allocate(<object>self._bytes[k], stream)
             _hold(&keep[slot], ptr)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from ..graph.expr import Expr
-from ..memory.callers import caller
+from ..memory.tracing.stacktrace import caller
 from ..settings import Switch
 from . import events
 

@@ -17,8 +17,8 @@ from ..errors import CaptureError
 from ..graph.expr import Args, Expr
 from ..identity import WeakIdentityMap
 from ..locks import Lock
-from ..memory.callers import caller
 from ..memory.storage import Storage
+from ..memory.tracing.stacktrace import caller
 from ..settings import flags
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ from ..graph.expr import (
     storage_of,
 )
 from ..identity import WeakIdentityMap
-from ..memory.callers import caller
 from ..memory.storage import Storage
+from ..memory.tracing.stacktrace import caller
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, LOGICAL_AND
 from ..settings import Switch, current, record

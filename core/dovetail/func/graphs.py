@@ -27,8 +27,8 @@ from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, st
 from ..identity import WeakIdentityMap
 from ..layout import Shape, StridedView, contiguous, move_shape
 from ..layout import move as moved_layout
-from ..memory.callers import caller
 from ..memory.storage import Storage
+from ..memory.tracing.stacktrace import caller
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, Op
 from ..settings import eager, record

@@ -25,7 +25,7 @@ from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DeviceError, DTypeError, IndexOutOfRange, ShapeError
 from ..graph.expr import Expr, ask, node, spec
 from ..layout import Shape
-from ..memory.callers import line
+from ..memory.tracing.stacktrace import line
 from ..ops import table as ops
 from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import from_host

@@ -22,7 +22,7 @@ from ..errors import DeviceError, ShapeError
 from ..graph.expr import Expr, Spec, ask, node, spec
 from ..graph.ownership import Holder, take
 from ..layout import Shape
-from ..memory.callers import line
+from ..memory.tracing.stacktrace import line
 from ..ops import table as ops
 from ..ops.scatter import FEW, Manner
 from ..ops.table import SCATTER, WHERE

@@ -15,7 +15,7 @@ from ..dtypes import DType, bool_, float32, float64, int64, uint64
 from ..errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
-from ..memory.callers import line
+from ..memory.tracing.stacktrace import line
 from ..ops import table as ops
 from ..recent import Recent
 from ..tensor.fields import alias, expr_of, is_strided

@@ -14,7 +14,7 @@ from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ..graph.expr import Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
-from ..memory.callers import line
+from ..memory.tracing.stacktrace import line
 from ..ops import table as ops
 from ..recent import Recent
 from ..tensor.fields import expr_of

@@ -14,8 +14,8 @@ from ..dtypes import DType
 from ..engine.events import counters
 from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
-from ..memory.callers import line
 from ..memory.storage import Storage
+from ..memory.tracing.stacktrace import line
 from ..ops.table import Op
 from ..recent import Recent
 from ..settings import current, flags

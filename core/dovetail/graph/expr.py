@@ -24,8 +24,8 @@ from .weak import alive, referent, weakly
 
 if TYPE_CHECKING:
     from ..device import Device
-    from ..memory.callers import Line
     from ..memory.storage import Storage
+    from ..memory.tracing.stacktrace import Line
     from ..ops.table import Op
 
 Args: TypeAlias = tuple[Any, ...]  # nodes and Python numbers: which is where, the op says

@@ -1,8 +1,9 @@
-"""Memory: which allocator a device has, and what it says of itself: the functions of `dt.memory`.
+"""Memory of devices, and the functions of `dt.memory`.
 
-`pointer` owns memory, `storage` is what tensors view, `allocator` says what an allocator is, and
-`caching` is the one that devices have, on top of `growing`, `mending`, `segments` and `blocks`.
-`tracing` notes who asked (`callers`) in a `timeline`; a `record` keeps it and `drawing` shows it.
+A pointer (`pointer`) owns memory, tensors view storages (`storage`), and `allocator` is the
+interface of allocators. Devices use the one of `caching_allocator`: `fast_path` reuses cached
+`blocks`, `slow_path` holds what the device allocated, `recovery` rebuilds both after an exception.
+`tracing` records allocations and reports them.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from ..device import Device, device, known_types, opened, opened_devices
 from ..errors import ArgumentError, DeviceError
 from ..late import late
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
-from .caching import CachingAllocator
+from .caching_allocator import CachingAllocator
 from .mapped import MappedFile
 from .pointer import DataPtr, Deleter, Handle
 from .storage import Storage
 
 if TYPE_CHECKING:
-    from .drawing import page
+    from .tracing.html_report import page
 else:
-    __getattr__ = late(__name__, {"page": "drawing"})
+    __getattr__ = late(__name__, {"page": "tracing.html_report"})
 
 __all__ = [
     "Allocator", "BlockInfo", "CachingAllocator", "DataPtr", "MappedFile", "SegmentInfo", "Stats",
@@ -37,13 +38,13 @@ _chosen: dict[str, tuple[int, Allocator | Factory]] = {}
 
 
 def set_allocator(device_type: str, allocator: Allocator | Factory, priority: int = 0) -> None:
-    """Sets the allocator of a device type, and returns nothing.
+    """Set the allocator of a device type.
 
     `device_type`: such as "cpu". `allocator`: an `Allocator`, or a function of (backend, device)
-    that returns one. `priority`: the call is ignored where one of higher priority came before.
-    Pointers of the allocator before stay good.
+    that returns one. `priority`: the call is ignored after a call of higher priority.
+    Pointers of the previous allocator stay valid.
     Raises: ArgumentTypeError; DeviceError for a type that no installed backend has;
-    ArgumentError where the function returns something else than an allocator.
+    ArgumentError if the function does not return an allocator.
 
     >>> import dovetail as dt
     >>> dt.memory.set_allocator("reference", dt.memory.CachingAllocator)
@@ -62,31 +63,32 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
     if device_type in _chosen and _chosen[device_type][0] > priority:
         return
     devices = [dev for dev in opened_devices() if dev.type == device_type]
-    made = [_made(allocator, opened(d).backend, d) for d in devices]  # first: any may raise
+    created = [_create(allocator, opened(d).backend, d) for d in devices]  # first: any may raise
     _chosen[device_type] = (priority, allocator)
-    for dev, own in zip(devices, made, strict=True):
+    for dev, own in zip(devices, created, strict=True):
         opened(dev).allocator = own
 
 
 def make_allocator(dev: Device, backend: Backend) -> Allocator:
-    """The allocator for a device that is being opened: the one that was set for its type."""
-    return _made(_chosen.get(dev.type, (0, CachingAllocator))[1], backend, dev)
+    """Return the allocator for a new device: the one that was set for its type, or the default."""
+    return _create(_chosen.get(dev.type, (0, CachingAllocator))[1], backend, dev)
 
 
-def _made(chosen: Allocator | Factory, backend: Backend, dev: Device) -> Allocator:
-    found: object = chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
-    if not isinstance(found, Allocator):
+def _create(chosen: Allocator | Factory, backend: Backend, dev: Device) -> Allocator:
+    allocator: object = chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
+    if not isinstance(allocator, Allocator):
+        got = shown(allocator)
         raise ArgumentError(
-            f"set_allocator: the function for {dev} must return an Allocator, got {shown(found)}"
+            f"set_allocator: the function for {dev} must return an Allocator, got {got}"
         )
-    return found
+    return allocator
 
 
 def get_allocator(spec: Device | str | None = None) -> Allocator:
-    """The allocator of a device, which is opened if need be.
+    """Return the allocator of a device; open the device if it is not open.
 
-    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
-    be had.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that does not
+    open.
 
     >>> import dovetail as dt
     >>> type(dt.memory.get_allocator("reference")).__name__
@@ -101,13 +103,13 @@ def _allocator(op: str, spec: Device | str | None) -> Allocator:
 
 
 def stats(spec: Device | str | None = None) -> Stats:
-    """The figures of a device's allocator, as a dict whose entries are attributes too.
+    """Return the statistics of a device's allocator, as a dict whose entries are attributes, too.
 
     `live_bytes`, `cached_bytes`, `reserved_bytes` and their peaks; counts of allocations and frees,
-    of those on the device, of hits of the cache, retries and refusals.
+    of those on the device, of cache hits, retries and refusals.
     Units: bytes, of blocks rounded up to 512.
-    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
-    be had.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that does not
+    open.
 
     >>> import dovetail as dt
     >>> before = dt.memory.stats("reference").live_bytes
@@ -120,12 +122,12 @@ def stats(spec: Device | str | None = None) -> Stats:
 
 
 def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
-    """Every segment got from a device, with its blocks, as a list.
+    """Return every segment that a device has allocated, with its blocks.
 
     A block's `where` is the source line that allocated it, while `trace(True)`.
     Units: bytes.
-    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
-    be had.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that does not
+    open.
 
     >>> import dovetail as dt
     >>> x = dt.zeros(100, device="reference")
@@ -137,10 +139,10 @@ def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
 
 
 def reset_peak(spec: Device | str | None = None) -> None:
-    """Starts the peak figures of a device anew, from the present ones; returns nothing.
+    """Reset the peak statistics of a device to the current ones.
 
-    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
-    be had.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that does not
+    open.
 
     >>> import dovetail as dt
     >>> dt.memory.reset_peak("reference")
@@ -152,10 +154,10 @@ def reset_peak(spec: Device | str | None = None) -> None:
 
 
 def empty_cache(spec: Device | str | None = None) -> None:
-    """Returns to the device what is cached and unused; returns nothing.
+    """Return cached memory that is not in use to the device.
 
-    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
-    be had.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that does not
+    open.
 
     >>> import dovetail as dt
     >>> dt.memory.empty_cache("reference")
@@ -164,9 +166,9 @@ def empty_cache(spec: Device | str | None = None) -> None:
 
 
 def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
-    """Bounds what may be reserved on a device; returns nothing.
+    """Limit the memory that the allocator reserves on a device.
 
-    `nbytes`: the bound; None is no bound. What would go beyond it is an OutOfMemoryError.
+    `nbytes`: the limit; None is no limit. An allocation beyond it raises OutOfMemoryError.
     Units: bytes.
     Raises: ArgumentError for a negative number; DeviceError, UnavailableError, PluginError.
 
@@ -179,11 +181,11 @@ def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
 
 
 def trace(on: bool) -> None:
-    """Begins, or ends, to note the source line of each allocation; returns nothing.
+    """Start or stop recording the source line of each allocation.
 
-    `on`: which. `snapshot`, `page` and the text of OutOfMemoryError have the lines.
+    `on`: True starts. `snapshot`, `page` and the text of OutOfMemoryError show the lines.
     Units: it costs about 3 us for each allocation.
-    Raises: ArgumentTypeError for what is no bool.
+    Raises: ArgumentTypeError if `on` is no bool.
 
     >>> import dovetail as dt
     >>> dt.memory.trace(True)
@@ -201,11 +203,11 @@ def foreign(
     owner: object, handle: Handle, nbytes: int, device: Device, offset: int = 0,
     deleter: Deleter | None = None,
 ) -> DataPtr:  # fmt: skip
-    """A DataPtr to memory that `owner` keeps alive, at least until `deleter(owner)` has returned.
+    """Return a pointer to memory that `owner` keeps alive until `deleter(owner)` has returned.
 
-    `owner`: an array, a DLPack capsule, a mapped file. `handle`, `offset`: what the backend takes,
-    and where in it the memory begins. `nbytes`: how much there is. `deleter`: called once at the
-    end.
+    `owner`: an array, a DLPack capsule, a mapped file. `handle`, `offset`: the backend's handle,
+    and the start of the memory in it. `nbytes`: its size. `deleter`: called once, when the pointer
+    ends.
     Units: bytes.
     Raises: nothing.
 

@@ -1,4 +1,4 @@
-"""What an allocator is, and what it says of itself."""
+"""The interface of allocators, and their statistics and snapshots."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..backend.streams import current_handle
 from ..device import Device, opened
 from ..errors import ArgumentError, DovetailError, PluginError
 from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
-from .timeline import Timeline
+from .tracing.trace import Timeline
 from .units import bytes_text
 
 
 class Stats(dict[str, int]):
-    """Figures of one device's allocator by name, also as attributes; see `stats`.
+    """Statistics of one device's allocator by name, also as attributes; see `stats`.
 
     Units: bytes, of blocks rounded up to 512.
 
@@ -54,7 +54,7 @@ class Stats(dict[str, int]):
 class BlockInfo(NamedTuple):
     """One block in a snapshot: offset and size in bytes, state, and the line that allocated it.
 
-    `state` is "live", "cached" or "waiting"; `where`, a source line, if traced.
+    `state` is "live", "cached" or "waiting"; `where` is None without a trace.
 
     >>> import dovetail as dt
     >>> dt.memory.BlockInfo(0, 512, "live", None).nbytes
@@ -68,7 +68,7 @@ class BlockInfo(NamedTuple):
 
 
 class SegmentInfo(NamedTuple):
-    """One piece of memory got from the device, and the blocks that it is cut into, in order.
+    """One allocation of the device, and the blocks that it is split into, in order.
 
     Units: bytes.
 
@@ -85,38 +85,38 @@ class SegmentInfo(NamedTuple):
 
 
 class Allocator(ABC):
-    """Where the memory of one device comes from; only `allocate` must be written.
+    """An allocator of the memory of one device, of which a subclass must define `allocate`.
 
     >>> import dovetail as dt
     >>> isinstance(dt.memory.get_allocator("reference"), dt.memory.Allocator)
     True
     """
 
-    timeline: Timeline | None = None  # what it did since `trace(True)`, if it notes that
+    timeline: Timeline | None = None  # its events since `trace(True)`, if it records them
 
     @abstractmethod
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """Memory of `nbytes` >= 0 bytes for use on `stream`.
+        """Return memory of `nbytes` >= 0 bytes for use on `stream`.
 
         `stream` is a backend's handle; None is the default stream.
         Raises: OutOfMemoryError.
         """
 
     def raw_deleter(self) -> Deleter | None:
-        """What gives a context of this allocator back; None if dropping the context does."""
+        """Return the function that frees a context, or None if the end of the context frees it."""
         return None
 
     def raw_allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """As `allocate`, but the caller gives it back, by `raw_deallocate(ptr.context)`."""
+        """Allocate memory that the caller frees, by `raw_deallocate(ptr.context)`."""
         ptr = self.allocate(integer("raw_allocate", nbytes, "nbytes", 0, LARGEST), stream)
         ptr.detach()
         return ptr
 
     def raw_deallocate(self, context: Context) -> None:
-        """Give back what `raw_allocate` gave: its context.
+        """Free memory of `raw_allocate`, given by its context.
 
-        Raises: ArgumentError for a pointer in place of its context, and, where the allocator can
-        tell, for a context that is not its own or was given back before.
+        Raises: ArgumentError for a pointer in place of its context, and, if the allocator can tell,
+        for a context that is not its own or was freed before.
         """
         if isinstance(context, DataPtr):
             raise ArgumentError(
@@ -128,38 +128,38 @@ class Allocator(ABC):
             deleter(context)
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:  # noqa: B027 - nothing to do without reuse
-        """Says that `ptr` is used on `stream` too.
+        """Record that `ptr` is also used on `stream`.
 
-        It is not reused before that stream has passed its end.
+        Its memory is not reused before the work queued on that stream is done.
         """
 
     def stats(self) -> Stats:
-        """The figures; zeros where an allocator keeps none."""
+        """Return the statistics; zeros if the allocator keeps none."""
         return Stats()
 
     def snapshot(self) -> list[SegmentInfo]:
-        """The segments and their blocks; empty where an allocator keeps none."""
+        """Return the segments and their blocks; empty if the allocator keeps none."""
         return []
 
     def reset_peak(self) -> None:  # noqa: B027
-        """Starts the peaks anew from the present figures."""
+        """Reset the peaks to the current statistics."""
 
     def empty_cache(self) -> None:  # noqa: B027
-        """Returns to the device what is not in use."""
+        """Return memory that is not in use to the device."""
 
     def set_limit(self, nbytes: int | None) -> None:
-        """Bounds what is reserved on the device; None: no bound."""
+        """Limit the memory that is reserved on the device; None is no limit."""
         raise ArgumentError(f"set_limit: {type(self).__name__} has no limit that could be set")
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """First byte and end, in their handle, of the memory around an offset that has one owner.
+        """Return the first byte and the end of the memory of one owner around an offset.
 
-        None where an allocator does not know.
+        Both count from the start of the handle's memory. None if the allocator does not know.
         """
         return None
 
     def is_freed(self, address: int) -> bool:
-        """Whether an address that the host sees lies in memory that it has, and nobody uses."""
+        """Return True if a host address lies in memory of the allocator that is not in use."""
         return False
 
     def __repr__(self) -> str:
@@ -172,9 +172,9 @@ class Allocator(ABC):
 
 
 def obtained(op: str, nbytes: int, device: Device, allocator: Allocator | None) -> DataPtr:
-    """Memory of an allocator that a user gives, or of the device's own.
+    """Return memory of a user's allocator, or of the device's own one.
 
-    Raises: ArgumentTypeError, ArgumentError for an allocator that gives something else;
+    Raises: ArgumentTypeError, ArgumentError for an allocator that returns something else;
     OutOfMemoryError.
     """
     if allocator is None:
@@ -195,17 +195,17 @@ def allocate_validated(
     """
     name = type(allocator).__name__
     try:
-        found: object = allocator.allocate(nbytes, stream)
+        ptr: object = allocator.allocate(nbytes, stream)
     except (DovetailError, MemoryError):
         raise
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         raise PluginError(f"{op}: {name}.allocate({nbytes}) raised {what}") from error
-    if not isinstance(found, DataPtr):
-        raise ArgumentError(f"{op}: {allocator!r} gave {shown(found)}; it must return a DataPtr")
-    if found.device is not device or found.nbytes < nbytes:
+    if not isinstance(ptr, DataPtr):
+        raise ArgumentError(f"{op}: {allocator!r} gave {shown(ptr)}; it must return a DataPtr")
+    if ptr.device is not device or ptr.nbytes < nbytes:
         raise ArgumentError(
-            f"{op}: {allocator!r} gave {found.nbytes} bytes on {found.device}; wanted are "
+            f"{op}: {allocator!r} gave {ptr.nbytes} bytes on {ptr.device}; wanted are "
             f"{nbytes} on {device}"
         )
-    return found
+    return ptr

@@ -1,6 +1,4 @@
-# What the compiled form of `blocks.py` knows of its types.
-cimport cython
-
+# The C types of `blocks.py`.
 
 cdef class Segment:
     cdef public Block first
@@ -27,8 +25,8 @@ cdef class Block:
 
 cdef class Pool:
     cdef public dict bins
-    cdef public bint is_torn
+    cdef public bint is_flushed
     cdef public list large
+    cdef public list large_bins
     cdef public list small
-    cdef public list wide
     cdef public object stream

@@ -1,38 +1,32 @@
-"""What a caching allocator cuts memory into.
-
-There are segments got from the device, their blocks, and for each stream a pool of those that are
-free.
-"""
+"""The data of the caching allocator: segments, the blocks in them, and pools of free blocks."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from .allocator import BlockInfo, SegmentInfo
 from .pointer import Handle, StreamHandle
 from .units import MIB
 
-ROUND = 512  # every block is a multiple of this, so blocks keep the alignment of their segment
-SMALL, SMALL_SEGMENT = MIB, 2 * MIB  # blocks up to SMALL come from segments of SMALL_SEGMENT
-# up to MEDIUM, from MEDIUM_SEGMENT; larger ones have their own
-MEDIUM, MEDIUM_SEGMENT = 10 * MIB, 20 * MIB
-LARGE_ROUND = 2 * MIB  # a huge page
-WIDE = 64  # sizes above SMALL, in a pool, that have bins
+BLOCK_ALIGNMENT = 512  # bytes, also of a block's size
+SMALL_BYTES_MAX, SMALL_SEGMENT_BYTES = MIB, 2 * MIB  # small blocks share segments of 2 MiB
+MEDIUM_BYTES_MAX, MEDIUM_SEGMENT_BYTES = 10 * MIB, 20 * MIB
+LARGE_SEGMENT_ALIGNMENT = 2 * MIB  # a huge page
+LARGE_BINS_MAX = 64  # sizes above SMALL_BYTES_MAX with a bin, in each pool
 
 
 def segment_bytes(size: int) -> int:
-    """The size of the segment that a block of this size is got in."""
-    if size <= SMALL:
-        return SMALL_SEGMENT
-    return MEDIUM_SEGMENT if size <= MEDIUM else (size + LARGE_ROUND - 1) & -LARGE_ROUND
+    """Return the size of a new segment for a block of this size."""
+    if size <= SMALL_BYTES_MAX:
+        return SMALL_SEGMENT_BYTES
+    if size <= MEDIUM_BYTES_MAX:
+        return MEDIUM_SEGMENT_BYTES
+    return (size + LARGE_SEGMENT_ALIGNMENT - 1) & -LARGE_SEGMENT_ALIGNMENT
 
 
 class Segment:
-    """Memory got from the device in one piece.
-
-    It holds its allocator, which so lives as long as any pointer.
-    """
+    """One allocation of the device. `owner`, its allocator, lives as long as any pointer."""
 
     __slots__ = ("first", "handle", "nbytes", "owner", "pool")
 
@@ -42,43 +36,29 @@ class Segment:
         self.owner, self.handle, self.nbytes, self.pool = owner, handle, nbytes, pool
 
     def blocks(self) -> Iterator[Block]:
-        """The blocks, in order of offset."""
+        """Yield the blocks in order of offset."""
         block: Block | None = self.first
         while block is not None:
             yield block
             block = block.next
 
     def info(self) -> SegmentInfo:
-        """What a snapshot says of it."""
-        found = [
+        """Return the segment's entry in a snapshot."""
+        blocks = [
             BlockInfo(b.offset, b.size, _NAMES[b.state], b.where if b.state == LIVE else None)
             for b in self.blocks()
         ]
-        return SegmentInfo(self.nbytes, self.pool.stream, tuple(found))
-
-    def mend(self) -> None:
-        """Joins neighbours that are neither live nor waiting, and lists them as free, unsorted."""
-        block: Block | None = self.first
-        while block is not None:
-            if block.state < LIVE:
-                while block.next is not None and block.next.state < LIVE:
-                    merge(block, block.next)
-                block.state = FREE
-                self.pool.free(self).append((block.size, block.serial, block))
-            if block.next is not None:
-                block.next.prev = block
-            block = block.next
+        return SegmentInfo(self.nbytes, self.pool.stream, tuple(blocks))
 
 
-# What a block is. FREE ones are in their pool's sorted list; LIVE ones belong to somebody; WAITING
-# ones were freed, and another stream may still use them. UNUSED are those in a bin, where
-# those that were freed lie unmerged, to be handed out again at once, and those on their way.
+# The states of a block. UNUSED: in a bin, unmerged, or between two lists. FREE: in a sorted list of
+# its pool. LIVE: a pointer has it. WAITING: freed, but another stream may still use it.
 UNUSED, FREE, LIVE, WAITING = range(4)
 _NAMES = {UNUSED: "cached", FREE: "cached", LIVE: "live", WAITING: "waiting"}
 
 
 class Block:
-    """A part of a segment. `give_back`, once it has been handed out, is what its pointers call."""
+    """A part of a segment. `give_back` is the finalizer of its pointers."""
 
     __slots__ = (
         "bin",
@@ -95,7 +75,7 @@ class Block:
         "where",
     )
 
-    bin: list[Block] | None
+    bin: list[Block] | None  # for blocks of its size
 
     def __init__(self, segment: Segment, offset: int, size: int, serial: int) -> None:
         self.segment, self.handle, self.offset, self.size = segment, segment.handle, offset, size
@@ -103,103 +83,85 @@ class Block:
         self.prev: Block | None = None
         self.next: Block | None = None
         self.give_back: Callable[[], object] | None = None
-        self.streams: list[StreamHandle] | None = None  # other streams that use it
+        self.streams: list[StreamHandle] | None = None  # other streams that use the block
         self.where: str | None = None
 
     def split(self, size: int, serial: int) -> Block:
-        """Cuts the block down to `size`; what is left over, as a new block behind it."""
-        rest = Block(self.segment, self.offset + size, self.size - size, serial)
-        rest.prev, rest.next = self, self.next
-        self.next, self.size = rest, size
-        if rest.next is not None:
-            rest.next.prev = rest
-        return rest
+        """Shrink the block to `size`; return a new block of the bytes behind it."""
+        tail = Block(self.segment, self.offset + size, self.size - size, serial)
+        tail.prev, tail.next = self, self.next
+        self.next, self.size = tail, size
+        if tail.next is not None:
+            tail.next.prev = tail
+        return tail
 
 
 class Pool:
-    """The blocks of one stream.
+    """The free blocks of one stream.
 
-    `bins` are last-in-first-out by exact size; the lists are sorted for best fit. What lies in the
-    bins of large sizes, `wide`, is merged as soon as a large block of another size is wanted.
+    `bins` are stacks of unmerged blocks by exact size; `small` and `large` are sorted for best fit.
+    The blocks in `large_bins` are merged when a large block of another size is needed.
     """
 
-    __slots__ = ("bins", "is_torn", "large", "small", "stream", "wide")
+    __slots__ = ("bins", "is_flushed", "large", "large_bins", "small", "stream")
 
     def __init__(self, stream: StreamHandle) -> None:
         self.stream = stream
-        self.is_torn = False  # whether bins were emptied since it last got a segment
+        self.is_flushed = False  # since the pool's last new segment
         self.bins: dict[int, list[Block]] = {}
-        self.wide: list[list[Block]] = []
+        self.large_bins: list[list[Block]] = []
         self.small: list[tuple[int, int, Block]] = []  # (size, serial, block)
         self.large: list[tuple[int, int, Block]] = []
 
     def bin(self, size: int) -> list[Block] | None:
-        """The bin of one exact size; None where there are too many of large ones."""
-        found = self.bins.get(size)
-        if found is None and (size <= SMALL or len(self.wide) < WIDE):
-            found = self.bins[size] = []
-            if size > SMALL:
-                self.wide.append(found)
-        return found
+        """Return the bin of an exact size, or None above the maximum number of large bins."""
+        blocks = self.bins.get(size)
+        if blocks is None and (size <= SMALL_BYTES_MAX or len(self.large_bins) < LARGE_BINS_MAX):
+            blocks = self.bins[size] = []
+            if size > SMALL_BYTES_MAX:
+                self.large_bins.append(blocks)
+        return blocks
 
-    def free(self, segment: Segment) -> list[tuple[int, int, Block]]:
-        """The list in which free blocks of this segment are."""
-        return self.small if segment.nbytes <= SMALL_SEGMENT else self.large
+    def free_list(self, segment: Segment) -> list[tuple[int, int, Block]]:
+        """Return the sorted list of the free blocks of segments of this kind."""
+        return self.small if segment.nbytes <= SMALL_SEGMENT_BYTES else self.large
 
     def insert(self, block: Block) -> None:
-        """Makes a block free, merged with its free neighbours."""
+        """Make a block free and merge it with its free neighbours."""
         for other in (block.prev, block.next):
             if other is not None and other.state == FREE:
                 self.remove(other)
                 block = merge(*((other, block) if other is block.prev else (block, other)))
         block.state = FREE
-        insort(self.free(block.segment), (block.size, block.serial, block))
+        insort(self.free_list(block.segment), (block.size, block.serial, block))
 
     def remove(self, block: Block) -> None:
-        """Takes a free block out."""
-        found = self.free(block.segment)
-        del found[bisect_left(found, (block.size, block.serial))]
+        """Remove a free block from its list."""
+        blocks = self.free_list(block.segment)
+        del blocks[bisect_left(blocks, (block.size, block.serial))]
         block.state = UNUSED
 
-    def clear(self) -> None:
-        """Empties the lists and bins."""
-        self.small.clear()
-        self.large.clear()
-        for waiting in self.bins.values():
-            waiting.clear()
-
-    def sort(self) -> None:
-        """Puts the lists in order again."""
-        self.small.sort()
-        self.large.sort()
-
-    def join(self) -> None:
-        """Makes every large block in a bin free, merged."""
-        for waiting in self.wide:
-            while waiting:
-                self.insert(waiting.pop())
-
-    def flush(self) -> None:
-        """Makes every block in a bin free, merged."""
-        for waiting in self.bins.values():
-            while waiting:
-                self.insert(waiting.pop())
+    def flush(self, bins: Iterable[list[Block]]) -> None:
+        """Make every block in some bins free, merged."""
+        for blocks in bins:
+            while blocks:
+                self.insert(blocks.pop())
 
     def best(self, size: int) -> Block | None:
-        """The smallest free block of at least `size`, taken out; None if there is none."""
-        found = self.small if size <= SMALL else self.large
-        at = bisect_left(found, (size,))
-        if at == len(found):
+        """Remove and return the smallest free block of at least `size`, or return None."""
+        blocks = self.small if size <= SMALL_BYTES_MAX else self.large
+        at = bisect_left(blocks, (size,))
+        if at == len(blocks):
             return None
-        block = found.pop(at)[2]
+        block = blocks.pop(at)[2]
         block.state = UNUSED
         return block
 
 
 def merge(left: Block, right: Block) -> Block:
-    """`left` grown by `right`, its neighbour. Neither is in a list."""
+    """Grow `left` by `right`, its neighbour, and return it. Neither may be in a list."""
     left.size, left.next = left.size + right.size, right.next
     if right.next is not None:
         right.next.prev = left
-    right.give_back = None  # which refers to it
+    right.give_back = None  # breaks its reference cycle
     return left

@@ -21,7 +21,7 @@ from ..fusion.reasons import Kind, Reason
 from ..graph.expr import Expr
 from ..locks import Lock
 from ..loops.legalize import legalize
-from ..memory.callers import caller
+from ..memory.tracing.stacktrace import caller
 from ..plugins.opened import Opened
 from ..recent import Recent
 from . import races

@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ..memory.callers import pass_over
+from ..memory.tracing.stacktrace import pass_over
 from .entry import installed
 
 GROUPS = "dovetail.namespaces.v"

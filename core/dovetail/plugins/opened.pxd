@@ -1,6 +1,6 @@
-# What the compiled form of `opened.py` knows of its types.
+# The C types of `opened.py`.
 from dovetail.backend.faults cimport Faults
-from dovetail.memory.front cimport Front
+from dovetail.memory.fast_path cimport FastPath
 
 
 cdef class Opened:
@@ -11,8 +11,8 @@ cdef class Opened:
     cdef public object backend
     cdef public bint batches
     cdef public object device
+    cdef public FastPath fast_path
     cdef public Faults faults
-    cdef public Front front
     cdef public object host_address
     cdef public object library_calls
     cdef public object programs

@@ -12,7 +12,8 @@ from ..backend.limits import has_limits
 from ..device import Device
 from ..dtypes import DType
 from ..memory.allocator import Allocator, allocate_validated
-from ..memory.front import Front
+from ..memory.caching_allocator import CachingAllocator
+from ..memory.fast_path import FastPath
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage
 from ..recent import Shared
@@ -29,12 +30,12 @@ class Opened:
     """
 
     __slots__ = (
-        "_allocator", "allocate", "asynchronous", "backend", "batches", "device", "faults", "front",
-        "host_address", "library_calls", "programs", "streams",
+        "_allocator", "allocate", "asynchronous", "backend", "batches", "device", "fast_path",
+        "faults", "host_address", "library_calls", "programs", "streams",
     )  # fmt: skip
 
     allocate: Callable[[int, StreamHandle], DataPtr]  # the allocator's
-    front: Front | None  # the same allocator, where that method is its cache's own
+    fast_path: FastPath | None  # the allocator's, unless a subclass has an `allocate` of its own
 
     def __init__(
         self,
@@ -58,10 +59,11 @@ class Opened:
 
     @allocator.setter
     def allocator(self, allocator: Allocator) -> None:
-        own = getattr(type(allocator), "allocate", None) is vars(Front)["allocate"]
-        self.front = allocator if own and isinstance(allocator, Front) else None
-        users = partial(allocate_validated, "allocate", allocator, self.device)
-        self._allocator, self.allocate = allocator, allocator.allocate if own else users
+        self._allocator, self.fast_path = allocator, None
+        self.allocate = partial(allocate_validated, "allocate", allocator, self.device)
+        own = getattr(type(allocator), "allocate", None) is CachingAllocator.allocate
+        if own and isinstance(allocator, CachingAllocator):
+            self.fast_path, self.allocate = allocator.fast_path, allocator.allocate
 
     def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
         """Says that work on `stream` uses this memory: it may belong to another one."""

@@ -23,7 +23,7 @@ from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
 from ..device import DEFAULT, VARIABLE, Device, device, set_fallback, set_known_types, set_opener
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from ..locks import Lock
-from ..memory.callers import pass_over
+from ..memory.tracing.stacktrace import pass_over
 from . import answers
 from .companion import accompanied
 from .entry import GROUP, GROUPS, Entry, installed, offers

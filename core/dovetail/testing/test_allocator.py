@@ -13,7 +13,7 @@ import pytest
 
 from ..device import device
 from ..memory import CachingAllocator, Stats
-from ..memory.replay import Step, replay
+from ..memory.tracing.replay import Step, replay
 from ..plugins.opened import Opened
 from ..plugins.registry import open_device
 from .kit import REFERENCE, Kit

@@ -1,4 +1,4 @@
-# What other modules know of the compiled form of `callers.py`.
+# The functions of `stacktrace.pyx` for other compiled modules.
 cpdef object caller()
 cpdef object line()
 cpdef bint is_ours(module) except -1

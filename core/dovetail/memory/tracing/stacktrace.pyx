@@ -1,4 +1,4 @@
-"""The compiled form of `callers.py`: frames are looked at without their attributes."""
+"""The compiled version of `stacktrace.py`, which reads frames without attribute lookups."""
 
 import re
 
@@ -19,23 +19,23 @@ cdef extern from "Python.h":
     void Py_INCREF(PyObject*)
     void Py_DECREF(PyObject*)
 
-cdef set _OURS = {__name__.partition(".")[0]}
-cdef dict _known = {}  # module -> whether it is ours
+cdef set _SKIPPED = {__name__.partition(".")[0]}
+cdef dict _known = {}  # module name -> result of `is_ours`
 
 
 def pass_over(place):
-    """See `callers.py`."""
-    _OURS.add(re.split("[.:]", place.strip())[0])
+    """See `stacktrace.py`."""
+    _SKIPPED.add(re.split("[.:]", place.strip())[0])
     _known.clear()
 
 
-Line = object  # see `callers.py`
+Line = object  # see `stacktrace.py`
 
 
-cdef class Place:
-    """An instruction, and so a source line."""
+cdef class CodeLocation:
+    """An instruction of a code object, formatted as its source line."""
 
-    cdef PyCodeObject* code  # held
+    cdef PyCodeObject* code  # a strong reference
     cdef int instruction
 
     def __dealloc__(self):
@@ -48,15 +48,15 @@ cdef class Place:
 
 
 cpdef object caller():
-    """See `callers.py`."""
+    """See `stacktrace.py`."""
     return str(line())
 
 
 cpdef object line():
-    """See `callers.py`."""
+    """See `stacktrace.py`."""
     cdef PyFrameObject* frame = PyEval_GetFrame()
     cdef PyFrameObject* back
-    cdef Place found
+    cdef CodeLocation location
     if frame == NULL:
         return "?"
     Py_INCREF(<PyObject*>frame)
@@ -67,9 +67,9 @@ cpdef object line():
                 break
             Py_DECREF(<PyObject*>frame)
             frame = back
-        found = Place.__new__(Place)
-        found.code, found.instruction = PyFrame_GetCode(frame), PyFrame_GetLasti(frame)
-        return found
+        location = CodeLocation.__new__(CodeLocation)
+        location.code, location.instruction = PyFrame_GetCode(frame), PyFrame_GetLasti(frame)
+        return location
     finally:
         Py_DECREF(<PyObject*>frame)
 
@@ -82,8 +82,8 @@ cdef bint is_frame_ours(PyFrameObject* frame) except -1:
 
 
 cpdef bint is_ours(module) except -1:
-    """See `callers.py`."""
+    """See `stacktrace.py`."""
     ours = _known.get(module)
     if ours is None:
-        ours = _known[module] = str(module).partition(".")[0] in _OURS
+        ours = _known[module] = str(module).partition(".")[0] in _SKIPPED
     return ours

@@ -1,4 +1,4 @@
-"""What a caching allocator has got from its device."""
+"""What the slow path of the caching allocator uses: segments, deferred frees, uncached memory."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from ..backend.interface import Backend
 from ..device import Device
 from ..errors import OutOfMemoryError
 from ..layout import LIMIT
-from .blocks import FREE, LIVE, UNUSED, WAITING, Block, Pool, Segment
+from .blocks import FREE, UNUSED, Block, Pool, Segment
 from .pointer import DataPtr, Handle
 from .units import bytes_text
 
-RawMemory = tuple[Handle, int]  # what the device gave, and its size
+RawMemory = tuple[Handle, int]  # a handle of the device, and its size
 
 
 class Segments:
-    """The segments of one allocator, the latest last, and how much they are.
+    """The segments of one allocator, in the order of their allocation, and their bytes.
 
-    An exception may come anywhere: `mend` then finds what was on its way, and gives it back.
+    An exception may come anywhere: `free_unlisted` then frees memory that is in no segment.
     """
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.known: dict[int, Segment] = {}  # by the serial number of the first block
-        # apart from segments, which refer to the allocator: what is to be freed when it dies
+        # `_free_all` frees these. A segment refers to the allocator, which would never die.
         self.handles: dict[int, RawMemory] = {}
-        self._raw: RawMemory | None = None  # got from the device, and in no segment yet
+        self._raw: RawMemory | None = None  # allocated on the device, and in no segment yet
         self._serial = 0
         self.limit: int | None = None
-        self.nbytes = self.peak = self.got = self.returned = 0
+        self.nbytes = self.peak = self.allocations = self.frees = 0
 
-    def next(self) -> int:
-        """The serial number of a new block."""
+    def next_serial(self) -> int:
+        """Return the serial number of a new block."""
         self._serial += 1
         return self._serial
 
-    def ask(self, owner: object, pool: Pool, nbytes: int) -> Segment | None:
-        """A new segment; None where the device, or the limit, refuses."""
+    def allocate(self, owner: object, pool: Pool, nbytes: int) -> Segment | None:
+        """Return a new segment, or None if the device or the limit refuses."""
         if nbytes >= LIMIT or (self.limit is not None and self.nbytes + nbytes > self.limit):
             return None
         try:
@@ -45,18 +45,18 @@ class Segments:
         except MemoryError:
             return None
         segment = Segment(owner, raw[0], nbytes, pool)
-        segment.first = first = Block(segment, 0, nbytes, self.next())
+        segment.first = first = Block(segment, 0, nbytes, self.next_serial())
         self.handles[first.serial] = raw
         self.known[first.serial] = segment
         self._raw = None
-        self.got += 1
+        self.allocations += 1
         self.nbytes += nbytes
         if self.nbytes > self.peak:
             self.peak = self.nbytes
         return segment
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """First byte and end of the block that an offset lies in; None where it is in none."""
+        """Return the first byte and the end of the block at an offset, or None."""
         for segment in [*self.known.values()]:
             if segment.handle is handle or (type(handle) is int and segment.handle == handle):
                 for block in segment.blocks():
@@ -65,79 +65,74 @@ class Segments:
         return None
 
     def unused(self) -> list[Segment]:
-        """Those of one free block, the largest first."""
-        found = [s for s in self.known.values() if s.first.state == FREE and s.first.next is None]
-        return sorted(found, key=lambda s: -s.nbytes)
+        """Return the segments that are one free block, the largest first."""
+        unused = [s for s in self.known.values() if s.first.state == FREE and s.first.next is None]
+        return sorted(unused, key=lambda s: -s.nbytes)
 
-    def give_back(self, segment: Segment) -> None:
-        """Returns a segment, all of which is free, to the device."""
+    def free(self, segment: Segment) -> None:
+        """Return an unused segment to the device."""
         serial = segment.first.serial
         segment.pool.remove(segment.first)
-        del self.known[serial]  # from here on what is interrupted is done by `mend`
+        del self.known[serial]  # from here on `free_unlisted` completes an interrupted call
         handle, nbytes = self.handles[serial]
         self.nbytes -= nbytes
-        self.returned += 1
+        self.frees += 1
         del self.handles[serial]
         self.backend.free(handle, nbytes)
 
-    def mend(self) -> None:
-        """Gives memory that is in no segment back to the device."""
+    def free_unlisted(self) -> None:
+        """Return memory that is in no segment to the device."""
         raw, self._raw = self._raw, None
         if raw is not None and all(raw is not known for known in self.handles.values()):
             self.backend.free(*raw)
         for serial in [s for s in self.handles if s not in self.known]:
             self.backend.free(*self.handles.pop(serial))
 
-    def recount(self) -> list[Block]:
-        """Makes the figures anew; the blocks that are live."""
+    def recount(self) -> None:
+        """Compute the statistics from the segments."""
         self.nbytes = sum(s.nbytes for s in self.known.values())
         self.peak = max(self.peak, self.nbytes)
-        self.got = self.returned + len(self.known)
-        return [b for s in self.known.values() for b in s.blocks() if b.state == LIVE]
+        self.allocations = self.frees + len(self.known)
 
 
-class Waiting:
-    """Blocks that were freed, and that other streams may still use."""
+class DeferredFrees:
+    """Blocks that were freed while other streams may still use them."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.blocks: list[tuple[Block, list[object]]] = []  # with the events to wait for
+        self.entries: list[tuple[Block, list[object]]] = []  # with the events to wait for
 
     def add(self, block: Block) -> None:
-        """Notes where the streams that use the block are now."""
+        """Record an event in each stream that uses the block."""
         events = [self.backend.record_event(stream) for stream in block.streams or ()]
-        self.blocks.append((block, events))
+        self.entries.append((block, events))
 
     def poll(self) -> None:
-        """Makes those free that all streams have passed."""
-        # first: where the driver raises, all of them go on waiting
-        passed = [all(map(self.backend.event_done, events)) for _, events in self.blocks]
-        for (block, _), done in zip(self.blocks, passed, strict=True):
-            if done:
+        """Free the blocks whose events are done."""
+        # before any change: if the driver raises, all blocks stay deferred
+        done = [all(map(self.backend.event_done, events)) for _, events in self.entries]
+        for (block, _), is_done in zip(self.entries, done, strict=True):
+            if is_done:
                 block.state = UNUSED
                 block.segment.pool.insert(block)
-        pairs = zip(self.blocks, passed, strict=True)
-        self.blocks = [waiting for waiting, done in pairs if not done]
-
-    def mend(self) -> None:
-        """Drops those that do not wait."""
-        self.blocks = [w for w in self.blocks if w[0].state == WAITING]
+        pairs = zip(self.entries, done, strict=True)
+        self.entries = [entry for entry, is_done in pairs if not is_done]
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all of them."""
-        return sum(block.size for block, _ in self.blocks)
+        """The bytes of all blocks."""
+        return sum(block.size for block, _ in self.entries)
 
 
-class Strays:
-    """Memory of finalisers that ran inside an allocator: got from the device, and never cached."""
+class UncachedMemory:
+    """Memory for finalizers that run inside the allocator: straight from the device."""
 
     def __init__(self, backend: Backend, device: Device) -> None:
         self.backend, self.device = backend, device
         self.freed: deque[RawMemory] = deque()
 
     def allocate(self, nbytes: int) -> DataPtr:
-        """Memory for a finaliser. Raises: OutOfMemoryError."""
+        """Return memory for a finalizer. Raises: OutOfMemoryError."""
         size = max(nbytes, 1)
         try:
             handle = self.backend.allocate(size)
@@ -146,9 +141,9 @@ class Strays:
         return DataPtr(handle, 0, nbytes, self.device, (handle, size), self.freed.append)
 
     def free(self) -> None:
-        """Returns those that were freed to the device."""
+        """Return freed memory to the device."""
         self.backend.synchronize()
-        for _ in range(len(self.freed)):  # freeing them may make others
+        for _ in range(len(self.freed)):  # a free may run finalizers, which add more
             handle, size = self.freed[0]
             del self.freed[0]
             self.backend.free(handle, size)

@@ -1,7 +1,7 @@
 """A snapshot of an allocator as one HTML page.
 
-Everything is drawn here, as SVG, with what `page.html` says of colours; the page's script
-only adds what follows the pointer. Nothing is fetched from anywhere.
+This module draws everything as SVG; the colours are in `page.html`. The page's script only
+follows the mouse pointer. The page loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -17,29 +17,27 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from ..arguments import path as file_name
-from ..device import Device, device, opened
-from .allocator import Allocator
-from .record import Json, Record, check
-from .timeline import recorded
-from .units import UNITS, bytes_text
+from ...arguments import path as file_name
+from ...device import Device, device, opened
+from ..allocator import Allocator
+from ..units import UNITS, bytes_text
+from .snapshot import Json, Snapshot, build, check
 
-FRAME = Path(__file__).with_name("page.html")
-HUES = 8  # lines with a colour of their own; the page has as many
-POINTS = 600  # of the timeline: about one per pixel
-SEGMENTS = 200  # drawn at most, the largest ones
+TEMPLATE = Path(__file__).with_name("page.html")
+COLOURED_LINES_MAX = 8  # source lines with a colour of their own, `h0` to `h7` in `page.html`
+TIMELINE_POINTS_MAX = 600  # about one per pixel
+SEGMENTS_MAX = 200  # drawn, the largest ones
 WIDTH, HEIGHT = 960, 300  # of the timeline's plot
-LEFT, RIGHT, TOP, BOTTOM = 76, 12, 10, 30  # of what is around it
+LEFT, RIGHT, TOP, BOTTOM = 76, 12, 10, 30  # its margins
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
-    """Writes a page for a browser: which lines hold a device's memory; returns nothing.
+    """Write an HTML page about a device's memory and the source lines that hold it.
 
-    If `trace(True)` was called before the work, it shows how that came about. The page is one file,
-    at `path`; one that ends in .json gets what `dovetail memory FILE.json` draws.
-    Raises: OSError where the file cannot be written; ArgumentTypeError, DeviceError,
-    UnavailableError.
+    After `trace(True)` the page has a timeline, too. It is one file, at `path`; a `path` that ends
+    in .json gets the snapshot that `dovetail memory FILE.json` draws.
+    Raises: OSError if the file cannot be written; ArgumentTypeError, DeviceError, UnavailableError.
 
     >>> import dovetail as dt
     >>> import os, tempfile
@@ -51,54 +49,55 @@ def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None
     name = file_name("page", path)
     of = device(spec, "page")
     allocator: Allocator = opened(of).allocator
-    found = recorded(str(of), allocator.stats(), allocator.snapshot(), allocator.timeline)
-    text = json.dumps(found) if os.fspath(name).endswith(".json") else draw(found)
-    with open(name, "w", encoding="utf-8", errors="backslashreplace") as f:  # names of files
+    snapshot = build(str(of), allocator.stats(), allocator.snapshot(), allocator.timeline)
+    text = json.dumps(snapshot) if os.fspath(name).endswith(".json") else draw(snapshot)
+    # a file's name may hold surrogates
+    with open(name, "w", encoding="utf-8", errors="backslashreplace") as f:
         f.write(text)
 
 
-def draw(record: Record) -> str:
-    """The page. Raises: ArgumentError if `record` is not as `record` has it."""
-    check(record)
-    lines = by_line(record)
-    series = timeline(record, lines)
-    frame = FRAME.read_text(encoding="utf-8")
-    return _filled(
-        frame,
-        script=_digest(_SCRIPT.findall(frame)[0]),
-        device=escape(record["device"]),
-        written=escape(record["written"]),
-        figures="".join(_figures(record, series)),
+def draw(snapshot: Snapshot) -> str:
+    """Draw the page. Raises: ArgumentError if `check` refuses the snapshot."""
+    check(snapshot)
+    lines = by_line(snapshot)
+    series = timeline(snapshot, lines)
+    template = TEMPLATE.read_text(encoding="utf-8")
+    return _fill(
+        template,
+        script=_digest(_SCRIPT.findall(template)[0]),
+        device=escape(snapshot["device"]),
+        written=escape(snapshot["written"]),
+        figures="".join(_figures(snapshot, series)),
         timeline=_timeline(series, lines) if series else _NO_TIMELINE,
         lines="".join(_line_row(x, lines) for x in lines),
         untraced="" if any(x.where for x in lines) else _NO_LINES,
-        segments="".join(_segments(record, lines)),
+        segments="".join(_segments(snapshot, lines)),
         data=json.dumps(_data(series, lines)).replace("<", "\\u003c"),
     )
 
 
 def _digest(script: str) -> str:
-    """By which a browser knows the page's own script: it runs no other."""
+    """Return the hash of the page's own script: the page's policy lets a browser run no other."""
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
-def _filled(frame: str, **parts: str) -> str:
-    return re.sub(r"\$([a-z]+)", lambda found: parts[found[1]], frame)
+def _fill(template: str, **parts: str) -> str:
+    return re.sub(r"\$([a-z]+)", lambda match: parts[match[1]], template)
 
 
 def escape(text: str) -> str:
-    """Text for HTML, also within quotes: `html.escape`, without a millisecond at import."""
+    """Escape text for HTML, also within quotes; `html.escape` costs a millisecond at import."""
     for mark, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot"), ("'", "#x27")):
         text = text.replace(mark, f"&{name};")
     return text
 
 
 class Line(NamedTuple):
-    """A source line (`where` is None for what was not traced), and what it holds."""
+    """A source line and its memory; `where` is None for blocks that were not traced."""
 
     number: int
     where: str | None
-    hue: str  # a class of the page
+    hue: str  # a CSS class of the page
     live: int
     blocks: int
     peak: int
@@ -106,38 +105,38 @@ class Line(NamedTuple):
     allocations: int
 
 
-def by_line(record: Record) -> list[Line]:
-    """Every line that holds memory or did so while traced, the largest first."""
+def by_line(snapshot: Snapshot) -> list[Line]:
+    """Return every line that holds memory or did so while traced, the largest first."""
     live, blocks, peak, total, times = (Counter[int]() for _ in range(5))
-    for segment in record["segments"]:
+    for segment in snapshot["segments"]:
         for _, nbytes, state, number in segment["blocks"]:
             if state == "live":
                 live[number] += nbytes
                 blocks[number] += 1
-    held = Counter(dict(record["before"]))
-    peak |= held
-    for _, change, number, *_ in record["events"]:
-        held[number] += change
-        peak[number] = max(peak[number], held[number])
+    current = Counter(dict(snapshot["before"]))
+    peak |= current
+    for _, change, number, *_ in snapshot["events"]:
+        current[number] += change
+        peak[number] = max(peak[number], current[number])
         if change > 0:
             total[number] += change
             times[number] += 1
-    most = live | peak  # the larger of both
-    numbers = sorted(most, key=lambda n: (-most[n], record["lines"][n] or ""))
-    hues = iter(f"h{i}" for i in range(HUES))
+    largest = live | peak  # the larger of both
+    numbers = sorted(largest, key=lambda n: (-largest[n], snapshot["lines"][n] or ""))
+    hues = iter(f"h{i}" for i in range(COLOURED_LINES_MAX))
     return [
         Line(
             n,
-            record["lines"][n],
-            next(hues, "other") if record["lines"][n] else "none",
+            snapshot["lines"][n],
+            next(hues, "other") if snapshot["lines"][n] else "none",
             live[n],
             blocks[n],
-            most[n],
+            largest[n],
             total[n],
             times[n],
         )
         for n in numbers
-        if most[n]
+        if largest[n]
     ]
 
 
@@ -145,54 +144,54 @@ class Series(NamedTuple):
     """The timeline: times in milliseconds, and bytes at each of them by name."""
 
     times: list[float]
-    layers: dict[str, list[int]]  # from the bottom up: a class of the page each
+    layers: dict[str, list[int]]  # by CSS class of the page, from the bottom up
 
     @property
     def top(self) -> int:
-        """The most bytes."""
+        """The largest sum of all layers."""
         return max(map(sum, zip(*self.layers.values(), strict=True)))
 
 
-def timeline(record: Record, lines: Sequence[Line]) -> Series | None:
-    """What to plot; None without a trace.
+def timeline(snapshot: Snapshot, lines: Sequence[Line]) -> Series | None:
+    """Return the series to plot, or None without a trace.
 
-    Of each stretch of events, the one with most memory live is kept.
+    Each stretch of events is one point: the event with most live memory.
     """
-    events = record["events"]
+    events = snapshot["events"]
     if len(events) < 2:
         return None
     hues = {x.number: x.hue for x in lines}
-    held = dict.fromkeys(hues.values(), 0)
-    for number, nbytes in record["before"]:
-        if number in hues:  # others never hold anything
-            held[hues[number]] += nbytes
-    keep = set(_kept(events))
+    layers = dict.fromkeys(hues.values(), 0)
+    for number, nbytes in snapshot["before"]:
+        if number in hues:  # other lines never hold memory
+            layers[hues[number]] += nbytes
+    keep = set(_peaks(events))
     times, rows = [], []
     for i, (at, change, number, _, cached, fragmented, *_) in enumerate(events):
         if number in hues:
-            held[hues[number]] += change
+            layers[hues[number]] += change
         if i in keep:
             times.append(at)
-            rows.append({**held, "fragmented": fragmented, "cached": cached})
+            rows.append({**layers, "fragmented": fragmented, "cached": cached})
     return Series(times, {name: [row[name] for row in rows] for name in rows[0]})
 
 
-def _kept(events: Sequence[Sequence[Json]]) -> Iterator[int]:
+def _peaks(events: Sequence[Sequence[Json]]) -> Iterator[int]:
     span = (events[-1][0] - events[0][0]) or 1.0
-    best: dict[int, int] = {}
+    peaks: dict[int, int] = {}
     for i, event in enumerate(events):
-        place = int((event[0] - events[0][0]) / span * POINTS)
-        if place not in best or event[3] >= events[best[place]][3]:
-            best[place] = i
-    yield from (0, *best.values(), len(events) - 1)
+        point = int((event[0] - events[0][0]) / span * TIMELINE_POINTS_MAX)
+        if point not in peaks or event[3] >= events[peaks[point]][3]:
+            peaks[point] = i
+    yield from (0, *peaks.values(), len(events) - 1)
 
 
 # --- text
 
 
-def _figures(record: Record, series: Series | None) -> Iterator[str]:
-    stats = record["stats"]
-    free = [(s, sum(b[1] for b in s["blocks"] if b[2] != "live")) for s in record["segments"]]
+def _figures(snapshot: Snapshot, series: Series | None) -> Iterator[str]:
+    stats = snapshot["stats"]
+    free = [(s, sum(b[1] for b in s["blocks"] if b[2] != "live")) for s in snapshot["segments"]]
     split = sum(n for s, n in free if n < s["nbytes"])
     shown = (
         ("live", bytes_text(stats["live_bytes"]), f"in {stats['live_blocks']:,} blocks"),
@@ -202,7 +201,7 @@ def _figures(record: Record, series: Series | None) -> Iterator[str]:
         (
             "reserved",
             bytes_text(stats["reserved_bytes"]),
-            f"in {len(record['segments']):,} segments",
+            f"in {len(snapshot['segments']):,} segments",
         ),
         ("allocations", f"{stats['allocations']:,}", _hits(stats)),
     )
@@ -217,7 +216,7 @@ def _hits(stats: Mapping[str, int]) -> str:
 
 
 def _short(where: str | None) -> str:
-    """The last two parts of a path, which tell most."""
+    """Return the last two parts of a path."""
     if where is None:
         return "not traced"
     return "/".join(where.replace("\\", "/").split("/")[-2:])
@@ -265,14 +264,14 @@ def _timeline(series: Series, lines: Sequence[Line]) -> str:
 
 
 def _scale(times: Sequence[float], top: int) -> tuple[list[float], float]:
-    """Where the times are, and how high a byte is."""
+    """Return the x coordinates of the times, and the height of a byte."""
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     span = (times[-1] - times[0]) or 1.0
     return [LEFT + wide * (t - times[0]) / span for t in times], high / (1.04 * top or 1)
 
 
 def _area(low: Sequence[int], high: Sequence[int], x: Sequence[float], y: float) -> str:
-    """Steps: what is reached holds until the next event."""
+    """Return the path of an area in steps: a value holds until the next event."""
     floor = HEIGHT - BOTTOM
 
     def steps(values: Sequence[int]) -> list[tuple[float, float]]:
@@ -300,7 +299,7 @@ def _axes(series: Series, x: Sequence[float], y: float) -> Iterator[str]:
 
 
 def _ticks(top: float, unit: float) -> list[float]:
-    """At most six numbers from 0 to `top`, round in `unit`."""
+    """Return at most six numbers from 0 to `top`, round in `unit`."""
     steps = (unit * factor * 10.0**power for power in count() for factor in (1, 2, 5))
     step = next(s for s in steps if top / s <= 5)
     return [k * step for k in range(int(top / step) + 1)]
@@ -313,7 +312,7 @@ def _time(ms: float) -> str:
 
 
 def _names(series: Series, lines: Sequence[Line]) -> dict[str, str]:
-    """What the layers are called."""
+    """Return the labels of the layers."""
     names = {x.hue: _short(x.where) for x in lines if x.hue not in ("other", "none")}
     return {
         **names,
@@ -334,7 +333,7 @@ def _legend(series: Series, lines: Sequence[Line]) -> str:
 
 
 def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, object]:
-    """What the script needs to say what is under the pointer."""
+    """Return the data from which the script shows the values under the mouse pointer."""
     if series is None:
         return {}
     x, _ = _scale(series.times, series.top)
@@ -349,27 +348,27 @@ def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, object]:
 # --- segments
 
 
-def _segments(record: Record, lines: Sequence[Line]) -> Iterator[str]:
-    found = sorted(record["segments"], key=lambda s: -s["nbytes"])
-    largest = found[0]["nbytes"] if found else 1
+def _segments(snapshot: Snapshot, lines: Sequence[Line]) -> Iterator[str]:
+    segments = sorted(snapshot["segments"], key=lambda s: -s["nbytes"])
+    largest = segments[0]["nbytes"] if segments else 1
     hues = {x.number: x.hue for x in lines}
-    for s in found[:SEGMENTS]:
+    for s in segments[:SEGMENTS_MAX]:
         stream = "" if s["stream"] is None else f" on {escape(s['stream'])}"
         width = max(8.0, 100 * s["nbytes"] / largest)
-        blocks = "".join(_block(b, s["nbytes"], record, hues) for b in s["blocks"])
+        blocks = "".join(_block(b, s["nbytes"], snapshot, hues) for b in s["blocks"])
         yield (
             f'<div class="segment"><span>{bytes_text(s["nbytes"])}{stream}</span>'
             f'<svg style="width:{width:.1f}%" viewBox="0 0 1000 20" preserveAspectRatio="none">'
             f"{blocks}</svg></div>\n"
         )
-    if len(found) > SEGMENTS:
-        yield f'<p class="hint">and {len(found) - SEGMENTS:,} smaller ones</p>'
+    if len(segments) > SEGMENTS_MAX:
+        yield f'<p class="hint">and {len(segments) - SEGMENTS_MAX:,} smaller ones</p>'
 
 
-def _block(block: Sequence[Json], nbytes: int, record: Record, hues: Mapping[int, str]) -> str:
+def _block(block: Sequence[Json], nbytes: int, snapshot: Snapshot, hues: Mapping[int, str]) -> str:
     offset, n, state, number = block
     hue = hues.get(number, "none") if state == "live" else escape(state)
-    whose = _short(record["lines"][number]) if state == "live" else state
+    whose = _short(snapshot["lines"][number]) if state == "live" else state
     return (
         f'<rect class="{hue}" data-hue="{hue}" x="{1000 * offset / nbytes:.2f}" '
         f'width="{1000 * n / nbytes:.2f}" height="20">'

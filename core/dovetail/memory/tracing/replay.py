@@ -1,9 +1,9 @@
-"""Traces of an allocator as text, one step a line, and their replay on any allocator.
+"""Allocation traces as text, one step a line, and their replay on any allocator.
 
     allocate 3 4096 1       block 3, of 4096 bytes, for stream 1 (0: the default one)
-    share 3 2               block 3 is used on stream 2, too
+    share 3 2               block 3 is also used on stream 2
     free 3
-    empty                   what is cached goes back to the device
+    empty                   the cache goes back to the device
 
 A trace comes from a real run (`dovetail memory --record`), or is written by hand.
 """
@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ..errors import ArgumentError, OutOfMemoryError
-from .allocator import Allocator
-from .pointer import DataPtr, StreamHandle
-from .record import Record
-from .timeline import NO_BLOCK
+from ...errors import ArgumentError, OutOfMemoryError
+from ..allocator import Allocator
+from ..pointer import DataPtr, StreamHandle
+from .snapshot import Snapshot
+from .trace import NO_BLOCK
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
-NUMBERS = {"allocate": 3, "share": 2, "free": 1, "empty": 0}  # that follow each verb
+NUMBERS = {"allocate": 3, "share": 2, "free": 1, "empty": 0}  # verb -> numbers after it
 
 
 class Step(NamedTuple):
@@ -36,10 +36,7 @@ class Step(NamedTuple):
 
 
 def read(text: str) -> list[Step]:
-    """The steps of a trace; empty lines and what follows a # do not count.
-
-    Raises: ArgumentError, which names the line.
-    """
+    """Parse a trace; `#` starts a comment. Raises: ArgumentError, which names the line."""
     lines = ((n, line.partition("#")[0].split()) for n, line in enumerate(text.splitlines(), 1))
     return [_step(n, words) for n, words in lines if words]
 
@@ -54,16 +51,16 @@ def _step(n: int, words: list[str]) -> Step:
 
 
 def write(steps: Iterable[Step]) -> str:
-    """A trace as text."""
+    """Return a trace as text."""
     return "".join(f"{step}\n" for step in steps)
 
 
-def steps_of(record: Record) -> Iterator[Step]:
-    """The steps of what `timeline.recorded` made while traced: what `dovetail memory` draws.
+def steps_of(snapshot: Snapshot) -> Iterator[Step]:
+    """Yield the steps of a traced snapshot, without blocks from before the trace.
 
-    Segments come and go by the allocator that replays it; blocks from before the trace are left
-    out."""
-    for _, change, _, _, _, _, block, stream in record["events"]:
+    Segments are left to the allocator of the replay.
+    """
+    for _, change, _, _, _, _, block, stream in snapshot["events"]:
         if block == NO_BLOCK:
             continue
         if change > 0:
@@ -75,8 +72,8 @@ def steps_of(record: Record) -> Iterator[Step]:
 class Replay:
     """A trace in progress.
 
-    `stream` gives the handle for a stream's number, 0 apart; `live` are the blocks there are,
-    `refused` those that the device had no memory for.
+    `stream` returns the handle for a stream's number, except for 0. `live` holds the pointers of
+    the live blocks, `refused` the numbers of blocks for which the device had no memory.
     """
 
     def __init__(self, allocator: Allocator, stream: Callable[[int], StreamHandle]) -> None:
@@ -86,15 +83,11 @@ class Replay:
         self.refused: set[int] = set()
 
     def do(self, step: Step) -> None:
-        """Does one step.
-
-        What is said of blocks that are not live is passed over: they were refused, or are from
-        before the trace.
-        """
+        """Do one step; ignore a block that is not live: refused, or from before the trace."""
         getattr(self, "_" + step.verb)(*step.numbers)
 
     def stream(self, number: int) -> StreamHandle:
-        """The handle of a stream, made when it is first met."""
+        """Return the handle of a stream, which its first use creates."""
         if number not in self._streams:
             self._streams[number] = self._new_stream(number)
         return self._streams[number]
@@ -121,9 +114,9 @@ class Replay:
 def replay(
     steps: Iterable[Step], allocator: Allocator, stream: Callable[[int], StreamHandle]
 ) -> float:
-    """Seconds that a whole trace takes. What is live at its end is given back after that."""
-    going, steps = Replay(allocator, stream), list(steps)
-    begun = time.perf_counter()
+    """Replay a whole trace; return the seconds, without the end, when live blocks are freed."""
+    run, steps = Replay(allocator, stream), list(steps)
+    start = time.perf_counter()
     for step in steps:
-        going.do(step)
-    return time.perf_counter() - begun
+        run.do(step)
+    return time.perf_counter() - start

@@ -1,0 +1,358 @@
+"""The caching allocator of every device. A backend supplies only `allocate` and `free`."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import Counter
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import ClassVar, TypeVar
+
+from ..arguments import shown
+from ..backend.interface import Backend
+from ..device import Device
+from ..errors import ArgumentError, OutOfMemoryError
+from .allocator import Allocator, SegmentInfo, Stats
+from .blocks import LIVE, SMALL_BYTES_MAX, WAITING, Block, Pool, Segment, segment_bytes
+from .fast_path import BROKEN, BUSY, IDLE, FastPath
+from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
+from .recovery import rebuild
+from .slow_path import DeferredFrees, RawMemory, Segments, UncachedMemory
+from .tracing.trace import Timeline
+from .units import MIB, bytes_text
+
+R = TypeVar("R")
+SLACK_BYTES = 64 * MIB  # reserved memory stays under 1.5 times the peak of live memory, plus this
+
+
+class CachingAllocator(Allocator):
+    """The allocator of every device: keeps freed memory for reuse on the same stream.
+
+    Ctrl-C, or a driver's error, may come anywhere. The truth is in the segments' blocks and their
+    states, which change in single assignments; the next call rebuilds lists, bins and statistics
+    from them. So a block becomes LIVE together with a pointer that will give it back.
+
+    >>> import dovetail as dt
+    >>> backend = dt.plugins.open_device("reference").backend
+    >>> allocator = dt.memory.CachingAllocator(backend, dt.device("reference"))
+    >>> ptr = allocator.allocate(100)
+    >>> allocator.stats().live_bytes
+    512
+    """
+
+    every: ClassVar[weakref.WeakSet[CachingAllocator]] = weakref.WeakSet()
+    _traced: ClassVar[bool] = False  # for all allocators, and new ones
+
+    def __init__(self, backend: Backend, device: Device) -> None:
+        self.backend, self.device = backend, device
+        self.fast_path = fast = FastPath(device, self)
+        self._pools: dict[Hashable, Pool] = {None: fast.pool}
+        self._segments, self._deferred = Segments(backend), DeferredFrees(backend)
+        self._uncached = UncachedMemory(backend, device)
+        self._misses = self._retries = self._refusals = 0
+        self._give_back: Deleter = fast.freed.append
+        if type(self).allocate is CachingAllocator.allocate:
+            self.allocate = fast.allocate  # type: ignore[method-assign]  # one frame less
+        weakref.finalize(self, _free_all, backend, self._segments.handles).atexit = False
+        self.every.add(self)
+        if self._traced:
+            self.watch(True)
+
+    def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
+        """See `Allocator.allocate`."""
+        return self.fast_path.allocate(nbytes, stream)
+
+    def raw_deleter(self) -> Deleter:
+        """See `Allocator.raw_deleter`."""
+        return self._deallocate
+
+    def _deallocate(self, context: Context) -> None:
+        """Give back a block that is in use. Raises: ArgumentError for anything else."""
+        if not (
+            isinstance(context, Block)
+            and context.state == LIVE
+            and any(context.segment is s for s in self._segments.known.values())
+            and not any(context is b for b in self.fast_path.freed)
+        ):
+            raise ArgumentError(
+                f"raw_deallocate: context must be that of memory of {self!r} that was not given "
+                f"back, got {shown(context)}; write raw_deallocate(ptr.context), once"
+            )
+        self._give_back(context)
+
+    def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:
+        """See `Allocator.record_stream`; foreign memory is left to its owner."""
+        block = ptr.context
+        if isinstance(block, Block) and stream != block.segment.pool.stream:
+            known = block.streams or []
+            if stream not in known:
+                block.streams = [*known, stream]
+                if self.fast_path.tracer is not None:
+                    self._run_locked(partial(self._trace_stream, block, stream))
+
+    def _trace_stream(self, block: Block, stream: StreamHandle) -> None:
+        if self.fast_path.tracer is not None:
+            self.fast_path.tracer.record_stream(block, stream)
+
+    # --- the lock
+
+    def _run_locked(self, work: Callable[[], R]) -> R:
+        """Call `work` under the lock, after taking back freed blocks, and return its result."""
+        fast = self.fast_path
+        with fast.lock:
+            state = fast.state
+            if state == BUSY:  # this thread is inside already
+                return work()
+            fast.state = BUSY
+            try:
+                if state == BROKEN:
+                    self._recover()
+                fast.drain()
+                self._poll()
+                result = work()
+            except BaseException:
+                fast.state = BROKEN
+                raise
+            fast.state = IDLE
+            return result
+
+    def _recover(self) -> None:
+        """Rebuild lists, bins and statistics after an exception."""
+        rebuild(self.fast_path, self._pools.values(), self._segments, self._deferred)
+        self._misses = min(self._misses, self.fast_path.allocations)
+
+    # --- the slow path
+
+    def _allocate_uncached(self, nbytes: int) -> DataPtr:
+        """Return memory for a finalizer that runs inside the allocator."""
+        return self._uncached.allocate(nbytes)
+
+    def _allocate_slow(self, pool: Pool, size: int) -> Block:
+        """Return a block of exactly `size`, of which the pool has none in a bin."""
+        if size > SMALL_BYTES_MAX:
+            pool.flush(pool.large_bins)
+        block = pool.best(size)
+        if block is None:
+            self._poll()
+            if not (pool.is_flushed and self._may_grow(size)):
+                pool.flush(pool.bins.values())
+                pool.is_flushed = True
+                block = pool.best(size)
+        if block is None:
+            block = self._grow(pool, size)
+            pool.is_flushed = False
+            self._misses += 1
+        if block.size > size:
+            pool.insert(block.split(size, self._segments.next_serial()))
+        block.bin = pool.bin(size)
+        if block.give_back is None:
+            block.give_back = self.fast_path.finalizer(block)
+        return block
+
+    def _grow(self, pool: Pool, size: int) -> Block:
+        """Return a block of at least `size` from the device. Raises: OutOfMemoryError."""
+        want = segment_bytes(size)
+        # a device may never refuse: host memory seems endless
+        excess = self._segments.nbytes + want - self._reserved_bytes_max(want)
+        if excess > 0:
+            self._release(excess)
+        for attempt in range(3):  # as it is; after freeing the cache; after collecting cycles, too
+            if attempt == 2:
+                gc.collect()
+                self.fast_path.drain()
+            if attempt:
+                self._retries += 1
+                self._release(self._segments.nbytes)
+            block = pool.best(size) or self._grow_by(pool, want) or self._grow_by(pool, size)
+            if block is not None:
+                return block
+        self._refusals += 1
+        limit = self._segments.limit
+        limited = "" if limit is None else f" (the limit set is {bytes_text(limit)})"
+        refusal = f"{self.device} refused {bytes_text(size)}{limited}, after everything unused was"
+        usage = describe_usage(self._stats(), self._snapshot())
+        raise OutOfMemoryError("\n".join([f"{refusal} given back.", *usage]))
+
+    def _grow_by(self, pool: Pool, nbytes: int) -> Block | None:
+        segment = self._segments.allocate(self, pool, nbytes)
+        if segment is None:
+            return None
+        if self.fast_path.tracer is not None:
+            self.fast_path.tracer.record_segment(segment)
+        return segment.first
+
+    def _reserved_bytes_max(self, want: int) -> int:
+        """Return the bound of reserved memory when `want` more bytes are allocated."""
+        fast = self.fast_path
+        return max(fast.peak_bytes, fast.live_bytes + want) * 3 // 2 + SLACK_BYTES
+
+    def _may_grow(self, size: int) -> bool:
+        """Return True if a new segment is better than another merge of the blocks in bins.
+
+        A loop whose sizes take each other's memory would merge them in each round.
+        """
+        want = segment_bytes(size)
+        is_within = self._segments.nbytes + want <= self._reserved_bytes_max(want)
+        return not self._retries and is_within
+
+    def _release(self, nbytes: int) -> None:
+        """Return unused segments, the largest first, until the device has `nbytes` back."""
+        self.backend.synchronize()
+        self._poll()
+        for pool in self._pools.values():
+            pool.flush(pool.bins.values())
+        for segment in self._segments.unused():
+            if nbytes <= 0:
+                break
+            nbytes -= segment.nbytes
+            self._free_segment(segment)
+
+    def _free_segment(self, segment: Segment) -> None:
+        if self.fast_path.tracer is not None:
+            self.fast_path.tracer.record_segment_free(segment)
+        self._segments.free(segment)
+
+    def _poll(self) -> None:
+        """Free blocks whose streams have passed, and uncached memory."""
+        if self._uncached.freed:
+            self._uncached.free()
+        if self._deferred.entries:
+            self._deferred.poll()
+
+    def _defer_free(self, block: Block) -> None:
+        """Take back a block that other streams may still use.
+
+        It stays the first in `freed` if the driver raises.
+        """
+        fast = self.fast_path
+        self._deferred.add(block)
+        if fast.tracer is not None:
+            fast.tracer.record_free(block)
+        block.state, block.streams = WAITING, None
+        fast.live_bytes -= block.size
+        fast.frees += 1
+        del fast.freed[0]
+
+    def _pool(self, stream: Hashable) -> Pool:
+        pool = self._pools.get(stream)
+        if pool is None:
+            pool = self._pools[stream] = Pool(stream)
+        return pool
+
+    # --- tracing
+
+    @classmethod
+    def trace(cls, on: bool) -> None:
+        """Start or stop the tracing of all allocators, and of those created later."""
+        if on != cls._traced:
+            cls._traced = on
+            for allocator in list(cls.every):
+                allocator.watch(on)
+
+    def watch(self, on: bool) -> None:
+        """Start a new timeline, or stop adding to the last one."""
+        self._run_locked(partial(self._watch, on))
+
+    def _watch(self, on: bool) -> None:
+        fast = self.fast_path
+        if on:
+            self.timeline = Timeline(fast.freed.append, self._segments.known.values())
+            fast.tracer, self._give_back = self.timeline, self.timeline.give_back
+        else:
+            fast.tracer, self._give_back = None, fast.freed.append
+
+    # --- statistics and limits
+
+    def stats(self) -> Stats:
+        """See `Allocator.stats`."""
+        return self._run_locked(self._stats)
+
+    def _stats(self) -> Stats:
+        fast, segments = self.fast_path, self._segments
+        return Stats(
+            live_bytes=fast.live_bytes,
+            live_blocks=fast.allocations - fast.frees,
+            peak_live_bytes=fast.peak_bytes,
+            cached_bytes=segments.nbytes - fast.live_bytes,
+            waiting_bytes=self._deferred.nbytes,
+            reserved_bytes=segments.nbytes,
+            peak_reserved=segments.peak,
+            allocations=fast.allocations,
+            frees=fast.frees,
+            device_allocations=segments.allocations,
+            device_frees=segments.frees,
+            cache_hits=fast.allocations - self._misses,
+            retries=self._retries,
+            out_of_memory=self._refusals,
+        )
+
+    def snapshot(self) -> list[SegmentInfo]:
+        """See `Allocator.snapshot`."""
+        return self._run_locked(self._snapshot)
+
+    def _snapshot(self) -> list[SegmentInfo]:
+        return [s.info() for s in self._segments.known.values()]
+
+    def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
+        """See `Allocator.extent`: the block's, which does not change while it is in use."""
+        return self._segments.extent(handle, offset)
+
+    def is_freed(self, address: int) -> bool:
+        """See `Allocator.is_freed`."""
+        return self._run_locked(partial(self._is_freed, address))
+
+    def _is_freed(self, address: int) -> bool:
+        for segment in self._segments.known.values():
+            start = self.backend.host_address(segment.handle, 0)
+            if start is None or not start <= address < start + segment.nbytes:
+                continue
+            at = address - start
+            return any(
+                b.state != LIVE and b.offset <= at < b.offset + b.size for b in segment.blocks()
+            )
+        return False
+
+    def reset_peak(self) -> None:
+        """See `Allocator.reset_peak`."""
+        self._run_locked(self._reset_peak)
+
+    def _reset_peak(self) -> None:
+        self.fast_path.peak_bytes = self.fast_path.live_bytes
+        self._segments.peak = self._segments.nbytes
+
+    def empty_cache(self) -> None:
+        """See `Allocator.empty_cache`."""
+        with self.fast_path.lock:
+            if self.fast_path.state != BUSY:
+                self._run_locked(lambda: self._release(self._segments.nbytes))
+
+    def set_limit(self, nbytes: int | None) -> None:
+        """See `Allocator.set_limit`."""
+        self._segments.limit = nbytes
+
+
+def describe_usage(stats: Stats, segments: list[SegmentInfo]) -> list[str]:
+    """Return lines of text about the memory in use, and the source lines that hold the most."""
+    gaps = [b.nbytes for s in segments for b in s.blocks if b.state == "cached"]
+    by_line: Counter[str] = Counter()
+    for block in (b for s in segments for b in s.blocks):
+        if block.where is not None and block.state == "live":
+            by_line[block.where] += block.nbytes
+    lines = [
+        f"  live {bytes_text(stats.live_bytes)} in {stats.live_blocks} blocks, at most"
+        f" {bytes_text(stats.peak_live_bytes)} so far; reserved {bytes_text(stats.reserved_bytes)};"
+        f" the rest is {len(gaps)} gaps, the largest of {bytes_text(max(gaps, default=0))}."
+    ]
+    if not by_line:
+        untraced = "  To see which lines hold it, call dovetail.memory.trace(True) before the work."
+        return [*lines, untraced]
+    largest = (f"    {bytes_text(n):>10}  {where}" for where, n in by_line.most_common(8))
+    return [*lines, "  most is held by:", *largest]
+
+
+def _free_all(backend: Backend, handles: dict[int, RawMemory]) -> None:
+    """Return every segment of an allocator that has died."""
+    backend.synchronize()
+    while handles:
+        backend.free(*handles.popitem()[1])

@@ -1,0 +1,207 @@
+"""A snapshot of an allocator as JSON, and its schema.
+
+`html_report` draws a snapshot, `replay` repeats its allocations. A file may come from anywhere, so
+`check` verifies all of it before any use.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ...errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ..allocator import SegmentInfo
+    from .trace import Timeline
+
+Json: TypeAlias = Any  # any value that `json.loads` returns
+Snapshot = Mapping[str, Json]
+Check = Callable[[Json], None]
+INTEGER_MAX = 1 << 62
+STREAMS_MAX = 1 << 16
+TIME_MS_MAX = 1e15
+STATES = ("live", "cached", "waiting")
+STATS = ("live_bytes", "live_blocks", "peak_live_bytes", "cached_bytes", "reserved_bytes",
+         "allocations", "cache_hits")  # fmt: skip
+
+
+def build(
+    device: str,
+    stats: Mapping[str, int],
+    segments: Iterable[SegmentInfo],
+    timeline: Timeline | None,
+) -> dict[str, Json]:
+    """Build a snapshot: lists for tuples, numbers for source lines, milliseconds."""
+    lines: dict[str | None, int] = {None: 0}
+
+    def number(where: str | None) -> int:
+        return lines.setdefault(where, len(lines))
+
+    pieces = [
+        {
+            "nbytes": s.nbytes,
+            "stream": None if s.stream is None else str(s.stream),
+            "blocks": [[b.offset, b.nbytes, b.state, number(b.where)] for b in s.blocks],
+        }
+        for s in segments
+    ]
+    events = list(timeline.events) if timeline is not None else []
+    start = events[0].at if events else 0.0
+    before = timeline.before if timeline is not None else {}
+    rows = [
+        [round((e.at - start) * 1e3, 4), e.change, number(e.where), *e[3:]]  # in `Event`'s order
+        for e in events
+    ]
+    return {
+        "version": 1,
+        "device": device,
+        "written": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "stats": dict(stats),
+        "segments": pieces,
+        "before": [[number(where), nbytes] for where, nbytes in before.items() if nbytes],
+        "events": rows,
+        "lines": list(lines),
+    }
+
+
+def load(file: Path) -> Snapshot:
+    """Read and check a snapshot. Raises: ArgumentError, which names the file and the mistake."""
+    try:
+        value = json.loads(file.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"{file} is no JSON: {error}") from error
+    return check(value, str(file))
+
+
+def check(value: Json, name: str = "the record") -> Snapshot:
+    """Return the value if it is a snapshot. Raises: ArgumentError, which names a mistake."""
+    if not isinstance(value, dict) or value.get("version") != 1:
+        raise ArgumentError(f"{name} is no snapshot of dovetail's memory, or of another version")
+    try:
+        _HEAD(value)
+        _body(len(value["lines"]))(value)
+        _check_order(value["events"])
+    except _Mistake as mistake:
+        path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in mistake.path)
+        what = f"{path.lstrip('.')} {mistake.what}".lstrip()
+        raise ArgumentError(f"{name} is no snapshot of dovetail's memory: {what}") from None
+    snapshot: Snapshot = value
+    return snapshot
+
+
+# --- parts of a schema
+
+
+class _Mistake(Exception):
+    """A mistake in a value, and the path to it, built from the inside out."""
+
+    def __init__(self, what: str, *path: object) -> None:
+        self.what, self.path = what, path
+
+
+def _check_at(part: Check, value: Json, at: object) -> None:
+    try:
+        part(value)
+    except _Mistake as mistake:
+        raise _Mistake(mistake.what, at, *mistake.path) from None
+
+
+def _fields(**parts: Check) -> Check:
+    def check_fields(value: Json) -> None:
+        if not isinstance(value, dict):
+            raise _Mistake("is no object")
+        for name, part in parts.items():
+            if name not in value:
+                raise _Mistake(f"has no {name!r}")
+            _check_at(part, value[name], name)
+
+    return check_fields
+
+
+def _each(part: Check) -> Check:
+    def check_each(value: Json) -> None:
+        if not isinstance(value, list):
+            raise _Mistake("is no list")
+        for i, item in enumerate(value):
+            _check_at(part, item, i)
+
+    return check_each
+
+
+def _row(*parts: Check) -> Check:
+    def check_row(value: Json) -> None:
+        if not isinstance(value, list) or len(value) != len(parts):
+            raise _Mistake(f"is no list of {len(parts)}")
+        for i, (part, item) in enumerate(zip(parts, value, strict=True)):
+            _check_at(part, item, i)
+
+    return check_row
+
+
+def _integer(low: int = 0, high: int = INTEGER_MAX) -> Check:
+    def check_integer(value: Json) -> None:
+        if type(value) is not int or not low <= value <= high:
+            raise _Mistake(f"is no whole number from {low:,} to {high:,}")
+
+    return check_integer
+
+
+def _time(value: Json) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= TIME_MS_MAX:  # also refuses NaN
+        raise _Mistake(f"is no time from 0 to {TIME_MS_MAX:g} ms")
+
+
+def _text(value: Json) -> None:
+    if not isinstance(value, str):
+        raise _Mistake("is no text")
+
+
+def _text_or_none(value: Json) -> None:
+    if value is not None:
+        _text(value)
+
+
+def _state(value: Json) -> None:
+    if value not in STATES:
+        raise _Mistake(f"is none of {', '.join(STATES)}")
+
+
+# --- the schema
+
+_HEAD = _fields(
+    device=_text,
+    written=_text,
+    stats=_fields(**dict.fromkeys(STATS, _integer())),
+    lines=_each(_text_or_none),
+)
+
+
+def _body(lines: int) -> Check:
+    """Return the schema of the parts that refer to this many lines by number.
+
+    Bytes may be negative in a trace that began late.
+    """
+    line, size, change = _integer(0, lines - 1), _integer(), _integer(-INTEGER_MAX)
+    stream = _integer(0, STREAMS_MAX)
+    event = _row(_time, change, line, change, change, change, _integer(-1), stream)
+    shape = _fields(
+        nbytes=_integer(1), stream=_text_or_none, blocks=_each(_row(size, size, _state, line))
+    )
+
+    def segment(value: Json) -> None:
+        shape(value)
+        for i, (offset, nbytes, *_) in enumerate(value["blocks"]):
+            if offset + nbytes > value["nbytes"]:
+                raise _Mistake("ends beyond its segment", "blocks", i)
+
+    return _fields(segments=_each(segment), before=_each(_row(line, change)), events=_each(event))
+
+
+def _check_order(events: list[list[Json]]) -> None:
+    for i in range(1, len(events)):
+        if events[i][0] < events[i - 1][0]:
+            raise _Mistake("is before the event that precedes it", "events", i)

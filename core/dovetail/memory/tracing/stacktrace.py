@@ -1,0 +1,37 @@
+"""The source line of the user's code that called dovetail."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from typing import TypeAlias
+
+Line: TypeAlias = object  # a source line, formatted by `str`
+
+_SKIPPED = {__name__.partition(".")[0]}  # packages that are not the user's: dovetail and plugins
+
+
+def pass_over(place: str) -> None:
+    """Skip the package of a plugin, loaded from `place` ("module:object"), in `caller`."""
+    _SKIPPED.add(re.split("[.:]", place.strip())[0])
+    is_ours.cache_clear()
+
+
+def caller() -> str:
+    """Return the innermost source line outside of dovetail and its plugins."""
+    frame = sys._getframe()  # this function's own, which a compiled function does not have
+    while frame.f_back is not None and is_ours(frame.f_globals.get("__name__")):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def line() -> Line:
+    """Return the same line; the compiled version formats its text only on demand."""
+    return caller()
+
+
+@cache
+def is_ours(module: str | None) -> bool:
+    """Return True for the name of a module of dovetail or of a plugin in use."""
+    return str(module).partition(".")[0] in _SKIPPED

@@ -1,0 +1,129 @@
+"""The events of an allocator while `dt.memory.trace(True)`: allocations, frees and segments."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..pointer import Deleter, StreamHandle
+from .stacktrace import caller
+
+if TYPE_CHECKING:
+    from ..blocks import Block, Segment
+
+EVENTS_MAX = 200_000  # kept, the latest ones: about 30 MB
+NO_BLOCK = -1  # in events of segments, and of blocks from before the trace
+
+
+class Event(NamedTuple):
+    """A change of an allocator's memory, and the device's bytes after it.
+
+    `change` is the size of an allocated block (> 0) or of a freed one (< 0). It is 0 when a block
+    is used on another stream, and when a segment is allocated or freed. `cached` bytes are in
+    segments without a live block; `fragmented` bytes are free bytes between live blocks.
+    """
+
+    at: float  # seconds of time.perf_counter
+    change: int
+    where: str | None
+    live: int
+    cached: int
+    fragmented: int
+    block: int = NO_BLOCK  # blocks are numbered in the order of their allocation
+    stream: int = 0  # streams are numbered in the order of their first use; 0 is the default one
+
+
+class Timeline:
+    """The events of one allocator, with the source lines that allocated its blocks.
+
+    The allocator calls the methods under its lock; pointers call `give_back` without it.
+    """
+
+    def __init__(self, give_back: Deleter, segments: Iterable[Segment]) -> None:
+        """Start a timeline of an allocator that has these segments and this deleter of blocks."""
+        self.events: deque[Event] = deque()
+        self.before: Counter[str | None] = Counter()  # live bytes by line, before the first event
+        self._segments: dict[int, tuple[int, int]] = {}  # serial -> bytes, live bytes
+        self._live = self._cached = self._fragmented = 0
+        self._freed_at: dict[int, float] = {}
+        self._numbers: dict[int, int] = {}  # id of a live block -> its number
+        self._allocated = 0
+        self._streams: dict[StreamHandle, int] = {None: 0}
+        self.give_back: Deleter = partial(_give_back, give_back, self._freed_at)
+        for segment in segments:
+            live = [b for b in segment.info().blocks if b.state == "live"]
+            self._count(segment.first.serial, segment.nbytes, sum(b.nbytes for b in live))
+            for b in live:
+                self.before[b.where] += b.nbytes
+        self._add(time.perf_counter(), 0, None)
+
+    def record_segment(self, segment: Segment) -> None:
+        """Record that the device allocated a segment."""
+        self._count(segment.first.serial, segment.nbytes, 0)
+        self._add(time.perf_counter(), 0, None)
+
+    def record_segment_free(self, segment: Segment) -> None:
+        """Record that a segment goes back to the device."""
+        serial = segment.first.serial
+        self._count(serial, 0, 0)
+        self._segments.pop(serial, None)
+        self._add(time.perf_counter(), 0, None)
+
+    def record_allocation(self, block: Block) -> Callable[[], object]:
+        """Record the line that allocates a block; return the finalizer of its pointer."""
+        block.where = caller()
+        self._change(block, block.size)
+        number = self._numbers[id(block)] = self._allocated
+        self._allocated += 1
+        stream = self._stream(block.segment.pool.stream)
+        self._add(time.perf_counter(), block.size, block.where, number, stream)
+        return partial(self.give_back, block)
+
+    def record_stream(self, block: Block, stream: StreamHandle) -> None:
+        """Record that a block is used on another stream, too."""
+        number = self._numbers.get(id(block), NO_BLOCK)
+        self._add(time.perf_counter(), 0, None, number, self._stream(stream))
+
+    def record_free(self, block: Block) -> None:
+        """Record that a block was freed, with the time at which its pointer ended."""
+        at = self._freed_at.pop(id(block), None)
+        self._change(block, -block.size)
+        number = self._numbers.pop(id(block), NO_BLOCK)
+        self._add(time.perf_counter() if at is None else at, -block.size, block.where, number)
+
+    def _stream(self, stream: StreamHandle) -> int:
+        return self._streams.setdefault(stream, len(self._streams))
+
+    def _change(self, block: Block, change: int) -> None:
+        serial = block.segment.first.serial
+        nbytes, live = self._segments.get(serial, (0, 0))
+        self._count(serial, nbytes, live + change)
+
+    def _count(self, serial: int, nbytes: int, live: int) -> None:
+        for (size, used), sign in ((self._segments.get(serial, (0, 0)), -1), ((nbytes, live), 1)):
+            self._live += sign * used
+            if used:
+                self._fragmented += sign * (size - used)
+            else:
+                self._cached += sign * size
+        self._segments[serial] = (nbytes, live)
+
+    def _add(
+        self, at: float, change: int, where: str | None, block: int = NO_BLOCK, stream: int = 0
+    ) -> None:
+        if len(self.events) == EVENTS_MAX:
+            oldest = self.events.popleft()
+            self.before[oldest.where] += oldest.change
+        if self.events:
+            at = max(at, self.events[-1].at)  # keep the events in order
+        counts = (self._live, self._cached, self._fragmented)
+        self.events.append(Event(at, change, where, *counts, block, stream))
+
+
+def _give_back(give_back: Deleter, freed_at: dict[int, float], block: Block) -> None:
+    """Give a block back and note the time: the allocator learns of it only at its next call."""
+    give_back(block)
+    freed_at[id(block)] = time.perf_counter()
