@@ -57,8 +57,8 @@ def python_replay(launches: Sequence[QueuedLaunch]) -> Replay:
         for launch, places, scalars in launches:
             sums = [at[2 * slot] + at[2 * slot + 1] + offset for slot, offset in places]
             numbers = [x if where is None else variables[where] for x, where in scalars]
-            calls.append((launch, launch.filled(sums, numbers)))  # type: ignore[attr-defined]
+            calls.append((launch, launch.filled(sums, numbers)))  # type: ignore[attr-defined]  # a PythonLaunch
         for launch, filled in calls:
-            launch.run(filled)  # type: ignore[attr-defined]
+            launch.run(filled)  # type: ignore[attr-defined]  # a PythonLaunch
 
     return replay
