@@ -43,8 +43,9 @@ else:
 print(out.tolist())
 """
 PART = (
-    "own/test_kernels.py", "own/test_raw_kernels.py", "backends/opencl/test_opencl_kernels.py",
-    "backends/cuda/test_cuda_kernels.py", "backends/cpu_llvm/test_tiles.py", "fusion", "ops",
+    "frontend/test_kernels.py", "frontend/test_raw_kernels.py",
+    "backends/opencl/test_opencl_kernels.py", "backends/cuda/test_cuda_kernels.py",
+    "backends/cpu_llvm/test_tiles.py", "fusion", "ops",
 )  # fmt: skip
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pages are Linux's")

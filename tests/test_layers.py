@@ -95,13 +95,14 @@ MAY_IMPORT = {
     "func": "graph ops backend engine memory tensor functions capture autograd",
     "linalg": "loops ops engine tensor functions capture autograd",
     "fft": "loops graph ops engine tensor functions autograd",
-    "own": (
+    "frontend": (
         "loops graph ops backend fusion memory plugins engine capture insight tensor functions "
         "autograd"
     ),
     "commands": "loops backend memory plugins engine tensor",
     "testing": (
-        "loops graph ops backend fusion memory plugins engine tensor functions capture autograd own"
+        "loops graph ops backend fusion memory plugins engine tensor functions capture autograd "
+        "frontend"
     ),
 }
 GROUND = {
@@ -185,8 +186,8 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
     "numpy": (
-        "arguments autograd backend capture commands dtypes familiar fft func functions insight "
-        "linalg ops own plugins tensor testing"
+        "arguments autograd backend capture commands dtypes familiar fft frontend func functions "
+        "insight linalg ops plugins tensor testing"
     ),
     "opt_einsum": "functions",  # when three operands are contracted
     "optree": "capture",  # when a captured function meets a container
@@ -330,7 +331,7 @@ def test_importing_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
         "dovetail.commands", "dovetail.testing", "dovetail.capture.jit", "dovetail.insight.",
         "dovetail.capture.program", "dovetail.capture.tracer",
         "dovetail.memory.tracing.html_report", "dovetail.autograd.check", "dovetail.linalg.",
-        "dovetail.fft.", "dovetail.own.", "json",
+        "dovetail.fft.", "dovetail.frontend.", "json",
     )  # fmt: skip
     assert not [m for m in loaded if m.startswith(late)]
 

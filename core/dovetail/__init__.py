@@ -126,6 +126,19 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "vmap": "func.mapping",
     "load_function": "capture.serialize",
     "save_function": "capture.serialize",
+    "custom_op": "frontend.custom_op",
+    "In": "frontend.dsl",
+    "InOut": "frontend.dsl",
+    "Out": "frontend.dsl",
+    "atomic_add": "frontend.dsl",
+    "atomic_and": "frontend.dsl",
+    "atomic_max": "frontend.dsl",
+    "atomic_min": "frontend.dsl",
+    "atomic_or": "frontend.dsl",
+    "grid": "frontend.dsl",
+    "elementwise": "frontend.elementwise_op",
+    "kernel": "frontend.loop_kernel",
+    "raw_kernel": "frontend.raw_source",
     "choose": "functions.choosing",
     "piecewise": "functions.choosing",
     "put": "functions.choosing",
@@ -281,24 +294,18 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "polymul": "linalg.polynomials",
     "polysub": "linalg.polynomials",
     "roots": "linalg.polynomials",
-    "custom_op": "own.custom",
-    "elementwise": "own.elementwise",
-    "kernel": "own.kernels",
-    "raw_kernel": "own.raw",
-    "In": "own.surface",
-    "InOut": "own.surface",
-    "Out": "own.surface",
-    "atomic_add": "own.surface",
-    "atomic_and": "own.surface",
-    "atomic_max": "own.surface",
-    "atomic_min": "own.surface",
-    "atomic_or": "own.surface",
-    "grid": "own.surface",
 }
 if typing.TYPE_CHECKING:
     from .autograd.nans import debug_nans
     from .func.mapping import vmap
     from .capture.serialize import load_function, save_function
+    from .frontend.custom_op import custom_op
+    from .frontend.dsl import (
+        In, InOut, Out, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, grid,
+    )
+    from .frontend.elementwise_op import elementwise
+    from .frontend.loop_kernel import kernel
+    from .frontend.raw_source import raw_kernel
     from .functions.choosing import choose, piecewise, put, put_along_axis, select, vectorize
     from .capture.control_flow import cond, fori_loop, scan, while_loop
     from .functions.editing import (
@@ -356,13 +363,6 @@ if typing.TYPE_CHECKING:
     from .insight.show import show
     from .linalg.polynomials import (
         poly, polyadd, polyder, polyfit, polyint, polymul, polysub, roots,
-    )
-    from .own.custom import custom_op
-    from .own.elementwise import elementwise
-    from .own.kernels import kernel
-    from .own.raw import raw_kernel
-    from .own.surface import (
-        In, InOut, Out, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, grid,
     )
 
 __all__ = [

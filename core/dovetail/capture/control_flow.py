@@ -49,7 +49,7 @@ Ts = TypeVarTuple("Ts")
 
 __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
-# What loops are while a function of numbers is traced (`own.element`); None where none is.
+# The loops of the function that `frontend.traced_value` is tracing; None outside of a trace.
 of_numbers: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=None)
 
 

@@ -20,10 +20,10 @@ from ..capture.jit import jit
 from ..device import Device, device
 from ..dtypes import ALL, DType, complex128, float32, float64
 from ..errors import ArgumentError, CaptureError, DovetailError, DTypeError, GradientError
+from ..frontend.elementwise_op import Elementwise
 from ..functions.elementwise import multiply
 from ..functions.from_values import asarray
 from ..functions.linalg import reproducible
-from ..own.elementwise import Elementwise
 from ..plugins.registry import devices
 from ..settings import eager
 from ..tensor.tensor import Tensor

@@ -15,9 +15,15 @@ from ..loops.language import (
     const,
 )
 from ..ops.table import TABLE
-from .site import Access, Site, Tensor
+from .builtin_names import (
+    BINARY,
+    COMPARED,
+    UNARY,
+    WORDS,
+)
+from .kernel_site import Access, Site, Tensor
 from .source import Source, text_of
-from .values import (
+from .weak_types import (
     Weak,
     apply,
     as_dtype,
@@ -27,12 +33,6 @@ from .values import (
     kind_of,
     truth,
     value_of,
-)
-from .vocabulary import (
-    BINARY,
-    COMPARED,
-    UNARY,
-    WORDS,
 )
 
 

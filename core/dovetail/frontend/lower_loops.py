@@ -10,12 +10,12 @@ from typing import Any
 from ..dtypes import bool_, int64
 from ..errors import DovetailError
 from ..loops.language import Effect, Loop, Value, const, map_loop, quo, where
-from . import surface
-from .calls import DEEP
-from .expressions import Outside, Unset, has_rounds
+from . import dsl
+from .lower_calls import DEEP
+from .lower_expressions import Outside, Unset, has_rounds
+from .lower_statements import BREAK, CONTINUE, FLAGS, RESULT, RETURN, Statements
 from .source import Source, text_of
-from .statements import BREAK, CONTINUE, FLAGS, RESULT, RETURN, Statements
-from .values import (
+from .weak_types import (
     Carried,
     Weak,
     as_dtype,
@@ -78,7 +78,7 @@ class Rounds(Functions):
         f = self.expr(node.iter.func) if isinstance(node.iter, ast.Call) else None
         if isinstance(f, Outside) and f.what is range:
             self._range(node)
-        elif isinstance(f, Outside) and f.what is surface.grid:
+        elif isinstance(f, Outside) and f.what is dsl.grid:
             self._map(node)
         elif f is None and isinstance(found := self.expr(node.iter), tuple):
             self._unrolled(node, found)

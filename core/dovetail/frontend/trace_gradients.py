@@ -22,8 +22,8 @@ from ..ops.table import Op
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
-from .element import Bound, Element, Rounds, applied, constant, fitted
-from .traces import Trace, has_loops, live_inputs, reachable
+from .lower_trace import Trace, has_loops, live_inputs, reachable
+from .traced_value import Bound, Element, Rounds, applied, constant, fitted
 
 FLOWS = "fc"  # kinds of dtype that gradients flow through
 

@@ -11,8 +11,8 @@ from ..errors import ArgumentTypeError, CaptureError, DovetailError, InternalErr
 from ..loops.language import Value, cast, const, fold_loop, pair
 from ..ops.arithmetic import convert
 from ..ops.table import Op
-from . import element
-from .element import Bound, Element, Forms, Operand, Rounds, line_in
+from . import traced_value
+from .traced_value import Bound, Element, Forms, Operand, Rounds, line_in
 
 R = TypeVar("R")
 Made: TypeAlias = dict[int, Value]  # by the id of an Element
@@ -185,7 +185,7 @@ def traced(
 
 def called(name: str, function: Callable[..., R], inputs: Sequence[object], **static: object) -> R:
     """What a function of numbers gives."""
-    before = element.names.set(name), control_flow.of_numbers.set(Forms())
+    before = traced_value.names.set(name), control_flow.of_numbers.set(Forms())
     try:
         return function(*inputs, **static)
     except InternalError:
@@ -194,7 +194,7 @@ def called(name: str, function: Callable[..., R], inputs: Sequence[object], **st
         _place(name, error)
         raise
     finally:
-        element.names.reset(before[0])
+        traced_value.names.reset(before[0])
         control_flow.of_numbers.reset(before[1])
 
 
@@ -218,7 +218,7 @@ def _output(name: str, x: object, inputs: Sequence[Element]) -> Element:
     if isinstance(x, Element):
         return x
     if isinstance(x, (bool, int, float, complex)):
-        return element.carried(name, x)
+        return traced_value.carried(name, x)
     raise ArgumentTypeError(
         f"{name}: an elementwise function gives a number of dovetail's or a tuple of them, not a "
         f"{type(x).__name__}"

@@ -22,7 +22,7 @@ from ..loops.language import Atomic, Block, Buffer, Loop, Store, Value, cast
 from ..loops.rewrite import Cloner
 from ..ops.table import FULL
 from ..plugins.opened import Opened
-from .build import Built
+from .compile import Built
 from .source import Source
 
 MOST = 1 << 31  # points: more have no numbers in int32

@@ -1,4 +1,4 @@
-# What the compiled form of `operands.py` knows of its types.
+# What the compiled form of `launch_arguments.py` knows of its types.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, is_apart, storage_of

@@ -30,7 +30,7 @@ from ..functions.datatypes import DTypeLike
 from ..graph.expr import Spec, spec
 from ..layout import Shape
 from ..tensor.tensor import Tensor, required, strided
-from .rules import Gradients, OwnRules
+from .gradient_rules import Gradients, OwnRules
 
 __all__ = ["custom_op"]
 

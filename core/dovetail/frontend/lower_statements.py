@@ -14,19 +14,19 @@ from typing import Any
 
 from ..errors import DovetailError, KernelError
 from ..loops.language import Atomic, Effect, Store, Value
-from . import surface
-from .expressions import Outside, Unset
-from .generators import Generators
-from .site import Access, Tensor
+from . import dsl
+from .builtin_names import BINARY
+from .kernel_site import Access, Tensor
+from .lower_expressions import Outside, Unset
+from .lower_reductions import Generators
 from .source import text_of
-from .values import (
+from .weak_types import (
     both,
     choose,
     is_number,
     stored,
     truth,
 )
-from .vocabulary import BINARY
 
 CONTINUE, BREAK, RETURN, RESULT = "%continue", "%break", "%return", "%result"
 FLAGS = (CONTINUE, BREAK, RETURN)
@@ -73,8 +73,8 @@ class Statements(Generators):
             return
         if isinstance(node.value, ast.Call):
             f = self.expr(node.value.func)
-            if isinstance(f, Outside) and id(f.what) in surface.ATOMICS:
-                self._atomic(node.value, surface.ATOMICS[id(f.what)])
+            if isinstance(f, Outside) and id(f.what) in dsl.ATOMICS:
+                self._atomic(node.value, dsl.ATOMICS[id(f.what)])
                 return
             if isinstance(f, Outside) and self.is_users(f.what):
                 self.expr(node.value)

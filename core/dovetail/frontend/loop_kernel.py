@@ -24,10 +24,10 @@ from ..loops.legalize import legalize
 from ..memory.tracing.stacktrace import caller
 from ..plugins.opened import Opened
 from ..recent import Recent
-from . import races
-from .build import Built, Parameter, Text, build, checked_number
-from .operands import leaves_of
-from .site import ANY, Given, known
+from . import race_check
+from .compile import Built, Parameter, Text, build, checked_number
+from .kernel_site import ANY, Given, known
+from .launch_arguments import leaves_of
 
 __all__ = ["kernel"]
 
@@ -95,7 +95,7 @@ class LoopKernel:
         opened = direct.ready(leaves, self._written)
         of = dict(zip(self._tensors, leaves, strict=True))
         for b, step in zip(self._known(leaves).built, steps, strict=True):
-            races.check(opened, self._text.source, b, step, of, numbers)
+            race_check.check(opened, self._text.source, b, step, of, numbers)
             direct.launch(self.__name__, (step,), leaves, self._written, numbers, line)
 
     def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:

@@ -15,23 +15,23 @@ from ..loops.language import (
 )
 from ..ops.arithmetic import convert
 from ..ops.table import TABLE
-from . import surface
-from .expressions import Expressions, Outside, described, is_known, unwrapped
-from .site import Tensor
+from . import dsl
+from .builtin_names import (
+    dtype_of,
+    is_astype,
+    reduction,
+    row,
+)
+from .kernel_site import Tensor
+from .lower_expressions import Expressions, Outside, described, is_known, unwrapped
 from .source import text_of
-from .values import (
+from .weak_types import (
     Weak,
     apply,
     as_dtype,
     choose,
     is_number,
     truth,
-)
-from .vocabulary import (
-    dtype_of,
-    is_astype,
-    reduction,
-    row,
 )
 
 DEEP = 32  # functions that call each other
@@ -71,9 +71,9 @@ class Calls(Expressions):
     def refuse_call(self, node: ast.Call, what: Any) -> NoReturn:
         """Raises: KernelError."""
         name = text_of(node.func)
-        if what is surface.grid or what is range:
+        if what is dsl.grid or what is range:
             self.source.refuse(node, f"{name}(...) stands behind `for ... in` in a kernel")
-        if id(what) in surface.ATOMICS:
+        if id(what) in dsl.ATOMICS:
             self.source.refuse(node, f"{name} gives nothing back: it is a statement of its own")
         if reduction(what) is not None:
             self.source.refuse(

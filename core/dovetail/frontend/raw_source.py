@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..graph.expr import Expr
 from ..locks import Lock
-from .operands import leaves_of
+from .launch_arguments import leaves_of
 
 __all__ = ["raw_kernel"]
 

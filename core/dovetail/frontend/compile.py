@@ -13,13 +13,13 @@ from ..errors import ArgumentTypeError, KernelError
 from ..loops.builder import Kernel
 from ..loops.language import Effect, Value
 from ..loops.verify import verify
-from . import surface
-from .expressions import Outside
-from .rounds import Rounds
-from .site import Cell, Given, Int, NotUniform, Scalar, Site, asks
+from . import dsl
+from .kernel_site import Cell, Given, Int, NotUniform, Scalar, Site, asks
+from .lower_expressions import Outside
+from .lower_loops import Rounds
+from .lower_statements import FLAGS
 from .source import Source, text_of
-from .statements import FLAGS
-from .values import Weak
+from .weak_types import Weak
 
 KINDS = {bool: "b", int: "i", float: "f"}
 DECLARE = "dt.In, dt.Out, dt.InOut (tensors), float, int, bool or a dtype (numbers)"
@@ -85,9 +85,7 @@ def _parameters(source: Source) -> tuple[Parameter, ...]:
     found = []
     for arg in (*a.posonlyargs, *a.args):
         kind = kinds.get(arg.arg)
-        access = (
-            getattr(kind, "access", "") if kind in (surface.In, surface.Out, surface.InOut) else ""
-        )
+        access = getattr(kind, "access", "") if kind in (dsl.In, dsl.Out, dsl.InOut) else ""
         scalar = None
         if not access:
             if isinstance(kind, DType) and kind.kind != "c":
@@ -150,7 +148,7 @@ def _one(
     run.effects = effects
     run.block(uniform)
     f = run.expr(loop.iter.func) if isinstance(loop.iter, ast.Call) else None
-    if not (isinstance(f, Outside) and f.what is surface.grid) or loop.orelse:
+    if not (isinstance(f, Outside) and f.what is dsl.grid) or loop.orelse:
         source.refuse(loop, "the loop at the top of a kernel is `for i, j in dt.grid(...):`")
     axes, names = run.axes(loop)
     asked: set[str] = set()

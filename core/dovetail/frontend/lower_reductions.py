@@ -19,17 +19,17 @@ from ..loops.language import (
 )
 from ..ops.arithmetic import convert
 from ..ops.table import TABLE
-from .calls import Calls
-from .expressions import Outside, has_rounds, wide
+from .builtin_names import (
+    REDUCTIONS,
+)
+from .lower_calls import Calls
+from .lower_expressions import Outside, has_rounds, wide
 from .source import text_of
-from .values import (
+from .weak_types import (
     Weak,
     as_dtype,
     both,
     truth,
-)
-from .vocabulary import (
-    REDUCTIONS,
 )
 
 

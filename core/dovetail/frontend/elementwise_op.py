@@ -34,10 +34,10 @@ from ..tensor.host import fresh
 from ..tensor.operands import ARRAYS, PYTHON_NUMBERS, Operand, beside
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply, apply_noted, in_place
-from .derivatives import FLOWS, Derivative, Refused, Rules, derivative_name, needed, op_of
-from .element import REFERENCE, Element, fitted
-from .rules import Gradients, OwnRules
-from .traces import Trace, called, traced
+from .gradient_rules import Gradients, OwnRules
+from .lower_trace import Trace, called, traced
+from .trace_gradients import FLOWS, Derivative, Refused, Rules, derivative_name, needed, op_of
+from .traced_value import REFERENCE, Element, fitted
 
 __all__ = ["elementwise"]
 
