@@ -1,11 +1,14 @@
-"""What names from outside mean in a kernel of loops: functions of numbers, of rounds, dtypes."""
+"""Python functions and operators that have a meaning in a user's kernel."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import math
+import types
+from contextlib import suppress
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -14,30 +17,29 @@ from ..errors import DovetailError
 from ..functions import datatypes, elementwise, number_parts, special, statistics
 from ..ops.table import TABLE, Op
 
-BINARY: dict[type[ast.operator], str] = {
+BINARY_OPS: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
     ast.FloorDiv: "floor_divide", ast.Mod: "remainder", ast.Pow: "pow",
     ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor",
     ast.LShift: "bitwise_left_shift", ast.RShift: "bitwise_right_shift",
 }  # fmt: skip
-UNARY: dict[type[ast.unaryop], str] = {
+UNARY_OPS: dict[type[ast.unaryop], str] = {
     ast.USub: "negative", ast.UAdd: "positive", ast.Not: "logical_not",
     ast.Invert: "bitwise_invert",
 }  # fmt: skip
-COMPARED: dict[type[ast.cmpop], str] = {
+COMPARISON_OPS: dict[type[ast.cmpop], str] = {
     ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
     ast.Gt: "greater", ast.GtE: "greater_equal",
 }  # fmt: skip
-# What a generator expression is given to, and the row that combines it.
-REDUCTIONS = {"sum": "sum", "prod": "prod", "max": "max", "min": "min", "any": "any", "all": "all"}
-SPELLED = {  # NumPy's and math's names
+REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
+FOREIGN_NAMES = {  # names of NumPy and math: ours
     "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
     "arctan2": "atan2", "arctanh": "atanh", "power": "pow", "fabs": "abs", "absolute": "abs",
     "true_divide": "divide", "rint": "round", "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
 }  # fmt: skip
-ELSEWHERE = {"math", "numpy", "cmath"}  # modules whose functions are taken for ours by name
-WORDS = {  # of syntax: what to write in its place
+FOREIGN_MODULES = {"math", "numpy", "cmath"}  # their functions stand for ours of the same name
+SYNTAX_HINTS = {  # syntax that kernels lack: what to write in its place
     "While": "'while': no bound on its rounds is known; write `for k in range(n):` and `break`",
     "Try": "'try': nothing raises in a kernel",
     "With": "'with' blocks",
@@ -72,58 +74,56 @@ WORDS = {  # of syntax: what to write in its place
 
 
 @cache
-def _rows() -> dict[int, str]:
-    """The rows of our own functions, by the id of each."""
-    found: dict[int, str] = {}
-    for module in (elementwise, number_parts, special):
-        for name in module.__all__:
-            row = TABLE.get(name)
-            if row is not None and row.kind == "map":
-                found[id(getattr(module, name))] = name
-    return found | {id(builtins.abs): "abs", id(builtins.pow): "pow"}
+def _elementwise_names() -> dict[int, str]:
+    """Return the op names of dovetail's elementwise functions, by the id of the function."""
+    names = {
+        id(getattr(module, name)): name
+        for module in (elementwise, number_parts, special)
+        for name in module.__all__
+        if name in TABLE and TABLE[name].kind == "map"
+    }
+    return names | {id(builtins.abs): "abs", id(builtins.pow): "pow"}
 
 
-def row(f: object) -> Op | None:
-    """The elementwise op that a function stands for."""
-    name = _rows().get(id(f))
-    if name is None and _module(f) in ELSEWHERE:
-        called = getattr(f, "__name__", "")
-        name = SPELLED.get(called, called)
-    found = TABLE.get(name) if name is not None else None
-    return found if found is not None and found.kind == "map" else None
-
-
-def _module(f: object) -> str:
-    if isinstance(f, np.ufunc):
-        return "numpy"
-    return str(getattr(f, "__module__", "")).partition(".")[0]
+def elementwise_op(f: object) -> Op | None:
+    """Return the elementwise op that a function stands for."""
+    name = _elementwise_names().get(id(f))
+    module = "numpy" if isinstance(f, np.ufunc) else str(getattr(f, "__module__", ""))
+    if name is None and module.partition(".")[0] in FOREIGN_MODULES:
+        foreign = getattr(f, "__name__", "")
+        name = FOREIGN_NAMES.get(foreign, foreign)
+    op = TABLE.get(name) if name is not None else None
+    return op if op is not None and op.kind == "map" else None
 
 
 @cache
-def _reductions() -> dict[int, str]:
-    found = {id(getattr(builtins, n)): n for n in ("sum", "max", "min", "any", "all")}
-    found |= {id(getattr(statistics, n)): n for n in REDUCTIONS}
-    found[id(math.prod)] = "prod"
-    return found
+def _reduction_names() -> dict[int, str]:
+    names = {id(getattr(builtins, n)): n for n in ("sum", "max", "min", "any", "all")}
+    return names | {id(getattr(statistics, n)): n for n in REDUCTIONS} | {id(math.prod): "prod"}
 
 
-def reduction(f: object) -> str | None:
-    """The reduction that a function of a generator stands for."""
-    return _reductions().get(id(f))
+def reduction_name(f: object) -> str | None:
+    """Return the name of the reduction that a function of a generator stands for."""
+    return _reduction_names().get(id(f))
 
 
 def is_astype(f: object) -> bool:
-    """Whether it is `dt.astype`."""
+    """Return True for `dt.astype`."""
     return f is datatypes.astype
 
 
-def dtype_of(x: object) -> DType | None:
-    """The dtype that an object of the outside names; None if it is something else."""
+def as_dtype_object(x: object) -> DType | None:
+    """Return the dtype that an object names; None if it names none."""
     if isinstance(x, DType):
         return x
     if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
-        try:
+        with suppress(DovetailError):
             return dtype(x)
-        except DovetailError:
-            return None
     return None
+
+
+def as_user_function(f: Any) -> types.FunctionType | None:
+    """Return the Python function of the user's that `f` is or wraps, or None."""
+    function = getattr(f, "__wrapped__", f)
+    is_user = isinstance(function, types.FunctionType)
+    return function if is_user and not function.__module__.startswith("dovetail.") else None

@@ -1,4 +1,4 @@
-"""From a user's function to kernels: one for each grid at its top."""
+"""Compilation of a user's function to kernels: one for each loop over a grid at its top."""
 
 from __future__ import annotations
 
@@ -9,196 +9,172 @@ from typing import Any, NamedTuple
 
 from ..arguments import shown
 from ..dtypes import DType
-from ..errors import ArgumentTypeError, KernelError
+from ..errors import KernelError
 from ..loops.builder import Kernel
-from ..loops.language import Effect, Value
+from ..loops.language import Value
 from ..loops.verify import verify
 from . import dsl
-from .kernel_site import Cell, Given, Int, NotUniform, Scalar, Site, asks
-from .lower_expressions import Outside
-from .lower_loops import Rounds
-from .lower_statements import FLAGS
+from .lower import RULES, lower_grid
+from .lower_statements import NO_FLAGS
+from .lowering_context import Lowering
 from .source import Source, text_of
-from .weak_types import Weak
+from .user_kernel_builder import ErrorCell, RuntimeInt, TensorType, UserKernelBuilder
+from .weak_types import WeakNumber
 
-KINDS = {bool: "b", int: "i", float: "f"}
-DECLARE = "dt.In, dt.Out, dt.InOut (tensors), float, int, bool or a dtype (numbers)"
+SCALAR_KINDS = {bool: "b", int: "i", float: "f"}
+DECLARATIONS = "dt.In, dt.Out, dt.InOut (tensors), float, int, bool or a dtype (numbers)"
 
 
 class Parameter(NamedTuple):
-    """A parameter: a tensor of an access, or a number."""
+    """A declared parameter: a tensor with an access, or a number."""
 
     name: str
     access: str  # "" of a number
-    scalar: Scalar | None
+    kind: str = ""  # of a number: "b", "i", "u" or "f"
+    dtype: DType | None = None  # of a number that is declared with one
 
 
-class Built(NamedTuple):
-    """A kernel, and what its launch is given."""
+class CompiledKernel(NamedTuple):
+    """A kernel, and what its launch passes to it."""
 
     kernel: Kernel
-    tensors: tuple[int, ...]  # of each buffer: which argument it is, or -1 - k of the k-th cell
-    cells: tuple[Cell, ...]
-    ints: tuple[Int, ...]
-    scalars: tuple[int, ...]  # which argument, or len(parameters) + k of the k-th outside number
-    grid: tuple[tuple[Value, Value], ...]  # where each axis starts and stops
-    named: dict[str, Int]  # what the names in those stand for:
-    arguments: dict[str, int]
-    stores: dict[int, list[ast.expr]]  # by argument: where the text stores in it
+    tensors: tuple[int, ...]  # of each buffer: the argument's position, or -1 - k for cell k
+    cells: tuple[ErrorCell, ...]
+    ints: tuple[RuntimeInt, ...]
+    scalars: tuple[int, ...]  # the argument's position, or len(parameters) + k for outer number k
+    grid: tuple[tuple[Value, Value], ...]  # start and stop of each axis
+    grid_ints: dict[str, RuntimeInt]  # the names in `grid`
+    grid_scalars: dict[str, int]
+    stores: dict[int, list[ast.expr]]  # by the argument's position: where the text writes to it
 
 
-class Text:
-    """What is known of a function of the user's, before any tensor."""
+class KernelDefinition:
+    """A user's function, its declared parameters, and the outer numbers that it reads.
+
+    An outer number is that of a name in an enclosing Python scope. Each launch reads it anew.
+    """
 
     def __init__(self, f: Callable[..., object]) -> None:
         if not inspect.isfunction(f):
             raise KernelError(f"kernel: function is a function made with def, not {shown(f)}")
         self.source = Source(f, f.__name__)
         self.parameters = _parameters(self.source)
-        self.outside: list[tuple[Source, str]] = []  # numbers, which are read at each launch
-        self._places: dict[tuple[int, str], int] = {}
+        self.outer_names: list[tuple[Source, str]] = []
+        self._positions: dict[tuple[int, str], int] = {}
 
-    def place(self, source: Source, name: str) -> int:
-        """Which scalar argument a number of the outside is."""
+    def outer_position(self, source: Source, name: str) -> int:
+        """Return the scalar argument that an outer number is."""
         key = id(source.function), name
-        if key not in self._places:
-            self._places[key] = len(self.outside)
-            self.outside.append((source, name))
-        return len(self.parameters) + self._places[key]
+        if key not in self._positions:
+            self._positions[key] = len(self.parameters) + len(self.outer_names)
+            self.outer_names.append((source, name))
+        return self._positions[key]
 
-    def numbers(self) -> list[Any]:
-        """The numbers of the outside, as they are now."""
-        return [source.outside(name)[1] for source, name in self.outside]
+    def outer_numbers(self) -> list[Any]:
+        """Return the present values of the outer numbers."""
+        return [source.outer_value(name)[1] for source, name in self.outer_names]
 
 
 def _parameters(source: Source) -> tuple[Parameter, ...]:
-    f, node = source.function, source.tree
-    a = node.args
+    node, a = source.tree, source.tree.args
     if a.vararg or a.kwarg or a.kwonlyargs:
         source.refuse(node, "a kernel has no *args, **options and parameters by name alone")
     try:
-        kinds = inspect.get_annotations(f, eval_str=True)
+        annotations = inspect.get_annotations(source.function, eval_str=True)
     except NameError as error:
         source.refuse(
             node, f"an annotation: {error}; what is local to a function is not seen there"
         )
-    found = []
+    parameters = []
     for arg in (*a.posonlyargs, *a.args):
-        kind = kinds.get(arg.arg)
-        access = getattr(kind, "access", "") if kind in (dsl.In, dsl.Out, dsl.InOut) else ""
-        scalar = None
-        if not access:
-            if isinstance(kind, DType) and kind.kind != "c":
-                scalar = Scalar(kind.kind, kind)
-            elif kind in KINDS:
-                scalar = Scalar(KINDS[kind])
-            else:
-                source.refuse(arg, f"say what {arg.arg} is: `{arg.arg}: ...` one of {DECLARE}")
-        found.append(Parameter(arg.arg, access, scalar))
-    if not any("w" in p.access for p in found):
+        name, declared = arg.arg, annotations.get(arg.arg)
+        if declared in (dsl.In, dsl.Out, dsl.InOut):
+            parameters.append(Parameter(name, declared.access))
+        elif isinstance(declared, DType) and declared.kind != "c":
+            parameters.append(Parameter(name, "", declared.kind, declared))
+        elif declared in SCALAR_KINDS:
+            parameters.append(Parameter(name, "", SCALAR_KINDS[declared]))
+        else:
+            source.refuse(arg, f"say what {name} is: `{name}: ...` one of {DECLARATIONS}")
+    if not any("w" in p.access for p in parameters):
         source.refuse(node, "a kernel writes: declare a parameter dt.Out or dt.InOut")
-    return tuple(found)
+    return tuple(parameters)
 
 
-def build(text: Text, given: Sequence[Given | None], careful: bool) -> tuple[Built, ...]:
-    """The kernels of a function for tensors of these kinds (None: a number).
+def compile_kernels(
+    definition: KernelDefinition, types: Sequence[TensorType | None], checks: bool
+) -> tuple[CompiledKernel, ...]:
+    """Return the kernels of a function for tensors of these types; None: a number.
 
+    checks: check all indices.
     Raises: KernelError, DTypeError, ValueOverflow, with the user's line.
     """
-    source = text.source
+    source = definition.source
     uniform: list[ast.stmt] = []
-    made: list[Built] = []
+    kernels: list[CompiledKernel] = []
     for s in source.tree.body:
         if isinstance(s, ast.For):
-            made.append(_one(text, given, careful, uniform, s))
+            kernels.append(_compile_grid(definition, types, checks, uniform, s))
         elif isinstance(s, ast.Assign) and not any(isinstance(t, ast.Subscript) for t in s.targets):
             uniform.append(s)
-        elif not isinstance(s, ast.Pass) and not _is_text(s):
+        elif not isinstance(s, ast.Pass) and not _is_literal(s):
             source.refuse(
-                s, "at the top of a kernel stand names and loops `for i, j in dt.grid(...)`; put "
+                s,
+                "at the top of a kernel stand names and loops `for i, j in dt.grid(...)`; put "
                 f"`{text_of(s, 40)}` inside",
-            )  # fmt: skip
-    if not made:
+            )
+    if not kernels:
         source.refuse(source.tree, "a kernel has a loop over its points: `for i in dt.grid(n):`")
-    return tuple(made)
+    return tuple(kernels)
 
 
-def _is_text(s: ast.stmt) -> bool:
+def _is_literal(s: ast.stmt) -> bool:
     return isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
 
 
-def _one(
-    text: Text, given: Sequence[Given | None], careful: bool, uniform: Sequence[ast.stmt],
+def _compile_grid(
+    definition: KernelDefinition,
+    types: Sequence[TensorType | None],
+    checks: bool,
+    uniform: Sequence[ast.stmt],
     loop: ast.For,
-) -> Built:  # fmt: skip
-    source = text.source
-    site = Site(source.name if source.name.isidentifier() else "kernel", careful)
+) -> CompiledKernel:
+    source = definition.source
+    builder = UserKernelBuilder(source.name if source.name.isidentifier() else "kernel", checks)
 
-    def number(where: Source, name: str) -> Weak:
-        kind = KINDS.get(type(where.outside(name)[1]), "f")
-        position = text.place(where, name)
-        return Weak(kind, declare=lambda d: site.scalar(position, name, d))
+    def outer_number(where: Source, name: str) -> WeakNumber:
+        kind = SCALAR_KINDS.get(type(where.outer_value(name)[1]), "f")
+        position = definition.outer_position(where, name)
+        return WeakNumber(kind, declare=lambda d: builder.scalar(position, name, d))
 
-    run = Rounds(source, site, number)
-    run.around = ["grid"]
-    run.env = dict.fromkeys(FLAGS, False)
-    for k, p in enumerate(text.parameters):
-        run.env[p.name] = _argument(site, k, p, given[k])
-    effects: list[Effect | Value] = []
-    run.effects = effects
-    run.block(uniform)
-    f = run.expr(loop.iter.func) if isinstance(loop.iter, ast.Call) else None
-    if not (isinstance(f, Outside) and f.what is dsl.grid) or loop.orelse:
-        source.refuse(loop, "the loop at the top of a kernel is `for i, j in dt.grid(...):`")
-    axes, names = run.axes(loop)
-    asked: set[str] = set()
-    for name, (start, stop) in zip(names, axes, strict=True):
-        try:
-            asked |= asks(start) | asks(stop)
-        except NotUniform:
-            source.refuse(
-                loop, "the extents of dt.grid follow from shapes and int arguments: they are known "
-                "before the launch",
-            )  # fmt: skip
-        run.env[name] = Weak("i", site.axis(start, stop))
-    run.block(loop.body)
-    if not any(not isinstance(e, Value) for e in effects):
-        source.refuse(loop, "this loop writes nothing")
-    kernel = site.kernel(effects)
+    scope = dict(NO_FLAGS)
+    for k, p in enumerate(definition.parameters):
+        scope[p.name] = _declare(builder, k, p, types[k])
+    ctx = Lowering(source, builder, outer_number, RULES, scope)
+    kernel = builder.build(lower_grid(ctx, uniform, loop))
     verify(kernel)
-    buffers = {id(t.buffer): t.position for t in site.tensors}
-    cells = [c for c in site.cells.values() if any(b is c.buffer for b in kernel.buffers)]
-    buffers |= {id(c.buffer): -1 - k for k, c in enumerate(cells)}
-    return Built(
+    cells = [c for c in builder.cells.values() if any(b is c.buffer for b in kernel.buffers)]
+    arguments_of = {id(t.buffer): t.position for t in builder.tensors}
+    arguments_of |= {id(c.buffer): -1 - k for k, c in enumerate(cells)}
+    return CompiledKernel(
         kernel,
-        tuple(buffers[id(b)] for b in kernel.buffers),
+        tuple(arguments_of[id(b)] for b in kernel.buffers),
         tuple(cells),
-        tuple(site.ints[n] for n in kernel.ints),
-        tuple(site.scalars[n] for n, _ in kernel.scalars),
-        tuple(axes),
-        {n: i for n, i in site.ints.items() if n in asked},
-        {n: k for n, k in site.scalars.items() if n in asked},
-        site.stores,
+        tuple(builder.ints[n] for n in kernel.ints),
+        tuple(builder.scalars[n] for n, _ in kernel.scalars),
+        tuple(builder.grid),
+        {n: i for n, i in builder.ints.items() if n in builder.grid_names},
+        {n: k for n, k in builder.scalars.items() if n in builder.grid_names},
+        builder.stores,
     )
 
 
-def _argument(site: Site, k: int, p: Parameter, given: Given | None) -> Any:
-    if given is not None:
-        return site.tensor(k, p.name, p.access, given)
-    assert p.scalar is not None
-    if p.scalar.dtype is None:
-        return Weak(p.scalar.kind, declare=lambda d: site.scalar(k, p.name, d))
-    d = p.scalar.dtype
-    from_python = site.scalar(k, p.name, d.compute)
-    return Weak(p.scalar.kind, from_python).cast(d)
-
-
-def checked_number(called: str, p: Parameter, x: object) -> None:
-    """Returns if an argument is a number of its parameter's kind. Raises: ArgumentTypeError."""
-    assert p.scalar is not None
-    allowed = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}[p.scalar.kind]
-    if not isinstance(x, allowed) or (isinstance(x, bool) and p.scalar.kind != "b"):
-        wanted = {"b": "a bool", "i": "an int", "u": "an int", "f": "a float"}[p.scalar.kind]
-        raise ArgumentTypeError(
-            f"{called}: {p.name} must be {wanted}, not {type(x).__name__}: {x!r}"
-        )
+def _declare(
+    builder: UserKernelBuilder, position: int, p: Parameter, tensor_type: TensorType | None
+) -> Any:
+    """Return the value of a parameter in the scope of a kernel."""
+    if tensor_type is not None:
+        return builder.tensor(position, p.name, p.access, tensor_type)
+    if p.dtype is None:
+        return WeakNumber(p.kind, declare=lambda d: builder.scalar(position, p.name, d))
+    return WeakNumber(p.kind, builder.scalar(position, p.name, p.dtype.compute)).cast(p.dtype)

@@ -1,4 +1,4 @@
-"""`dt.kernel`: a Python function of loops, loads and stores as kernels on every device."""
+"""`dt.kernel`: compile a Python function of loops, loads and stores for every device."""
 
 from __future__ import annotations
 
@@ -24,211 +24,223 @@ from ..loops.legalize import legalize
 from ..memory.tracing.stacktrace import caller
 from ..plugins.opened import Opened
 from ..recent import Recent
-from . import race_check
-from .compile import Built, Parameter, Text, build, checked_number
-from .kernel_site import ANY, Given, known
+from .compile import CompiledKernel, KernelDefinition, Parameter, compile_kernels
+from .grid_bounds import evaluate_bound
 from .launch_arguments import leaves_of
+from .race_check import check_races
+from .user_kernel_builder import STRIDE_ANY, TensorType
 
 __all__ = ["kernel"]
 
-MADE = 64  # kinds of tensors that a kernel is built for
-LAUNCHES = 2048  # launches made ready, of all kernels
-WHY = Reason(Kind.WORDS, "a kernel of one's own")
-_ready: Recent[Hashable, tuple[BoundStep, ...]] = programs.holding(LAUNCHES)
+SPECIALISATIONS_MAX = 64  # of one function, for types of tensors
+LAUNCHES_MAX = 2048  # bound launches, of all functions
+REASON = Reason(Kind.WORDS, "a kernel of one's own")
+_launches: Recent[Hashable, tuple[BoundStep, ...]] = programs.holding(LAUNCHES_MAX)
 
 
-class _Made(NamedTuple):
-    built: tuple[Built, ...]
-    static: tuple[int, ...]  # the arguments that bounds of grids depend on
-    outside: int  # how many numbers of the outside there are
+class _Specialisation(NamedTuple):
+    """The kernels of a function for tensors of some types."""
+
+    kernels: tuple[CompiledKernel, ...]
+    grid_scalars: tuple[int, ...]  # the arguments that the grids depend on
+    outer_count: int  # how many outer numbers are known after the compilation
 
 
 class LoopKernel:
-    """What `dt.kernel` gives: call it with tensors and numbers; it writes, and returns nothing.
+    """A kernel of loops, as `dt.kernel` makes it: call it with tensors and numbers.
 
-    `text(*arguments)` is its kernels in the loop language, `source(*arguments)` what the device
-    compiles of them. `__wrapped__` is the function itself, which plain Python runs on NumPy's
-    arrays.
+    It writes to tensors, and returns nothing. `text(*arguments)` is its kernel IR,
+    `source(*arguments)` what the device compiles. `__wrapped__` is the function itself, which runs
+    in plain Python on NumPy's arrays.
     """
 
-    def __init__(self, f: Callable[..., object], debug: bool) -> None:
-        functools.update_wrapper(self, f)
-        self._text, self._debug = Text(f), debug
-        self._parameters = self._text.parameters
+    __name__: str
+
+    def __init__(self, function: Callable[..., object], debug: bool) -> None:
+        functools.update_wrapper(self, function)
+        self._definition, self._debug = KernelDefinition(function), debug
+        self._parameters = self._definition.parameters
         self._tensors = tuple(k for k, p in enumerate(self._parameters) if p.access)
         self._written = tuple(
             i for i, k in enumerate(self._tensors) if "w" in self._parameters[k].access
         )
-        self._made: Recent[Hashable, _Made] = Recent(2 * MADE)  # by specs and strides
-        self._kernels: Recent[Hashable, _Made] = Recent(2 * MADE)  # by dtypes and kinds of strides
+        # By specs and strides; and, fewer, by dtypes and classes of strides.
+        self._by_specs: Recent[Hashable, _Specialisation] = Recent(2 * SPECIALISATIONS_MAX)
+        self._by_types: Recent[Hashable, _Specialisation] = Recent(2 * SPECIALISATIONS_MAX)
         self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"<dt.kernel {self.__name__}({', '.join(p.name for p in self._parameters)})>"
 
-    __name__: str
-
     def __call__(self, *args: Any, **named: Any) -> None:
-        """Launches it on these arguments, in the order of other work on the same tensors.
+        """Launch it on these arguments, in the order of other work on the same tensors.
 
         Raises: KernelError, DTypeError, with the user's line; ArgumentTypeError, DeviceError,
         ReadOnlyError, GradientError; IndexOutOfRange where indices are checked.
         """
         if named or len(args) != len(self._parameters):
-            args = self._bound(args, named)
+            args = self._bind(args, named)
         numbers = list(args)
         leaves = leaves_of(self.__name__, self._parameters, self._tensors, self._written, args)
         for k, p in enumerate(self._parameters):
-            if p.scalar is not None:
+            if not p.access:
                 numbers[k] = _number(self.__name__, p, args[k])
-        steps, numbers = self._steps(leaves, numbers)
+        steps, numbers = self._bound_steps(leaves, numbers)
         line = caller() if any(s.checks for s in steps) else None
         if self._debug and recording.current() is None:
-            self._launch_looking(leaves, steps, numbers, line)
+            self._launch_checked(leaves, steps, numbers, line)
         else:
             direct.launch(self.__name__, steps, leaves, self._written, numbers, line)
 
-    def _launch_looking(
+    def _launch_checked(
         self, leaves: list[Expr], steps: Sequence[BoundStep], numbers: list[Any], line: str | None
     ) -> None:
-        """Launches step by step, each after a look for points that write to one place."""
+        """Launch step by step; before each, check that no two points write to one place."""
         opened = direct.ready(leaves, self._written)
-        of = dict(zip(self._tensors, leaves, strict=True))
-        for b, step in zip(self._known(leaves).built, steps, strict=True):
-            race_check.check(opened, self._text.source, b, step, of, numbers)
+        leaf_of = dict(zip(self._tensors, leaves, strict=True))
+        source, kernels = self._definition.source, self._specialise(leaves).kernels
+        for compiled, step in zip(kernels, steps, strict=True):
+            check_races(opened, source, compiled, step, leaf_of, numbers)
             direct.launch(self.__name__, (step,), leaves, self._written, numbers, line)
 
-    def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments in the order of the parameters. Raises: ArgumentTypeError."""
         names = [p.name for p in self._parameters]
         defaults = self.__wrapped__.__defaults__ or ()  # type: ignore[attr-defined]  # a function
-        found = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+        bound = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
         twice = [n for n in names[: len(args)] if n in named]
-        found |= dict(zip(names, args, strict=False)) | named
-        if len(args) > len(names) or twice or {*found} != {*names}:
+        bound |= dict(zip(names, args, strict=False)) | named
+        if len(args) > len(names) or twice or {*bound} != {*names}:
             raise ArgumentTypeError(
                 f"{self.__name__}: takes ({', '.join(names)}), each once, by place or name; given "
                 f"were {len(args)} by place, and {', '.join(named) or 'none'} by name"
             )
-        return tuple(found[n] for n in names)
+        return tuple(bound[n] for n in names)
 
-    # --- what is launched
-    def _steps(
+    def _bound_steps(
         self, leaves: Sequence[Expr], numbers: list[Any]
     ) -> tuple[tuple[BoundStep, ...], list[Any]]:
-        """The launches made ready, and all numbers that they may ask for."""
-        outside = self._text.numbers()
-        every = numbers + outside
-        kinds = (tuple([(e.spec, _strides(e)) for e in leaves]), *map(type, outside))
-        key = (self, *kinds)
-        made = self._made.find(kinds)
-        if made is not None:
-            static = tuple([every[k] for k in made.static])
-            found = _ready.find((key, static))
-            if found is not None:
-                return found, every
-        opened = open_device(leaves[0].spec.device)
-        made = self._build(opened, leaves, kinds)
-        outside = self._text.numbers()  # the first time they are found while it is built
-        every = numbers + outside
-        static = tuple([every[k] for k in made.static])
-        steps = tuple(self._step(opened, b, leaves, every) for b in made.built)
-        if made.outside == len(kinds) - 1:
-            _ready[key, static] = steps
-        return steps, every
+        """Return the bound launches, and the numbers of the arguments and the outer scopes."""
+        outer = self._definition.outer_numbers()
+        scalars = numbers + outer
+        key = (tuple([(e.spec, _strides(e)) for e in leaves]), *map(type, outer))
+        specialisation = self._by_specs.find(key)
+        if specialisation is not None:
+            grid_scalars = tuple([scalars[k] for k in specialisation.grid_scalars])
+            steps = _launches.find(((self, *key), grid_scalars))
+            if steps is not None:
+                return steps, scalars
+        specialisation = self._compile(leaves, key)
+        scalars = numbers + self._definition.outer_numbers()  # a first compilation finds them
+        grid_scalars = tuple([scalars[k] for k in specialisation.grid_scalars])
+        steps = tuple(self._bind_step(k, leaves, scalars) for k in specialisation.kernels)
+        if specialisation.outer_count == len(outer):
+            _launches[(self, *key), grid_scalars] = steps
+        return steps, scalars
 
-    def _known(self, leaves: Sequence[Expr]) -> _Made:
-        """What is launched for such tensors."""
-        opened = open_device(leaves[0].spec.device)
+    def _specialise(self, leaves: Sequence[Expr]) -> _Specialisation:
         specs = tuple([(e.spec, _strides(e)) for e in leaves])
-        return self._build(opened, leaves, (specs, *map(type, self._text.numbers())))
+        return self._compile(leaves, (specs, *map(type, self._definition.outer_numbers())))
 
-    def _build(self, opened: Opened, leaves: Sequence[Expr], kinds: tuple[Any, ...]) -> _Made:
+    def _compile(self, leaves: Sequence[Expr], specs: tuple[Any, ...]) -> _Specialisation:
+        """Return the kernels for such tensors. No kernel depends on sizes."""
         with self._lock:
-            found = self._made.find(kinds)
-            if found is None:
-                given: list[Given | None] = [None] * len(self._parameters)
-                for k, e in zip(self._tensors, leaves, strict=True):
-                    classes = tuple([s if s in (0, 1) else ANY for s in _strides(e)])
-                    given[k] = Given(e.spec.dtype, classes)
-                careful = self._debug or opened.backend.careful
-                key = (*given, careful, *kinds[1:])  # no kernel depends on sizes
-                found = self._kernels.find(key)
-                if found is None:
-                    built = build(self._text, given, careful)
-                    static = {k for b in built for k in b.arguments.values()}
-                    found = _Made(built, tuple(sorted(static)), len(self._text.outside))
-                    self._kernels[key] = found
-                self._made[kinds] = found
-            return found
+            specialisation = self._by_specs.find(specs)
+            if specialisation is not None:
+                return specialisation
+            types: list[TensorType | None] = [None] * len(self._parameters)
+            for k, e in zip(self._tensors, leaves, strict=True):
+                strides = tuple([s if s in (0, 1) else STRIDE_ANY for s in _strides(e)])
+                types[k] = TensorType(e.spec.dtype, strides)
+            checks = self._debug or open_device(leaves[0].spec.device).backend.careful
+            key = (*types, checks, *specs[1:])
+            specialisation = self._by_types.find(key)
+            if specialisation is None:
+                kernels = compile_kernels(self._definition, types, checks)
+                grid_scalars = sorted({n for k in kernels for n in k.grid_scalars.values()})
+                outer_count = len(self._definition.outer_names)
+                specialisation = _Specialisation(kernels, tuple(grid_scalars), outer_count)
+                self._by_types[key] = specialisation
+            self._by_specs[specs] = specialisation
+            return specialisation
 
-    def _step(
-        self, opened: Opened, b: Built, leaves: Sequence[Expr], numbers: Sequence[Any]
+    def _bind_step(
+        self, compiled: CompiledKernel, leaves: Sequence[Expr], scalars: Sequence[Any]
     ) -> BoundStep:
-        of = dict(zip(self._tensors, leaves, strict=True))
+        """Bind a kernel to the sizes and strides of its tensors, and to its grid."""
+        leaf_of = dict(zip(self._tensors, leaves, strict=True))
 
-        def value(what: str, tensor: int, axis: int) -> int:
-            e = of[tensor]
+        def of_tensor(what: str, tensor: int, axis: int) -> int:
+            e = leaf_of[tensor]
             return (e.spec.shape if what == "n" else _strides(e))[axis]
 
-        asked = {n: value(*i) for n, i in b.named.items()}
-        asked |= {n: int(numbers[k]) for n, k in b.arguments.items()}
-        ends = [(known(start, asked), known(stop, asked)) for start, stop in b.grid]
-        grid = tuple(max(0, stop - start) for start, stop in ends)
+        numbers = {n: of_tensor(*i) for n, i in compiled.grid_ints.items()}
+        numbers |= {n: int(scalars[k]) for n, k in compiled.grid_scalars.items()}
+        bounds = [
+            (evaluate_bound(start, numbers), evaluate_bound(stop, numbers))
+            for start, stop in compiled.grid
+        ]
+        grid = tuple(max(0, stop - start) for start, stop in bounds)
 
-        def integer(what: str, tensor: int, axis: int) -> int:
+        def runtime_int(what: str, tensor: int, axis: int) -> int:
             if what == "extent":
                 return grid[axis]
-            return ends[axis][0] if what == "start" else value(what, tensor, axis)
+            return bounds[axis][0] if what == "start" else of_tensor(what, tensor, axis)
 
         slots = {k: i for i, k in enumerate(self._tensors)}
         count = len(leaves)
-        buffers = tuple((slots[k] if k >= 0 else count - 1 - k, 0) for k in b.tensors)
+        buffers = tuple((slots[k] if k >= 0 else count - 1 - k, 0) for k in compiled.tensors)
         checks = tuple(
-            (count + i, 0, Asked(c.words, c.axis, of[c.tensor].spec.shape[c.axis] or -1))
-            for i, c in enumerate(b.cells)
+            (count + i, 0, Asked(c.message, c.axis, leaf_of[c.tensor].spec.shape[c.axis] or -1))
+            for i, c in enumerate(compiled.cells)
         )
-        ints = tuple(integer(*i) for i in b.ints)
-        nbytes = sum(of[k].spec.size * of[k].spec.itemsize for k in {*b.tensors} if k >= 0)
-        step = Step(b.kernel, buffers, (), ints, b.scalars, grid, (WHY,), nbytes, checks)
-        run = programs.launch_of(opened, step)
-        return BoundStep(step, len(numbers), run)
+        ints = tuple(runtime_int(*i) for i in compiled.ints)
+        specs = [leaf_of[k].spec for k in {*compiled.tensors} if k >= 0]
+        nbytes = sum(s.size * s.itemsize for s in specs)
+        step = Step(
+            compiled.kernel, buffers, (), ints, compiled.scalars, grid, (REASON,), nbytes, checks
+        )
+        opened = open_device(leaves[0].spec.device)
+        return BoundStep(step, len(scalars), programs.launch_of(opened, step))
 
-    # --- what it is
-    def _looked_at(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Opened, _Made]:
+    def _specialised_for(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[Opened, _Specialisation]:
         if named or len(args) != len(self._parameters):
-            args = self._bound(args, named)
+            args = self._bind(args, named)
         leaves = leaves_of(self.__name__, self._parameters, self._tensors, (), args)
-        return open_device(leaves[0].spec.device), self._known(leaves)
+        return open_device(leaves[0].spec.device), self._specialise(leaves)
 
     def text(self, *args: Any, **named: Any) -> str:
-        """The kernels for these arguments, in the loop language; nothing is launched.
-
-        Raises: as a call.
-        """
-        _, made = self._looked_at(args, named)
-        return "\n\n".join(str(b.kernel) for b in made.built)
+        """Return the kernel IR for these arguments, without a launch."""
+        _, specialisation = self._specialised_for(args, named)
+        return "\n\n".join(str(k.kernel) for k in specialisation.kernels)
 
     def source(self, *args: Any, **named: Any) -> str:
-        """What the device compiles for these arguments; nothing is launched.
-
-        Raises: as a call; CompileError.
-        """
-        opened, made = self._looked_at(args, named)
-        can, compiled = opened.backend.info.capabilities, opened.backend.compile
-        return "\n\n".join(compiled(legalize(b.kernel, can)).source for b in made.built)
+        """Return what the device compiles for these arguments, without a launch."""
+        opened, specialisation = self._specialised_for(args, named)
+        can, compile_kernel = opened.backend.info.capabilities, opened.backend.compile
+        kernels = [legalize(k.kernel, can) for k in specialisation.kernels]
+        return "\n\n".join(compile_kernel(k).source for k in kernels)
 
 
 def _strides(e: Expr) -> tuple[int, ...]:
-    found: tuple[int, ...] = e.spec.strides if e.op is not None else e.strides
-    return found
+    strides: tuple[int, ...] = e.spec.strides if e.op is not None else e.strides
+    return strides
 
 
-def _number(called: str, p: Parameter, x: Any) -> Any:
+def _number(kernel_name: str, p: Parameter, x: Any) -> Any:
+    """Return an argument as a Python number. Raises: ArgumentTypeError."""
     if type(x) is TracedFloat:
         x = x.taken()
     elif isinstance(x, np.generic):
         x = x.item()
-    checked_number(called, p, x)
+    allowed = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}[p.kind]
+    if not isinstance(x, allowed) or (isinstance(x, bool) and p.kind != "b"):
+        wanted = {"b": "a bool", "i": "an int", "u": "an int", "f": "a float"}[p.kind]
+        raise ArgumentTypeError(
+            f"{kernel_name}: {p.name} must be {wanted}, not {type(x).__name__}: {x!r}"
+        )
     return x
 
 
@@ -239,7 +251,7 @@ def kernel(*, debug: bool = False) -> Callable[[Callable[..., object]], LoopKern
 def kernel(
     f: Callable[..., object] | None = None, /, *, debug: bool = False
 ) -> LoopKernel | Callable[[Callable[..., object]], LoopKernel]:
-    """A kernel of one's own, made of a Python function of loops, loads and stores: a decorator.
+    """Make a kernel of a Python function of loops, loads and stores: a decorator.
 
     `f`: its parameters are declared `dt.In`, `dt.Out`, `dt.InOut` (tensors), float, int, bool or a
     dtype (numbers); its body is loops over `dt.grid`, whose points are independent, in the subset
@@ -258,12 +270,9 @@ def kernel(
     [1.5, 1.5]
     """
     debug = flag("kernel", debug, "debug")
-    if f is None:
-        return lambda g: kernel_of(g, debug)
-    return kernel_of(f, debug)
 
+    def decorate(function: Callable[..., object]) -> LoopKernel:
+        callable_("kernel", function)
+        return LoopKernel(function, debug)
 
-def kernel_of(f: Callable[..., object], debug: bool) -> LoopKernel:
-    """The kernel of a function."""
-    callable_("kernel", f)
-    return LoopKernel(f, debug)
+    return decorate if f is None else decorate(f)

@@ -1,346 +1,281 @@
-"""Expressions of a kernel of loops, as values of the loop language."""
+"""Lowering of names, elements of tensors and operators."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
-from ..dtypes import DType, bool_, float64, int64
-from ..errors import DovetailError, KernelError
-from ..loops.language import (
-    Effect,
-    Loop,
-    Value,
-    const,
-)
+from ..dtypes import bool_, float64, int64
+from ..loops.language import Store, Value, const, eq, where
 from ..ops.table import TABLE
-from .builtin_names import (
-    BINARY,
-    COMPARED,
-    UNARY,
-    WORDS,
-)
-from .kernel_site import Access, Site, Tensor
-from .source import Source, text_of
+from .builtin_names import BINARY_OPS, COMPARISON_OPS, UNARY_OPS
+from .lowering_context import Lowering, PythonObject, Unassigned, describe
+from .source import text_of
+from .user_kernel_builder import ElementAccess, TensorParameter, read_element
 from .weak_types import (
-    Weak,
-    apply,
+    Condition,
+    WeakNumber,
+    apply_op,
     as_dtype,
-    both,
-    choose,
+    as_value,
+    conjunction,
+    is_constant,
     is_number,
     kind_of,
+    select,
     truth,
-    value_of,
 )
 
 
-class Outside:
-    """Something that a name means where the kernel was written: a function, a module."""
-
-    __slots__ = ("what",)
-
-    def __init__(self, what: Any) -> None:
-        self.what = what
+def lower_constant(ctx: Lowering, node: ast.Constant) -> Any:
+    """Lower a literal number."""
+    if isinstance(node.value, bool | int | float | complex):
+        return node.value
+    ctx.refuse(node, f"a kernel has no {type(node.value).__name__}: {node.value!r}")
 
 
-class Unset:
-    """What a name is that has no value on some way there. `why` says which."""
+def lower_name(ctx: Lowering, node: ast.Name) -> Any:
+    """Lower a name: of the kernel's scope, else of an enclosing Python scope."""
+    if node.id in ctx.scope:
+        value = ctx.scope[node.id]
+        if isinstance(value, Unassigned):
+            ctx.refuse(node, f"{node.id} may have no value here: {value.reason}")
+        return value
+    exists, outer = ctx.source.outer_value(node.id)
+    if not exists:
+        ctx.refuse(node, f"{node.id} has no value here, nor outside of the kernel")
+    if isinstance(outer, bool | int | float):
+        return ctx.outer_number(ctx.source, node.id)
+    return _python_value(outer)
 
-    __slots__ = ("why",)
 
-    def __init__(self, why: str) -> None:
-        self.why = why
+def _python_value(value: object) -> Any:
+    if isinstance(value, bool | int | float | complex):
+        return value
+    if isinstance(value, tuple):
+        return tuple(_python_value(x) for x in value)
+    return PythonObject(value)
 
 
-class Expressions:
-    """What expressions come to. Names are in `env`, `cond` says where the code runs at all."""
+def lower_tuple(ctx: Lowering, node: ast.Tuple) -> Any:
+    """Lower a tuple to a tuple of values."""
+    return tuple(ctx.lower(x) for x in node.elts)
 
-    def __init__(self, source: Source, site: Site, numbers: Callable[[Source, str], Any]) -> None:
-        self.source, self.site = source, site
-        self.env: dict[str, Any] = {}
-        self.cond: Value | None = None
-        self.effects: list[Effect | Value] | None = []
-        self.loops: list[tuple[Loop, Value | None]] = []  # those around, and where each has rounds
-        self.calls: list[Source] = []
-        self._numbers = numbers  # of the outside: what an argument of a launch stands for
 
-    # --- the way in
-    def expr(self, node: ast.expr) -> Any:
-        """What an expression is: a number, a tensor, a tuple, or something of the outside."""
-        rule: Callable[[Any], Any] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
-        if rule is None:
-            self.lacks(node)
-        try:
-            return rule(node)
-        except KernelError:
-            raise
-        except DovetailError as error:
-            if "\n  File " in str(error):
-                raise
-            raise self.source.explained(node, error) from None
-        except (ArithmeticError, TypeError, ValueError) as error:  # of Python's, on constants
-            self.source.refuse(node, f"{text_of(node)}: {error}")
-
-    def lacks(self, node: ast.AST) -> NoReturn:
-        """Raises: KernelError: no kernel has this."""
-        name = type(node).__name__
-        self.source.refuse(node, f"a kernel has no {WORDS.get(name, repr(text_of(node)))}")
-
-    def number(self, node: ast.expr) -> Any:
-        """An expression that is a number."""
-        found = self.expr(node)
-        if is_number(found):
-            return found
-        self.source.refuse(node, f"{text_of(node)} is {described(found)}, where a number is meant")
-
-    def integer(self, node: ast.expr) -> Value:
-        """An expression that is an integer, as int64."""
-        found = self.number(node)
-        if kind_of(found) not in "iu":
-            self.source.refuse(node, f"{text_of(node)} is no integer; write int(...)")
-        return as_dtype(found, int64)
-
-    # --- names and constants
-    def _constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, bool | int | float | complex):
-            return node.value
-        self.source.refuse(node, f"a kernel has no {type(node.value).__name__}: {node.value!r}")
-
-    def _name(self, node: ast.Name) -> Any:
-        if node.id in self.env:
-            found = self.env[node.id]
-            if isinstance(found, Unset):
-                self.source.refuse(node, f"{node.id} may have no value here: {found.why}")
-            return found
-        there, what = self.source.outside(node.id)
-        if not there:
-            self.source.refuse(node, f"{node.id} has no value here, nor outside of the kernel")
-        return self._of_outside(node, what, node.id)
-
-    def _of_outside(self, node: ast.expr, what: Any, name: str = "") -> Any:
-        if isinstance(what, bool | int | float):
-            return self._numbers(self.source, name) if name else what
-        if isinstance(what, complex):
-            return what
-        if isinstance(what, tuple):
-            return tuple(self._of_outside(node, x) for x in what)
-        return Outside(what)
-
-    def _tuple(self, node: ast.Tuple) -> Any:
-        return tuple(self.expr(x) for x in node.elts)
-
-    def _attribute(self, node: ast.Attribute) -> Any:
-        of, name = self.expr(node.value), node.attr
-        if isinstance(of, Tensor):
-            if name == "shape":
-                return tuple(Weak("i", self.site.size(of, d)) for d in range(of.rank))
-            if name in ("ndim", "dtype"):
-                return of.rank if name == "ndim" else Outside(of.given.dtype)
-            if name == "size":
-                sizes = [Weak("i", self.site.size(of, d)) for d in range(of.rank)]
-                total: Any = 1
-                for n in sizes:
-                    total = apply(TABLE["multiply"], total, n)
-                return total
-            self.source.refuse(
+def lower_attribute(ctx: Lowering, node: ast.Attribute) -> Any:
+    """Lower an attribute of a tensor, of a complex number or of a Python object."""
+    owner, name = ctx.lower(node.value), node.attr
+    if isinstance(owner, TensorParameter):
+        if name == "ndim":
+            return owner.rank
+        if name == "dtype":
+            return PythonObject(owner.type.dtype)
+        if name not in ("shape", "size"):
+            ctx.refuse(
                 node, f"a tensor has shape, ndim, size, dtype and elements in a kernel, no {name}"
             )
-        if is_number(of) and name in ("real", "imag"):
-            return apply(TABLE[name], of) if kind_of(of) == "c" else of if name == "real" else 0
-        if isinstance(of, Outside):
-            if not hasattr(of.what, name):
-                self.source.refuse(node, f"{text_of(node.value)} has no {name}")
-            return self._of_outside(node, getattr(of.what, name))
-        self.source.refuse(node, f"{text_of(node)}: {described(of)} has no {name} in a kernel")
-
-    # --- elements
-    def _subscript(self, node: ast.Subscript) -> Any:
-        of = self.expr(node.value)
-        if isinstance(of, tuple):
-            k = self.expr(node.slice)
-            if type(k) is not int or not -len(of) <= k < len(of):
-                self.source.refuse(node, f"{text_of(node)}: no such place of {len(of)}")
-            return of[k]
-        t, at = self.element(node)
-        if "r" not in t.access:
-            self.source.refuse(node, f"{t.name} is dt.Out: to read it, declare it dt.InOut")
-        found = self.site.read(t, at)
-        if t.access != "r" and self.effects is not None:
-            self.effects.append(found)  # now: a store may follow
-        return found
-
-    def element(self, node: ast.Subscript) -> tuple[Tensor, Access]:
-        """The tensor, and the place of its element, that a subscript names."""
-        t = self.expr(node.value)
-        if not isinstance(t, Tensor):
-            self.source.refuse(
-                node, f"{text_of(node.value)} is {described(t)}, and has no elements"
-            )
-        given = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if any(isinstance(i, ast.Slice) for i in given):
-            self.lacks(next(i for i in given if isinstance(i, ast.Slice)))
-        return t, self.place(node, t, given)
-
-    def place(self, node: ast.expr, t: Tensor, given: Sequence[ast.expr]) -> Access:
-        """The place of an element, under the condition that the code runs there."""
-        if len(given) != t.rank:
-            axes = f"{t.rank} ax{'i' if t.rank == 1 else 'e'}s"
-            self.source.refuse(
-                node, f"{text_of(node)}: {t.name} has {axes}, and {len(given)} indices are given"
-            )
-        place = [self._index(t, axis, i) for axis, i in enumerate(given)]
-        when = both(self.cond, self._rounds(place))
-        file = self.source.place(node)
-        text = f"{self.source.called}, `{self.source.line(node)}` ({file}): {text_of(node)}"
-        return self.site.access(t, place, when, node, lambda: text, self.effects)
-
-    def _index(self, t: Tensor, axis: int, node: ast.expr) -> Value:
-        found = self.number(node)
-        if kind_of(found) not in "iu":
-            self.source.refuse(
-                node, f"{text_of(node)}: an index is an integer; write int({text_of(node)})"
-            )
-        if type(found) is int and found < 0:  # written so: from the end
-            return self.site.size(t, axis) + found
-        return as_dtype(found, int64)
-
-    def _rounds(self, place: Sequence[Value]) -> Value | None:
-        """Where the loops have rounds that a place does not depend on.
-
-        It is read before them, where they may have none and the place be out of range.
-        """
-        found: Value | None = None
-        waiting = [(loop, runs) for loop, runs in self.loops if runs is not None]
-        if waiting:
-            inner = _depends([*place, *([] if self.cond is None else [self.cond])])
-            for loop, runs in waiting:
-                if id(loop) not in inner:
-                    found = both(found, runs)
-        return found
-
-    # --- operators
-    def _binop(self, node: ast.BinOp) -> Any:
-        name = BINARY.get(type(node.op))
-        if name is None:
-            self.source.refuse(
-                node, "a kernel has no '@': write sum(a[i, k] * b[k, j] for k in ...)"
-            )
-        return self.combined(name, self.number(node.left), self.number(node.right))
-
-    def combined(self, name: str, a: Any, b: Any) -> Any:
-        """A binary operator on numbers, as on tensors."""
-        if name == "pow" and type(b) is int and b == 2 and kind_of(a) != "b" and not is_known(a):
-            return apply(TABLE["square"], a)
-        if name == "pow" and isinstance(a, Weak) and type(b) is int and b < 0:
-            a = Weak("f", a.cast(float64))  # as Python has it
-        return apply(TABLE[name], a, b)
-
-    def _unaryop(self, node: ast.UnaryOp) -> Any:
-        return apply(TABLE[UNARY[type(node.op)]], self.number(node.operand))
-
-    def _compare(self, node: ast.Compare) -> Any:
-        left, found = self.number(node.left), None
-        for op, right in zip(node.ops, node.comparators, strict=True):
-            name = COMPARED.get(type(op))
-            if name is None:
-                self.source.refuse(node, f"a kernel has no '{_WORD[type(op)]}'; compare numbers")
-            other = self.number(right)
-            one = apply(TABLE[name], left, other)
-            found = one if found is None else self._anded(found, one)
-            left = other
-        return found
-
-    def _anded(self, a: Any, b: Any) -> Any:
-        if isinstance(a, bool) or isinstance(b, bool):
-            return b if a is True else a if b is True else False
-        return Weak("b", value_of(a) & value_of(b))
-
-    def _boolop(self, node: ast.BoolOp) -> Any:
-        """Each operand is looked at only where those before it do not decide."""
-        ends = isinstance(node.op, ast.Or)  # the value that decides
-        outer, found = self.cond, None
-        try:
-            for x in node.values:
-                one = truth(self.number(x))
-                if isinstance(one, bool):
-                    if one is ends:
-                        return ends if found is None else self._weak(found, ends)
-                    continue
-                found = one if found is None else (found | one if ends else found & one)
-                self.cond = both(outer, ~found if ends else found)
-        finally:
-            self.cond = outer
-        return (not ends) if found is None else Weak("b", found)
-
-    def _weak(self, found: Value, ends: bool) -> Any:
-        return Weak("b", found | const(True, bool_) if ends else found & const(False, bool_))
-
-    def _ifexp(self, node: ast.IfExp) -> Any:
-        c = truth(self.number(node.test))
-        if isinstance(c, bool):
-            return self.number(node.body if c else node.orelse)
-        outer = self.cond
-        try:
-            self.cond = both(outer, c)
-            a = self.number(node.body)
-            self.cond = both(outer, ~c)
-            b = self.number(node.orelse)
-        finally:
-            self.cond = outer
-        return choose(c, a, b)
+        shape = tuple(WeakNumber("i", ctx.builder.extent(owner, k)) for k in range(owner.rank))
+        if name == "shape":
+            return shape
+        size: Any = 1
+        for extent in shape:
+            size = apply_op(TABLE["multiply"], size, extent)
+        return size
+    if is_number(owner) and name in ("real", "imag"):
+        if kind_of(owner) == "c":
+            return apply_op(TABLE[name], owner)
+        return owner if name == "real" else 0
+    if isinstance(owner, PythonObject):
+        if not hasattr(owner.value, name):
+            ctx.refuse(node, f"{text_of(node.value)} has no {name}")
+        return _python_value(getattr(owner.value, name))
+    ctx.refuse(node, f"{text_of(node)}: {describe(owner)} has no {name} in a kernel")
 
 
-def wide(x: Any) -> DType:
-    """The dtype of a number; of Python's as wide as they are."""
-    return value_of(x).dtype if not isinstance(x, bool) else bool_
+def lower_subscript(ctx: Lowering, node: ast.Subscript) -> Any:
+    """Lower `t[i, j]` to the element of a tensor, or `t[k]` to that of a tuple."""
+    owner = ctx.lower(node.value)
+    if isinstance(owner, tuple):
+        k = ctx.lower(node.slice)
+        if type(k) is not int or not -len(owner) <= k < len(owner):
+            ctx.refuse(node, f"{text_of(node)}: no such place of {len(owner)}")
+        return owner[k]
+    tensor, access = lower_access(ctx, node)
+    if "r" not in tensor.access:
+        ctx.refuse(node, f"{tensor.name} is dt.Out: to read it, declare it dt.InOut")
+    element = read_element(tensor, access)
+    if tensor.access != "r" and ctx.effects is not None:
+        ctx.effects.append(element)  # read here, because a store may follow
+    return element
 
 
-def is_known(x: Any) -> bool:
-    return not isinstance(x, Value | Weak)
+def lower_access(ctx: Lowering, node: ast.Subscript) -> tuple[TensorParameter, ElementAccess]:
+    """Return the tensor of a subscript, and the access to its element."""
+    tensor = ctx.lower(node.value)
+    if not isinstance(tensor, TensorParameter):
+        ctx.refuse(node, f"{text_of(node.value)} is {describe(tensor)}, and has no elements")
+    return tensor, element_access(ctx, node, tensor, node.slice)
 
 
-def unwrapped(what: Any) -> Any:
-    """The function that a decorated one was made of."""
-    return getattr(what, "__wrapped__", what)
+def element_access(
+    ctx: Lowering, node: ast.expr, tensor: TensorParameter, subscript: ast.expr
+) -> ElementAccess:
+    """Return the access to an element, under the condition that the code runs there."""
+    subscripts = subscript.elts if isinstance(subscript, ast.Tuple) else [subscript]
+    for each in subscripts:
+        if isinstance(each, ast.Slice):
+            ctx.refuse_syntax(each)
+    if len(subscripts) != tensor.rank:
+        axes = f"{tensor.rank} ax{'i' if tensor.rank == 1 else 'e'}s"
+        ctx.refuse(
+            node,
+            f"{text_of(node)}: {tensor.name} has {axes}, and {len(subscripts)} indices are given",
+        )
+    indices = [_index(ctx, tensor, axis, each) for axis, each in enumerate(subscripts)]
+    when = conjunction(ctx.condition, _hoisted_condition(ctx, indices))
+    linear = ctx.builder.linear_index(tensor, indices)
+    if ctx.builder.checks:
+        when = _check_indices(ctx, node, tensor, indices, when)
+    return ElementAccess(linear, when)
 
 
-def has_rounds(start: Value, stop: Value) -> Value | None:
-    """Where a loop has rounds; None: everywhere."""
-    if start.op == stop.op == "const" and start.number < stop.number:
-        return None
-    return start < stop
+def _check_indices(
+    ctx: Lowering, node: ast.expr, tensor: TensorParameter, indices: list[Value], when: Condition
+) -> Condition:
+    """Return `when`, and that the indices are in range; store one that is not in an error cell."""
+    source = ctx.source
+    location = f"{source.file}:{source.line_number(node)}"
+    message = f"{source.kernel}, `{source.line(node)}` ({location}): {text_of(node)}"
+    for axis, index in enumerate(indices):
+        in_range = (const(0, int64) <= index) & (index < ctx.builder.extent(tensor, axis))
+        if ctx.effects is not None:
+            wrong = ~in_range if when is None else when & ~in_range
+            shown = where(eq(index, 0), const(-1, int64), index)  # 0 in a cell means no error
+            cell = ctx.builder.error_cell(tensor, axis, node, message)
+            ctx.effects.append(Store(cell, const(0, int64), shown, wrong))
+        when = in_range if when is None else when & in_range
+    return when
 
 
-def _depends(values: Sequence[Value]) -> set[int]:
-    """The ids of the loops in which something is that these values are made of."""
-    found: set[int] = set()
+def _index(ctx: Lowering, tensor: TensorParameter, axis: int, node: ast.expr) -> Value:
+    index = ctx.lower_number(node)
+    if kind_of(index) not in "iu":
+        ctx.refuse(node, f"{text_of(node)}: an index is an integer; write int({text_of(node)})")
+    if type(index) is int and index < 0:  # counted from the end
+        return ctx.builder.extent(tensor, axis) + index
+    return as_dtype(index, int64)
+
+
+def _hoisted_condition(ctx: Lowering, indices: Sequence[Value]) -> Condition:
+    """Return the condition that the loops on which an access does not depend have iterations.
+
+    The access is hoisted out of these loops. If they have no iterations, it may be out of range.
+    """
+    conditional = [(loop, condition) for loop, condition in ctx.loops if condition is not None]
+    result: Condition = None
+    if conditional:
+        inner = _loops_of([*indices, *([] if ctx.condition is None else [ctx.condition])])
+        for loop, condition in conditional:
+            if id(loop) not in inner:
+                result = conjunction(result, condition)
+    return result
+
+
+def _loops_of(values: Sequence[Value]) -> set[int]:
+    """Return the ids of the loops in which the values must be computed."""
+    loops: set[int] = set()
     seen: set[int] = set()
     stack = list(values)
     while stack:
-        v = stack.pop()
-        if id(v) in seen:
+        value = stack.pop()
+        if id(value) in seen:
             continue
-        seen.add(id(v))
-        if v.op in ("loopvar", "carry"):
-            found.add(id(v.place[0]))
-        elif v.op == "result":
-            loop = v.place[0]
+        seen.add(id(value))
+        if value.op in ("loopvar", "carry"):
+            loops.add(id(value.place[0]))
+        elif value.op == "result":
+            loop = value.place[0]
             stack += [loop.start, loop.stop, *loop.init, *loop.update]
         else:
-            stack += v.args
-    return found
+            stack += value.args
+    return loops
 
 
-def described(x: Any) -> str:
-    if isinstance(x, Tensor):
-        return "a tensor"
-    if isinstance(x, tuple):
-        return "a tuple"
-    if isinstance(x, Outside):
-        return f"the {type(x.what).__name__} {getattr(x.what, '__name__', '')}".rstrip()
-    return "a number"
+def lower_binary(ctx: Lowering, node: ast.BinOp) -> Any:
+    """Lower a binary operator."""
+    name = BINARY_OPS.get(type(node.op))
+    if name is None:
+        ctx.refuse(node, "a kernel has no '@': write sum(a[i, k] * b[k, j] for k in ...)")
+    return apply_binary(name, ctx.lower_number(node.left), ctx.lower_number(node.right))
 
 
-_WORD = {ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
+def apply_binary(name: str, a: Any, b: Any) -> Any:
+    """Return the result of a binary operator on numbers, with the bits of that on tensors."""
+    if name == "pow" and type(b) is int:
+        if b == 2 and kind_of(a) != "b" and not is_constant(a):
+            return apply_op(TABLE["square"], a)
+        if b < 0 and isinstance(a, WeakNumber):
+            a = WeakNumber("f", a.cast(float64))  # as in Python
+    return apply_op(TABLE[name], a, b)
+
+
+def lower_unary(ctx: Lowering, node: ast.UnaryOp) -> Any:
+    """Lower a unary operator."""
+    return apply_op(TABLE[UNARY_OPS[type(node.op)]], ctx.lower_number(node.operand))
+
+
+def lower_comparison(ctx: Lowering, node: ast.Compare) -> Any:
+    """Lower a comparison, or a chain of them."""
+    left, result = ctx.lower_number(node.left), None
+    for op, operand in zip(node.ops, node.comparators, strict=True):
+        name = COMPARISON_OPS.get(type(op))
+        if name is None:
+            word = {ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}[type(op)]
+            ctx.refuse(node, f"a kernel has no '{word}'; compare numbers")
+        right = ctx.lower_number(operand)
+        link = apply_op(TABLE[name], left, right)
+        result = link if result is None else _both(result, link)
+        left = right
+    return result
+
+
+def _both(a: Any, b: Any) -> Any:
+    if isinstance(a, bool) or isinstance(b, bool):
+        return b if a is True else a if b is True else False
+    return WeakNumber("b", as_value(a) & as_value(b))
+
+
+def lower_boolean(ctx: Lowering, node: ast.BoolOp) -> Any:
+    """Lower `and` or `or`. Each operand is evaluated where the ones before it do not decide."""
+    deciding = isinstance(node.op, ast.Or)
+    outer = ctx.condition
+    result: Condition = None
+    with ctx.preserve_state():
+        for operand in node.values:
+            value = truth(ctx.lower_number(operand))
+            if value is deciding:
+                if result is None:
+                    return deciding
+                constant = const(deciding, bool_)
+                return WeakNumber("b", result | constant if deciding else result & constant)
+            if isinstance(value, Value):
+                if result is not None:
+                    value = result | value if deciding else result & value
+                result = value
+                ctx.condition = conjunction(outer, ~result if deciding else result)
+    return (not deciding) if result is None else WeakNumber("b", result)
+
+
+def lower_conditional(ctx: Lowering, node: ast.IfExp) -> Any:
+    """Lower `a if condition else b`."""
+    condition = truth(ctx.lower_number(node.test))
+    if isinstance(condition, bool):
+        return ctx.lower_number(node.body if condition else node.orelse)
+    outer = ctx.condition
+    with ctx.preserve_state():
+        ctx.condition = conjunction(outer, condition)
+        a = ctx.lower_number(node.body)
+        ctx.condition = conjunction(outer, ~condition)
+        b = ctx.lower_number(node.orelse)
+    return select(condition, a, b)

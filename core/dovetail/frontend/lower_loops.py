@@ -1,333 +1,301 @@
-"""Loops of a kernel of loops, and functions of the user's, which stand where they are called."""
+"""Lowering of loops: over `range`, over `dt.grid` and over tuples."""
 
 from __future__ import annotations
 
 import ast
-import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import reduce
+from operator import or_
+from typing import Any, TypeAlias
 
 from ..dtypes import bool_, int64
 from ..errors import DovetailError
 from ..loops.language import Effect, Loop, Value, const, map_loop, quo, where
 from . import dsl
-from .lower_calls import DEEP
-from .lower_expressions import Outside, Unset, has_rounds
-from .lower_statements import BREAK, CONTINUE, FLAGS, RESULT, RETURN, Statements
-from .source import Source, text_of
+from .lower_statements import (
+    BREAK,
+    CONTINUE,
+    NO_FLAGS,
+    RETURN,
+    assign,
+    effects_of,
+    guard,
+    lower_block,
+    stop_flag,
+)
+from .lowering_context import Lowering, Unassigned
+from .source import text_of
 from .weak_types import (
-    Carried,
-    Weak,
+    CarryType,
+    WeakNumber,
     as_dtype,
-    carried,
-    entering,
+    carry_type,
+    from_carry,
     is_number,
-    is_same,
-    joined,
-    leaving,
+    is_same_type,
+    join_carry_type,
+    to_carry,
 )
 
-ROUNDS = 16  # looks at a loop's body until the dtypes of what it carries are known
+CARRY_TYPE_ATTEMPTS_MAX = 16  # lowerings of a body until the types of what it carries are known
+Bounds: TypeAlias = tuple[Value, Value]
 
 
-class Functions(Statements):
-    """What functions of the user's come to."""
-
-    def inlined(self, node: ast.Call, f: types.FunctionType) -> Any:
-        """What a function of the user's gives: its text stands for the call."""
-        if len(self.calls) >= DEEP:
-            self.source.refuse(node, f"{text_of(node)}: functions call each other {DEEP} deep")
-        source = Source(f, self.source.called)
-        given = [self.expr(a) for a in node.args]
-        named = {str(k.arg): self.expr(k.value) for k in node.keywords}
-        env = self._bound(node, source, given, named)
-        before = self.env, self.source
-        self.calls.append(self.source)
-        self.env, self.source = env, source
-        try:
-            self.block(source.tree.body)
-            return self.env.get(RESULT, Outside(None))
-        finally:
-            self.env, self.source = before
-            self.calls.pop()
-
-    def _bound(
-        self, node: ast.Call, source: Source, given: list[Any], named: dict[str, Any]
-    ) -> dict[str, Any]:
-        a = source.tree.args
-        names = [x.arg for x in (*a.posonlyargs, *a.args)]
-        defaults = getattr(source.function, "__defaults__", None) or ()
-        env = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-        env |= dict(zip(names, given, strict=False)) | named
-        if a.vararg or a.kwarg or a.kwonlyargs or len(given) > len(names) or {*env} != {*names}:
-            self.source.refuse(
-                node, f"{text_of(node)}: {source.name} takes ({', '.join(names)}), by place or name"
-            )
-        return {**env, RETURN: False}
-
-
-class Rounds(Functions):
-    """What loops come to."""
-
-    def _for_(self, node: ast.For) -> None:
-        if node.orelse:
-            self.source.refuse(node, "a kernel has no 'else' behind 'for'")
-        if isinstance(node.iter, ast.Tuple):
-            self._unrolled(node, self.expr(node.iter))
-            return
-        f = self.expr(node.iter.func) if isinstance(node.iter, ast.Call) else None
-        if isinstance(f, Outside) and f.what is range:
-            self._range(node)
-        elif isinstance(f, Outside) and f.what is dsl.grid:
-            self._map(node)
-        elif f is None and isinstance(found := self.expr(node.iter), tuple):
-            self._unrolled(node, found)
-        else:
-            self.source.refuse(
-                node, "rounds are `for k in range(...)` or, independent, `for i, j in dt.grid(...)`"
-            )
-
-    def _unrolled(self, node: ast.For, over: tuple[Any, ...]) -> None:
-        """Rounds over what is known while the kernel is made: each is written out."""
-        outer = {f: self.env.get(f) for f in (CONTINUE, BREAK)}
-        self.env |= {CONTINUE: False, BREAK: False}
-
-        def round_(k: int) -> None:
-            if k == len(over):
-                return
-            self.env[CONTINUE] = False
-            self.assign(node.target, over[k])
-            self.block(node.body)
-            self.env[CONTINUE] = False
-            stop = self._stopped()
-            if isinstance(stop, Value):
-                self._guarded(~stop, lambda: round_(k + 1))
-            elif not stop:
-                round_(k + 1)
-
-        self.around.append("range")
-        round_(0)
-        self.around.pop()
-        self._restore(outer)
-
-    def _restore(self, flags: dict[str, Any]) -> None:
-        for name, value in flags.items():
-            self.env.pop(name, None)
-            if value is not None:
-                self.env[name] = value
-
-    def _range(self, node: ast.For) -> None:
-        """A sequential loop, which carries the names that it assigns."""
-        call = node.iter
-        assert isinstance(call, ast.Call)
-        if not isinstance(node.target, ast.Name) or not 1 <= len(call.args) <= 3 or call.keywords:
-            self.source.refuse(node, "write `for k in range(start, stop)`, with one name")
-        ends = [self.integer(a) for a in call.args]
-        start = const(0, int64) if len(ends) == 1 else ends[0]
-        stop, step = ends[-1] if len(ends) == 1 else ends[1], 1
-        if len(ends) == 3:
-            if ends[2].op != "const" or ends[2].number == 0:
-                self.source.refuse(node, "the step of range() is written as a number, not 0")
-            step = int(ends[2].number)
-        first, last = (start, stop) if step == 1 else (const(0, int64), _rounds(start, stop, step))
-        if self.cond is not None:  # where the code does not run, there are no rounds
-            last = where(self.cond, last, first)
-        value = lambda k: k if step == 1 else start + k * step  # noqa: E731
-        assigned = _assigned(node.body)
-        names = [n for n in assigned if is_number(self.env.get(n))]
-        kinds: dict[str, Carried] = {n: carried(self.env[n]) for n in names}
-        flags = [
-            f for f, kind in ((BREAK, ast.Break), (RETURN, ast.Return)) if _has(node.body, kind)
-        ]
-        for _ in range(ROUNDS):
-            loop, after, effects = self._attempt(node, first, last, value, kinds, flags)
-            try:
-                found = {n: joined(kinds[n], after[n]) for n in names}
-            except DovetailError as error:
-                raise self.source.explained(node, error) from None
-            if all(is_same(found[n], kinds[n]) for n in names):
-                break
-            kinds = found
-        else:
-            self.source.refuse(node, "what this loop carries has no dtype that stays")
-        if effects and self.effects is not None:
-            self.effects.append(loop)
-        for name in assigned:
-            if name not in names:
-                self.env[name] = Unset("it is assigned in a loop that may have no rounds")
-        self.env[node.target.id] = Unset("it is the variable of a loop that is over")
-        for k, name in enumerate(names):
-            self.env[name] = leaving(loop.results[k], kinds[name])
-        for k, name in enumerate(flags, len(names)):
-            if name == RETURN:
-                self.env[RETURN] = loop.results[k]
-
-    def _attempt(
-        self, node: ast.For, first: Value, last: Value, value: Callable[[Value], Value],
-        kinds: dict[str, Carried], flags: Sequence[str],
-    ) -> tuple[Loop, dict[str, Any], list[Effect | Value]]:  # fmt: skip
-        """The loop, if what it carries is of these kinds; what names are after a round."""
-        assert isinstance(node.target, ast.Name)
-        off = const(False, bool_)
-        held = [entering(self.env[n], kind) for n, kind in kinds.items()]
-        loop = Loop("fold", first, last, init=(*held, *(off for _ in flags)))
-        loop.carry = tuple(Value("carry", v.dtype, (), (loop, i)) for i, v in enumerate(loop.init))
-        outer, cond, effects = self.env, self.cond, self.effects
-        inside = {**outer, **dict.fromkeys(FLAGS, False)}
-        if RETURN in flags and self.calls:
-            self.source.refuse(node, "'return' inside of a loop of a function: break, then return")
-        for k, (name, kind) in enumerate(kinds.items()):
-            inside[name] = leaving(loop.carry[k], kind)
-        inside[node.target.id] = Weak("i", value(loop.var))
-        self.env, self.cond = inside, None
-        self.effects = None if effects is None else []
-        self.loops.append((loop, has_rounds(first, last)))
-        self.around.append("range")
-        stop: Value | None = None
-        for k in range(len(kinds), len(loop.carry)):
-            stop = loop.carry[k] if stop is None else stop | loop.carry[k]
-        try:
-            if stop is None:
-                self.block(node.body)
-            else:
-                before = {f: loop.carry[k] for k, f in enumerate(flags, len(kinds))}
-                self._guarded(~stop, lambda: self.block(node.body))
-                for f, was in before.items():
-                    now = self.env[f]
-                    self.env[f] = (
-                        was | now if isinstance(now, Value) else const(True, bool_) if now else was
-                    )
-            after, made = self.env, self.effects or []
-        finally:
-            self.env, self.cond, self.effects = outer, cond, effects
-            self.loops.pop()
-            self.around.pop()
-        updates = []
-        for n, kind in kinds.items():
-            if not is_number(after[n]):
-                why = after[n].why if isinstance(after[n], Unset) else "it is no number"
-                self.source.refuse(node, f"{n} may have no value after a round: {why}")
-            updates.append(entering(after[n], joined(kind, after[n])))
-        for f in flags:
-            now = after[f]
-            updates.append(now if isinstance(now, Value) else const(now, bool_))
-        loop.update, loop.effects = tuple(updates), tuple(made)  # type: ignore[arg-type]  # Values too
-        loop.results = tuple(
-            Value("result", v.dtype, (), (loop, i)) for i, v in enumerate(loop.init)
+def lower_for(ctx: Lowering, node: ast.For) -> None:
+    """Lower a loop over `range`, `dt.grid` or a tuple."""
+    if node.orelse:
+        ctx.refuse(node, "a kernel has no 'else' behind 'for'")
+    callee = ctx.called_object(node.iter)
+    items = None if isinstance(node.iter, ast.Call) else ctx.lower(node.iter)
+    if callee is range:
+        _lower_range(ctx, node)
+    elif callee is dsl.grid:
+        _lower_grid(ctx, node)
+    elif isinstance(items, tuple):
+        _lower_unrolled(ctx, node, items)
+    else:
+        ctx.refuse(
+            node, "rounds are `for k in range(...)` or, independent, `for i, j in dt.grid(...)`"
         )
-        return loop, after, made
 
-    def _map(self, node: ast.For) -> None:
-        """Independent rounds inside of a point."""
-        axes, names = self.axes(node)
-        changed = [n for n in _assigned(node.body) if is_number(self.env.get(n))]
-        if changed:
-            self.source.refuse(
-                node,
-                f"{changed[0]} has a value before and is assigned in rounds of dt.grid, which are "
-                "independent; use range(), or sum() and its like",
-            )
-        effects = self._effects(node)
-        cond = self.cond
-        outer = self.env
 
-        def nest(k: int, inside: dict[str, Any]) -> list[Effect | Value]:
-            if k == len(axes):
-                self.env = inside
-                found: list[Effect | Value] = []
-                self.effects = found
-                self.block(node.body)
-                return found
-            start, stop = axes[k]
-            last = stop if cond is None or k else where(cond, stop, start)
+def _lower_unrolled(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> None:
+    """Lower the body once for each item."""
+    outer_loop, ctx.innermost_loop = ctx.innermost_loop, "range"
+    outer_flags = {flag: ctx.scope.get(flag) for flag in (CONTINUE, BREAK)}
+    ctx.scope |= {CONTINUE: False, BREAK: False}
+    _lower_iterations(ctx, node, items)
+    for flag, value in outer_flags.items():
+        ctx.scope.pop(flag, None)
+        if value is not None:
+            ctx.scope[flag] = value
+    ctx.innermost_loop = outer_loop
 
-            def body(i: Value) -> list[Effect | Value]:
-                self.loops.append((i.place[0], has_rounds(start, last)))
-                return nest(k + 1, {**inside, names[k]: Weak("i", i)})
 
-            return [map_loop(start, last, body)]
+def _lower_iterations(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> None:
+    if not items:
+        return
+    ctx.scope[CONTINUE] = False
+    assign(ctx, node.target, items[0])
+    lower_block(ctx, node.body)
+    ctx.scope[CONTINUE] = False
+    stopped = stop_flag(ctx)
+    if isinstance(stopped, Value):
+        with guard(ctx, ~stopped):
+            _lower_iterations(ctx, node, items[1:])
+    elif not stopped:
+        _lower_iterations(ctx, node, items[1:])
 
-        depth = len(self.loops)
-        self.around.append("grid")
+
+def _lower_range(ctx: Lowering, node: ast.For) -> None:
+    """Lower a sequential loop, which carries the numbers that it assigns."""
+    call = node.iter
+    assert isinstance(call, ast.Call)
+    if not isinstance(node.target, ast.Name) or not 1 <= len(call.args) <= 3 or call.keywords:
+        ctx.refuse(node, "write `for k in range(start, stop)`, with one name")
+    start, stop, step = _range_arguments(ctx, node, call)
+    bounds = (start, stop) if step == 1 else (const(0, int64), _trip_count(start, stop, step))
+    if ctx.condition is not None:  # no iterations where the code does not run
+        bounds = bounds[0], where(ctx.condition, bounds[1], bounds[0])
+
+    def index_of(counter: Value) -> Value:
+        return counter if step == 1 else start + counter * step
+
+    assigned = _assigned_names(node.body)
+    types = {n: carry_type(ctx.scope[n]) for n in assigned if is_number(ctx.scope.get(n))}
+    jumps = ((BREAK, ast.Break), (RETURN, ast.Return))
+    flags = [flag for flag, jump in jumps if _contains(node.body, jump)]
+    for _ in range(CARRY_TYPE_ATTEMPTS_MAX):
+        loop, after, effects = _lower_fold(ctx, node, bounds, index_of, types, flags)
         try:
-            self.cond = None
-            made = nest(0, {**outer, **dict.fromkeys(FLAGS, False)})
-        finally:
-            self.env, self.effects, self.cond = outer, effects, cond
-            del self.loops[depth:]
-            self.around.pop()
-        effects += made
-
-    def axes(self, node: ast.For) -> tuple[list[tuple[Value, Value]], list[str]]:
-        """Start and stop of each axis of a `dt.grid`, and the names of its indices."""
-        call = node.iter
-        assert isinstance(call, ast.Call)
-        given: list[Any] = []
-        for a in call.args:
-            if isinstance(a, ast.Starred):
-                found = self.expr(a.value)
-                if not isinstance(found, tuple):
-                    self.source.refuse(node, f"{text_of(a)}: write *x.shape")
-                given += found
-            else:
-                given.append(self.expr(a))
-        if not given or call.keywords:
-            self.source.refuse(node, "dt.grid takes an extent, or (start, stop), for each axis")
-        axes = [self._axis(node, g) for g in given]
-        target = node.target
-        several = isinstance(target, ast.Tuple) and len(axes) > 1
-        elts = target.elts if several and isinstance(target, ast.Tuple) else [target]
-        if len(elts) != len(axes) or not all(isinstance(e, ast.Name) for e in elts):
-            self.source.refuse(
-                node, f"{text_of(target)}: dt.grid has {len(axes)} axes, each a name"
-            )
-        return axes, [e.id for e in elts if isinstance(e, ast.Name)]
-
-    def _axis(self, node: ast.For, given: Any) -> tuple[Value, Value]:
-        ends = given if isinstance(given, tuple) else (0, given)
-        if len(ends) != 2 or not all(is_number(x) for x in ends):
-            self.source.refuse(node, "an axis of dt.grid is an extent or (start, stop)")
-        found = []
-        for x in ends:
-            if not isinstance(x, int | Weak | Value) or (isinstance(x, Weak) and x.kind == "f"):
-                self.source.refuse(node, "the extents of dt.grid are integers")
-            found.append(as_dtype(x, int64))
-        return found[0], found[1]
+            joined = {n: join_carry_type(kind, after[n]) for n, kind in types.items()}
+        except DovetailError as error:
+            raise ctx.source.with_line(node, error) from None
+        if all(is_same_type(joined[n], kind) for n, kind in types.items()):
+            break
+        types = joined
+    else:
+        ctx.refuse(node, "what this loop carries has no dtype that stays")
+    if effects and ctx.effects is not None:
+        ctx.effects.append(loop)
+    for name in assigned:
+        if name not in types:
+            ctx.scope[name] = Unassigned("it is assigned in a loop that may have no rounds")
+    ctx.scope[node.target.id] = Unassigned("it is the variable of a loop that is over")
+    for result, (name, kind) in zip(loop.results, types.items(), strict=False):
+        ctx.scope[name] = from_carry(result, kind)
+    for result, flag in zip(loop.results[len(types) :], flags, strict=True):
+        if flag == RETURN:
+            ctx.scope[RETURN] = result
 
 
-def _rounds(start: Value, stop: Value, step: int) -> Value:
-    """How many rounds range(start, stop, step) has."""
-    far = stop - start if step > 0 else start - stop
-    size = abs(step)
-    return where(const(0, int64) < far, quo(far + (size - 1), size), const(0, int64))
+def _range_arguments(ctx: Lowering, node: ast.For, call: ast.Call) -> tuple[Value, Value, int]:
+    arguments = [ctx.lower_integer(a) for a in call.args]
+    if len(arguments) == 1:
+        return const(0, int64), arguments[0], 1
+    if len(arguments) == 2:
+        return arguments[0], arguments[1], 1
+    start, stop, step = arguments
+    if step.op != "const" or step.number == 0:
+        ctx.refuse(node, "the step of range() is written as a number, not 0")
+    return start, stop, int(step.number)
 
 
-def _assigned(body: Sequence[ast.stmt]) -> list[str]:
-    """The names that statements assign, in order."""
-    found: dict[str, None] = {}
-    for s in body:
-        for node in ast.walk(s):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found[node.id] = None
-    inner = {
-        t.id
-        for s in body
-        for node in ast.walk(s)
+def _lower_fold(
+    ctx: Lowering,
+    node: ast.For,
+    bounds: Bounds,
+    index_of: Callable[[Value], Value],
+    types: dict[str, CarryType],
+    flags: Sequence[str],
+) -> tuple[Loop, dict[str, Any], list[Effect | Value]]:
+    """Lower the body of a loop that carries names in these types, and flags.
+
+    Return the loop, the scope after an iteration and the effects.
+    """
+    assert isinstance(node.target, ast.Name)
+    initial = [to_carry(ctx.scope[name], kind) for name, kind in types.items()]
+    loop = Loop("fold", *bounds, init=(*initial, *(const(False, bool_) for _ in flags)))
+    loop.carry = _loop_values("carry", loop)
+    carried_flags = loop.carry[len(types) :]
+    if RETURN in flags and ctx.call_depth:
+        ctx.refuse(node, "'return' inside of a loop of a function: break, then return")
+    with ctx.preserve_state():
+        ctx.scope |= NO_FLAGS
+        for value, (name, kind) in zip(loop.carry, types.items(), strict=False):
+            ctx.scope[name] = from_carry(value, kind)
+        ctx.scope[node.target.id] = WeakNumber("i", index_of(loop.var))
+        ctx.condition, ctx.innermost_loop = None, "range"
+        ctx.effects = None if ctx.effects is None else []
+        ctx.enter_loop(loop)
+        if not flags:
+            lower_block(ctx, node.body)
+        else:
+            with guard(ctx, ~reduce(or_, carried_flags)):
+                lower_block(ctx, node.body)
+            for flag, before in zip(flags, carried_flags, strict=True):
+                now = ctx.scope[flag]
+                if isinstance(now, Value):
+                    ctx.scope[flag] = before | now
+                else:
+                    ctx.scope[flag] = const(True, bool_) if now else before
+        after, effects = ctx.scope, ctx.effects or []
+    update = []
+    for name, kind in types.items():
+        value = after[name]
+        if not is_number(value):
+            reason = value.reason if isinstance(value, Unassigned) else "it is no number"
+            ctx.refuse(node, f"{name} may have no value after a round: {reason}")
+        update.append(to_carry(value, join_carry_type(kind, value)))
+    loop.update = (*update, *(after[flag] for flag in flags))
+    loop.effects = tuple(effects)  # type: ignore[arg-type]  # Values too
+    loop.results = _loop_values("result", loop)
+    return loop, after, effects
+
+
+def _loop_values(op: str, loop: Loop) -> tuple[Value, ...]:
+    return tuple(Value(op, v.dtype, (), (loop, i)) for i, v in enumerate(loop.init))
+
+
+def _trip_count(start: Value, stop: Value, step: int) -> Value:
+    """Return len(range(start, stop, step))."""
+    distance = stop - start if step > 0 else start - stop
+    size, zero = abs(step), const(0, int64)
+    return where(zero < distance, quo(distance + (size - 1), size), zero)
+
+
+def _assigned_names(body: Sequence[ast.stmt]) -> list[str]:
+    """Return the names that statements assign, in order, but those of generators."""
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    names = {n.id: None for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    generators = {
+        name.id
+        for node in nodes
         if isinstance(node, ast.comprehension)
-        for t in ast.walk(node.target)
-        if isinstance(t, ast.Name)
+        for name in ast.walk(node.target)
+        if isinstance(name, ast.Name)
     }
-    return [n for n in found if n not in inner]
+    return [name for name in names if name not in generators]
 
 
-def _has(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
-    """Whether such a statement stands there; a `break` of an inner loop is its own."""
+def _contains(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
+    """Return True if statements contain such a jump; a `break` of an inner loop does not count."""
     stack: list[ast.AST] = list(body)
     while stack:
-        s = stack.pop()
-        if isinstance(s, kind):
+        node = stack.pop()
+        if isinstance(node, kind):
             return True
-        if kind is ast.Break and isinstance(s, ast.For):
+        if kind is ast.Break and isinstance(node, ast.For):
             continue
-        stack += ast.iter_child_nodes(s)
+        stack += ast.iter_child_nodes(node)
     return False
+
+
+def _lower_grid(ctx: Lowering, node: ast.For) -> None:
+    """Lower independent iterations within a point."""
+    axes, names = grid_axes(ctx, node)
+    changed = [n for n in _assigned_names(node.body) if is_number(ctx.scope.get(n))]
+    if changed:
+        ctx.refuse(
+            node,
+            f"{changed[0]} has a value before and is assigned in rounds of dt.grid, which are "
+            "independent; use range(), or sum() and its like",
+        )
+    effects, condition = effects_of(ctx, node), ctx.condition
+
+    def lower_axis(axis: int) -> list[Effect | Value]:
+        if axis == len(axes):
+            inner: list[Effect | Value] = []
+            ctx.effects = inner
+            lower_block(ctx, node.body)
+            return inner
+        start, stop = axes[axis]
+        if condition is not None and axis == 0:  # no iterations where the code does not run
+            stop = where(condition, stop, start)
+
+        def body(index: Value) -> list[Effect | Value]:
+            ctx.enter_loop(index.place[0])
+            ctx.scope[names[axis]] = WeakNumber("i", index)
+            return lower_axis(axis + 1)
+
+        return [map_loop(start, stop, body)]
+
+    with ctx.preserve_state():
+        ctx.scope |= NO_FLAGS
+        ctx.condition, ctx.innermost_loop = None, "grid"
+        loops = lower_axis(0)
+    effects += loops
+
+
+def grid_axes(ctx: Lowering, node: ast.For) -> tuple[list[Bounds], list[str]]:
+    """Return the bounds of each axis of a `dt.grid`, and the names of the indices."""
+    call, target = node.iter, node.target
+    assert isinstance(call, ast.Call)
+    extents: list[Any] = []
+    for a in call.args:
+        if isinstance(a, ast.Starred):
+            shape = ctx.lower(a.value)
+            if not isinstance(shape, tuple):
+                ctx.refuse(node, f"{text_of(a)}: write *x.shape")
+            extents += shape
+        else:
+            extents.append(ctx.lower(a))
+    if not extents or call.keywords:
+        ctx.refuse(node, "dt.grid takes an extent, or (start, stop), for each axis")
+    axes = [_axis_bounds(ctx, node, extent) for extent in extents]
+    targets = target.elts if isinstance(target, ast.Tuple) and len(axes) > 1 else [target]
+    names = [t.id for t in targets if isinstance(t, ast.Name)]
+    if not len(names) == len(targets) == len(axes):
+        ctx.refuse(node, f"{text_of(target)}: dt.grid has {len(axes)} axes, each a name")
+    return axes, names
+
+
+def _axis_bounds(ctx: Lowering, node: ast.For, extent: Any) -> Bounds:
+    bounds = extent if isinstance(extent, tuple) else (0, extent)
+    if len(bounds) != 2 or not all(map(is_number, bounds)):
+        ctx.refuse(node, "an axis of dt.grid is an extent or (start, stop)")
+    for x in bounds:
+        is_weak_float = isinstance(x, WeakNumber) and x.kind == "f"
+        if is_weak_float or not isinstance(x, int | WeakNumber | Value):
+            ctx.refuse(node, "the extents of dt.grid are integers")
+    return as_dtype(bounds[0], int64), as_dtype(bounds[1], int64)

@@ -1,144 +1,119 @@
-"""Generators that sum(), max() and their like take: reductions in canonical order."""
+"""Lowering of `sum(... for k in range(n))` and its like to reductions in canonical order."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import Any
 
-from ..dtypes import bool_, int64
+from ..dtypes import DType, bool_, int64
 from ..loops.builder import combine
-from ..loops.language import (
-    Loop,
-    Store,
-    Value,
-    const,
-    fold_loop,
-    reduce_loop,
-    where,
-)
+from ..loops.language import Effect, Loop, Store, Value, const, fold_loop, reduce_loop, where
 from ..ops.arithmetic import convert
 from ..ops.table import TABLE
-from .builtin_names import (
-    REDUCTIONS,
-)
-from .lower_calls import Calls
-from .lower_expressions import Outside, has_rounds, wide
+from .lowering_context import Lowering
 from .source import text_of
-from .weak_types import (
-    Weak,
-    as_dtype,
-    both,
-    truth,
-)
+from .weak_types import Condition, WeakNumber, as_dtype, as_value, conjunction, truth
 
 
-class Generators(Calls):
-    """What reductions of generators come to."""
+def lower_generator(ctx: Lowering, node: ast.GeneratorExp) -> Any:
+    """Refuse a generator that is not the argument of a reduction."""
+    ctx.refuse(node, f"{text_of(node)}: give it to sum, max, min, any or all")
 
-    def _generatorexp(self, node: ast.GeneratorExp) -> Any:
-        self.source.refuse(node, f"{text_of(node)}: give it to sum, max, min, any or all")
 
-    def reduced(self, name: str, node: ast.GeneratorExp) -> Any:
-        """A reduction in canonical order.
+def lower_reduction(ctx: Lowering, name: str, node: ast.GeneratorExp) -> Any:
+    """Return the value of a reduction.
 
-        Where indices are checked, they are so in a loop before: a reduction has no effects.
-        """
-        if self.site.careful and self.effects is not None:
-            self._looked_at(node, 0)
-        outer, self.effects = self.effects, None
-        try:
-            found, values = self._rounds_of(name, node, 0)
-        finally:
-            self.effects = outer
-        if outer is not None:
-            outer += values  # now: a store may follow
-        return found
+    With index checks, a loop before it checks the indices: a reduction has no effects.
+    """
+    effects = ctx.effects
+    if ctx.builder.checks and effects is not None:
+        _append_index_checks(ctx, node, 0, effects)
+    with ctx.preserve_state():
+        ctx.effects = None
+        value, results = _reduce(ctx, name, node, 0)
+    if effects is not None:
+        effects += results  # computed here, because a store may follow
+    return value
 
-    def _rounds_of(self, name: str, node: ast.GeneratorExp, k: int) -> tuple[Any, list[Value]]:
-        """What the `for`s from the k-th on come to, and the results of the loop."""
-        start, stop = self._range_of(node, k)
-        op, kept, made = TABLE[REDUCTIONS[name]], [], None
 
-        def body(i: Value) -> tuple[Value, ...]:
-            nonlocal kept, made
-            fine = self._entered(node, k, i)
-            inner: Any = (
-                self._rounds_of(name, node, k + 1)[0]
-                if k + 1 < len(node.generators)
-                else self.number(node.elt)
-            )
-            made = inner if op.name not in ("any", "all") else truth(inner)
-            casts, result = op.dtypes(name, [wide(made)], None)
-            kept = [result]
-            x = as_dtype(made, casts[0].compute)
-            found = tuple(op.before(x, i))
-            if fine is not None:
-                identity = combine(op.combine, tuple(v.dtype for v in found)).identity
-                found = tuple(where(fine, v, e) for v, e in zip(found, identity, strict=True))
-            return found
+def _reduce(
+    ctx: Lowering, name: str, node: ast.GeneratorExp, depth: int
+) -> tuple[Any, tuple[Value, ...]]:
+    """Return the value of the `for`s from `depth` on, and the results of the loop."""
+    start, stop = _bounds(ctx, node, depth)
+    op, is_truth = TABLE[name], name in ("any", "all")
+    element: Any = None
+    result_dtype: DType = bool_
 
-        results = self._inside(lambda: reduce_loop(op.combine, start, stop, body))
-        value = convert(op.after(results, stop - start), kept[0])
-        if isinstance(made, Value) or op.name in ("any", "all"):
-            return (value if op.name not in ("any", "all") else Weak("b", value)), list(results)
-        return Weak(value.dtype.kind, value), list(results)
+    def body(index: Value) -> tuple[Value, ...]:
+        nonlocal element, result_dtype
+        condition = _enter(ctx, node, depth, index)
+        if depth + 1 < len(node.generators):
+            element, _ = _reduce(ctx, name, node, depth + 1)
+        else:
+            element = ctx.lower_number(node.elt)
+        if is_truth:
+            element = truth(element)
+        casts, result_dtype = op.dtypes(name, [as_value(element).dtype], None)
+        terms = tuple(op.before(as_dtype(element, casts[0].compute), index))
+        if condition is not None:
+            identity = combine(op.combine, tuple(t.dtype for t in terms)).identity
+            terms = tuple(where(condition, t, i) for t, i in zip(terms, identity, strict=True))
+        return terms
 
-    def _inside(self, make: Callable[[], Any]) -> Any:
-        """What `make` makes, whose names and conditions are its own."""
-        env, cond, depth = dict(self.env), self.cond, len(self.loops)
-        try:
-            return make()
-        finally:
-            self.env, self.cond = env, cond
-            del self.loops[depth:]
+    with ctx.preserve_state():
+        results = reduce_loop(op.combine, start, stop, body)
+    value = convert(op.after(results, stop - start), result_dtype)
+    if is_truth:
+        return WeakNumber("b", value), results
+    return value if isinstance(element, Value) else WeakNumber(value.dtype.kind, value), results
 
-    def _range_of(self, node: ast.GeneratorExp, k: int) -> tuple[Value, Value]:
-        """The bounds of a `for` of a generator; where the code does not run, there are none."""
-        g = node.generators[k]
-        call = g.iter
-        f = self.expr(call.func) if isinstance(call, ast.Call) else None
-        if g.is_async or not (isinstance(f, Outside) and f.what is range):
-            self.source.refuse(node, f"{text_of(node)}: rounds are `for k in range(...)`")
-        assert isinstance(call, ast.Call)
-        if not isinstance(g.target, ast.Name) or not 1 <= len(call.args) <= 2:
-            self.source.refuse(node, f"{text_of(node)}: write `for k in range(start, stop)`")
-        ends = [self.integer(a) for a in call.args]
-        start, stop = (const(0, int64), ends[0]) if len(ends) == 1 else ends
-        return start, stop
 
-    def _entered(self, node: ast.GeneratorExp, k: int, i: Value) -> Value | None:
-        """Names the variable of a `for`; where its `if`s hold."""
-        g = node.generators[k]
-        assert isinstance(g.target, ast.Name)
-        self.env[g.target.id] = Weak("i", i)
-        loop = i.place[0]
-        self.loops.append((loop, has_rounds(loop.start, loop.stop)))
-        fine: Value | None = None
-        for test in g.ifs:
-            one = truth(self.number(test))
-            c = const(one, bool_) if isinstance(one, bool) else one
-            fine = c if fine is None else fine & c
-            self.cond = both(self.cond, c)
-        return fine
+def _bounds(ctx: Lowering, node: ast.GeneratorExp, depth: int) -> tuple[Value, Value]:
+    """Return the start and the stop of a `for`."""
+    generator = node.generators[depth]
+    call = generator.iter
+    if ctx.called_object(call) is not range or generator.is_async:
+        ctx.refuse(node, f"{text_of(node)}: rounds are `for k in range(...)`")
+    assert isinstance(call, ast.Call)
+    if not isinstance(generator.target, ast.Name) or not 1 <= len(call.args) <= 2:
+        ctx.refuse(node, f"{text_of(node)}: write `for k in range(start, stop)`")
+    bounds = [ctx.lower_integer(a) for a in call.args]
+    return (const(0, int64), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
 
-    def _looked_at(self, node: ast.GeneratorExp, k: int) -> None:
-        """Adds a loop that checks the indices of a generator."""
-        start, stop = self._range_of(node, k)
-        assert self.effects is not None
-        outer, self.effects = self.effects, []
 
-        def body(i: Value) -> Any:
-            self._entered(node, k, i)
-            if k + 1 < len(node.generators):
-                self._looked_at(node, k + 1)
-            else:
-                self.expr(node.elt)
-            return (), tuple(self.effects or ())
+def _enter(ctx: Lowering, node: ast.GeneratorExp, depth: int, index: Value) -> Condition:
+    """Enter the loop of a `for`, and return the condition of its `if`s."""
+    generator = node.generators[depth]
+    assert isinstance(generator.target, ast.Name)
+    ctx.scope[generator.target.id] = WeakNumber("i", index)
+    ctx.enter_loop(index.place[0])
+    result: Condition = None
+    for test in generator.ifs:
+        value = truth(ctx.lower_number(test))
+        condition = const(value, bool_) if isinstance(value, bool) else value
+        result = condition if result is None else result & condition
+        ctx.condition = conjunction(ctx.condition, condition)
+    return result
 
-        try:
-            loop = self._inside(lambda: fold_loop(start, stop, (), body))
-        finally:
-            self.effects = outer
-        if any(isinstance(e, Store | Loop) for e in loop.effects):
-            outer.append(loop)
+
+def _append_index_checks(
+    ctx: Lowering, node: ast.GeneratorExp, depth: int, effects: list[Effect | Value]
+) -> None:
+    """Append to `effects` a loop that checks the indices of a generator."""
+    start, stop = _bounds(ctx, node, depth)
+    checks: list[Effect | Value] = []
+
+    def body(index: Value) -> Any:
+        _enter(ctx, node, depth, index)
+        if depth + 1 < len(node.generators):
+            _append_index_checks(ctx, node, depth + 1, checks)
+        else:
+            ctx.lower(node.elt)
+        return (), tuple(checks)
+
+    with ctx.preserve_state():
+        ctx.effects = checks
+        loop = fold_loop(start, stop, (), body)
+    if any(isinstance(effect, Store | Loop) for effect in loop.effects):
+        effects.append(loop)

@@ -1,264 +1,257 @@
-"""Statements of a kernel of loops: names, stores, branches, loops, as the loop language has them.
+"""Lowering of assignments, branches and jumps.
 
-There are no branches in the loop language: what stands behind an `if` runs under a condition, which
-loads and stores take as theirs, and names get one value or the other. `break`, `continue` and
-`return` are names, too: of what keeps the rest from running.
+Kernel IR has no branches: the statements of an `if` run under a condition, which their loads and
+stores get, and a name that they assign becomes a `select` of two values. `break`, `continue` and
+`return` set flags in the scope; the statements behind them run where no flag is set.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
-from ..errors import DovetailError, KernelError
+from ..errors import DovetailError
 from ..loops.language import Atomic, Effect, Store, Value
 from . import dsl
-from .builtin_names import BINARY
-from .kernel_site import Access, Tensor
-from .lower_expressions import Outside, Unset
-from .lower_reductions import Generators
+from .builtin_names import BINARY_OPS, as_user_function
+from .lower_expressions import apply_binary, element_access, lower_access
+from .lowering_context import Lowering, Unassigned
 from .source import text_of
-from .weak_types import (
-    both,
-    choose,
-    is_number,
-    stored,
-    truth,
-)
+from .user_kernel_builder import ElementAccess, TensorParameter, read_element
+from .weak_types import as_element, conjunction, is_number, select, truth
 
 CONTINUE, BREAK, RETURN, RESULT = "%continue", "%break", "%return", "%result"
 FLAGS = (CONTINUE, BREAK, RETURN)
-Flag = bool | Value
+NO_FLAGS = dict.fromkeys(FLAGS, False)
+Flag: TypeAlias = bool | Value
 
 
-class Statements(Generators):
-    """What statements do. `around`: of each loop that the code is in "range" or "grid"."""
-
-    around: list[str]
-
-    def block(self, body: Sequence[ast.stmt]) -> None:
-        """Runs statements in order."""
-        for k, s in enumerate(body):
-            before = self._flags()
-            self.statement(s)
-            stop = self._stopped()
-            if stop is True:
-                return
-            if isinstance(stop, Value) and body[k + 1 :] and self._flags() != before:
-                self._guarded(~stop, partial(self.block, body[k + 1 :]))
-                return
-
-    def statement(self, node: ast.stmt) -> None:
-        """Runs one statement."""
-        name = f"_{type(node).__name__.lower()}_"
-        rule: Callable[[Any], None] | None = getattr(self, name, None)
-        if rule is None:
-            self.lacks(node)
-        try:
-            rule(node)
-        except KernelError:
-            raise
-        except DovetailError as error:
-            if "\n  File " in str(error):
-                raise
-            raise self.source.explained(node, error) from None
-
-    def _pass_(self, node: ast.Pass) -> None:
-        pass
-
-    def _expr_(self, node: ast.Expr) -> None:
-        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+def lower_block(ctx: Lowering, body: Sequence[ast.stmt]) -> None:
+    """Lower statements in order; those behind a jump run where it is not taken."""
+    for k, statement in enumerate(body):
+        before = _flags(ctx)
+        ctx.lower(statement)
+        stopped = stop_flag(ctx)
+        if stopped is True:
             return
-        if isinstance(node.value, ast.Call):
-            f = self.expr(node.value.func)
-            if isinstance(f, Outside) and id(f.what) in dsl.ATOMICS:
-                self._atomic(node.value, dsl.ATOMICS[id(f.what)])
-                return
-            if isinstance(f, Outside) and self.is_users(f.what):
-                self.expr(node.value)
-                return
-        self.source.refuse(node, f"{text_of(node)} does nothing; assign it, or store it")
+        if isinstance(stopped, Value) and body[k + 1 :] and _flags(ctx) != before:
+            with guard(ctx, ~stopped):
+                lower_block(ctx, body[k + 1 :])
+            return
 
-    # --- names and elements
-    def _assign_(self, node: ast.Assign) -> None:
-        value = self.expr(node.value)
-        for target in node.targets:
-            self.assign(target, value)
 
-    def _annassign_(self, node: ast.AnnAssign) -> None:
-        self.source.refuse(node, f"{text_of(node)}: names have no types; cast: dt.float32(...)")
+def lower_expression_statement(ctx: Lowering, node: ast.Expr) -> None:
+    """Lower an atomic, or a call of a user's function; skip a string."""
+    value = node.value
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return
+    function = ctx.called_object(value)
+    if isinstance(value, ast.Call) and id(function) in dsl.ATOMICS:
+        _lower_atomic(ctx, value, dsl.ATOMICS[id(function)])
+    elif as_user_function(function) is not None:
+        ctx.lower(value)
+    else:
+        ctx.refuse(node, f"{text_of(node)} does nothing; assign it, or store it")
 
-    def assign(self, target: ast.expr, value: Any) -> None:
-        """Gives a name or an element a value."""
-        if isinstance(target, ast.Name):
-            if isinstance(self.env.get(target.id), Tensor):
-                self.source.refuse(target, f"{target.id} is a tensor; write to its elements")
-            self.env[target.id] = value
-        elif isinstance(target, ast.Tuple) and isinstance(value, tuple):
-            if len(target.elts) != len(value):
-                self.source.refuse(target, f"{len(value)} values for {len(target.elts)} names")
-            for t, v in zip(target.elts, value, strict=True):
-                self.assign(t, v)
-        elif isinstance(target, ast.Subscript):
-            self._store(target, value, *self.element(target))
-        else:
-            self.source.refuse(target, f"{text_of(target)}: write to a name or to x[i, j]")
 
-    def _store(self, target: ast.Subscript, value: Any, t: Tensor, at: Access) -> None:
-        self._require_written(target, t)
-        self.site.stores.setdefault(t.position, []).append(target)
-        if not is_number(value):
-            self.source.refuse(target, f"{text_of(target)}: only numbers are stored")
-        self._effects(target).append(
-            Store(t.buffer, at.linear, self._element(target, value, t), at.when)
+def lower_assign(ctx: Lowering, node: ast.Assign) -> None:
+    """Lower `a = b = value`."""
+    value = ctx.lower(node.value)
+    for target in node.targets:
+        assign(ctx, target, value)
+
+
+def lower_annotated_assign(ctx: Lowering, node: ast.AnnAssign) -> None:
+    """Refuse a name with a type."""
+    ctx.refuse(node, f"{text_of(node)}: names have no types; cast: dt.float32(...)")
+
+
+def lower_augmented_assign(ctx: Lowering, node: ast.AugAssign) -> None:
+    """Lower `name += value` or `t[i] += value`."""
+    name = BINARY_OPS.get(type(node.op))
+    if name is None:
+        ctx.refuse_syntax(node)
+    if not isinstance(node.target, ast.Subscript):
+        old = ctx.lower_number(node.target)
+        assign(ctx, node.target, apply_binary(name, old, ctx.lower_number(node.value)))
+        return
+    tensor, access = lower_access(ctx, node.target)
+    if tensor.access != "rw":
+        ctx.refuse(node, f"{tensor.name} is read and written: declare it dt.InOut")
+    old = read_element(tensor, access)
+    effects_of(ctx, node).append(old)
+    value = apply_binary(name, old, ctx.lower_number(node.value))
+    _store(ctx, node.target, value, tensor, access)
+
+
+def assign(ctx: Lowering, target: ast.expr, value: Any) -> None:
+    """Assign a value to a name or an element, or a tuple to several."""
+    if isinstance(target, ast.Name):
+        if isinstance(ctx.scope.get(target.id), TensorParameter):
+            ctx.refuse(target, f"{target.id} is a tensor; write to its elements")
+        ctx.scope[target.id] = value
+    elif isinstance(target, ast.Tuple) and isinstance(value, tuple):
+        if len(target.elts) != len(value):
+            ctx.refuse(target, f"{len(value)} values for {len(target.elts)} names")
+        for each, item in zip(target.elts, value, strict=True):
+            assign(ctx, each, item)
+    elif isinstance(target, ast.Subscript):
+        _store(ctx, target, value, *lower_access(ctx, target))
+    else:
+        ctx.refuse(target, f"{text_of(target)}: write to a name or to x[i, j]")
+
+
+def _store(
+    ctx: Lowering, target: ast.Subscript, value: Any, tensor: TensorParameter, access: ElementAccess
+) -> None:
+    _require_writable(ctx, target, tensor)
+    ctx.builder.stores.setdefault(tensor.position, []).append(target)
+    if not is_number(value):
+        ctx.refuse(target, f"{text_of(target)}: only numbers are stored")
+    effects = effects_of(ctx, target)
+    element = _as_element(ctx, target, value, tensor)
+    effects.append(Store(tensor.buffer, access.linear, element, access.when))
+
+
+def _as_element(ctx: Lowering, node: ast.expr, value: Any, tensor: TensorParameter) -> Value:
+    try:
+        return as_element(value, tensor.type.dtype)
+    except DovetailError as error:
+        raise ctx.source.with_line(node, error) from None
+
+
+def _require_writable(ctx: Lowering, node: ast.expr, tensor: TensorParameter) -> None:
+    if "w" not in tensor.access:
+        ctx.refuse(node, f"{tensor.name} is dt.In: to write it, declare it dt.Out or InOut")
+
+
+def effects_of(ctx: Lowering, node: ast.AST) -> list[Effect | Value]:
+    """Return the list to which a statement appends its effects. Raises: KernelError."""
+    if ctx.effects is None:
+        ctx.refuse(node, "nothing is written inside of sum(), max(), min(), any(), all()")
+    return ctx.effects
+
+
+def _lower_atomic(ctx: Lowering, node: ast.Call, op: str) -> None:
+    text = text_of(node)
+    if len(node.args) != 3 or node.keywords:
+        ctx.refuse(node, f"{text}: takes a tensor, a place and a value")
+    tensor = ctx.lower(node.args[0])
+    if not isinstance(tensor, TensorParameter):
+        ctx.refuse(node, f"{text}: the first argument is a parameter that is a tensor")
+    _require_writable(ctx, node, tensor)
+    dtype = tensor.type.dtype
+    if not dtype.is_integer or dtype.itemsize < 4:
+        ctx.refuse(
+            node,
+            f"{text}: atomics are of int32, int64, uint32 and uint64, not of {dtype.name}: "
+            "sums of floats have no order here; see dt.index_add",
         )
-
-    def _element(self, node: ast.expr, value: Any, t: Tensor) -> Value:
-        try:
-            return stored(value, t.given.dtype)
-        except DovetailError as error:
-            raise self.source.explained(node, error) from None
-
-    def _require_written(self, node: ast.expr, t: Tensor) -> None:
-        if "w" not in t.access:
-            self.source.refuse(node, f"{t.name} is dt.In: to write it, declare it dt.Out or InOut")
-
-    def _effects(self, node: ast.AST) -> list[Effect | Value]:
-        if self.effects is None:
-            self.source.refuse(
-                node, "nothing is written inside of sum(), max(), min(), any(), all()"
-            )
-        return self.effects
-
-    def _augassign_(self, node: ast.AugAssign) -> None:
-        name = BINARY.get(type(node.op))
-        if name is None:
-            self.lacks(node)
-            return
-        if isinstance(node.target, ast.Subscript):
-            t, at = self.element(node.target)
-            if t.access != "rw":
-                self.source.refuse(node, f"{t.name} is read and written: declare it dt.InOut")
-            old = self.site.read(t, at)
-            self._effects(node).append(old)
-            self._store(node.target, self.combined(name, old, self.number(node.value)), t, at)
-            return
-        value = self.combined(name, self.number(node.target), self.number(node.value))
-        self.assign(node.target, value)
-
-    def _atomic(self, node: ast.Call, op: str) -> None:
-        text = text_of(node)
-        if len(node.args) != 3 or node.keywords:
-            self.source.refuse(node, f"{text}: takes a tensor, a place and a value")
-        t = self.expr(node.args[0])
-        if not isinstance(t, Tensor):
-            self.source.refuse(node, f"{text}: the first argument is a parameter that is a tensor")
-        self._require_written(node, t)
-        d = t.given.dtype
-        if not d.is_integer or d.itemsize < 4:
-            self.source.refuse(
-                node, f"{text}: atomics are of int32, int64, uint32 and uint64, not of {d.name}: "
-                "sums of floats have no order here; see dt.index_add",
-            )  # fmt: skip
-        place = node.args[1]
-        given = place.elts if isinstance(place, ast.Tuple) else [place]
-        at = self.place(node, t, given)
-        value = self._element(node, self.number(node.args[2]), t)
-        self._effects(node).append(Atomic(op, t.buffer, at.linear, value, at.when))
-
-    # --- branches
-    def _if_(self, node: ast.If) -> None:
-        c = truth(self.number(node.test))
-        if isinstance(c, bool):
-            self.block(node.body if c else node.orelse)
-            return
-        outer = self.env
-        yes = self._branch(c, node.body)
-        self.env = outer
-        no = self._branch(~c, node.orelse)
-        self.env = self._merged(c, yes, no)
-
-    def _branch(self, c: Value, body: Sequence[ast.stmt]) -> dict[str, Any]:
-        cond, env = self.cond, self.env
-        self.env, self.cond = dict(env), both(cond, c)
-        try:
-            self.block(body)
-            return self.env
-        finally:
-            self.env, self.cond = env, cond
-
-    def _guarded(self, c: Value, run: Callable[[], None]) -> None:
-        """Runs something where nothing has stopped the code yet, which `c` says."""
-        outer, cond = self.env, self.cond
-        self.env, self.cond = {**outer, **dict.fromkeys(FLAGS, False)}, both(cond, c)
-        try:
-            run()
-            inner = self.env
-        finally:
-            self.env, self.cond = outer, cond
-        self.env = self._merged(c, inner, outer)
-
-    def _merged(self, c: Value, yes: dict[str, Any], no: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name in {**yes, **no}:
-            a: Any = yes.get(name)
-            b: Any = no.get(name)
-            if name in FLAGS:
-                found[name] = _either(c, a or False, b or False)
-            elif name == RESULT and (a is None or b is None):
-                found[name] = b if a is None else a
-            elif a is b:
-                found[name] = a
-            elif is_number(a) and is_number(b):
-                try:
-                    found[name] = choose(c, a, b)
-                except DovetailError as error:
-                    found[name] = Unset(str(error))
-            elif isinstance(a, Unset) or isinstance(b, Unset):
-                found[name] = a if isinstance(a, Unset) else b
-            else:
-                found[name] = Unset("it is assigned in one branch of an `if` alone")
-        return found
-
-    # --- what stops
-    def _flags(self) -> tuple[Any, ...]:
-        return tuple(self.env.get(f, False) for f in FLAGS)
-
-    def _stopped(self) -> Flag:
-        found: Flag = False
-        for f in self._flags():
-            if f is True:
-                return True
-            if isinstance(f, Value):
-                found = f if found is False else found | f  # type: ignore[operator]  # a Value
-        return found
-
-    def _break_(self, node: ast.Break) -> None:
-        if self.around[-1] == "grid":
-            self.source.refuse(node, "'break' leaves a loop over range() alone; see 'continue'")
-        self.env[BREAK] = True
-
-    def _continue_(self, node: ast.Continue) -> None:
-        self.env[CONTINUE] = True
-
-    def _return_(self, node: ast.Return) -> None:
-        if node.value is not None:
-            if not self.calls:
-                self.source.refuse(node, "a kernel returns nothing: write to a dt.Out parameter")
-            self.env[RESULT] = self.expr(node.value)
-        self.env[RETURN] = True
+    access = element_access(ctx, node, tensor, node.args[1])
+    value = _as_element(ctx, node, ctx.lower_number(node.args[2]), tensor)
+    effects_of(ctx, node).append(Atomic(op, tensor.buffer, access.linear, value, access.when))
 
 
-def _either(c: Value, a: Flag, b: Flag) -> Flag:
-    """`a` where `c`, else `b`."""
+def lower_if(ctx: Lowering, node: ast.If) -> None:
+    """Lower both branches, each under its condition, and merge their scopes."""
+    condition = truth(ctx.lower_number(node.test))
+    if isinstance(condition, bool):
+        lower_block(ctx, node.body if condition else node.orelse)
+        return
+    yes = _lower_branch(ctx, condition, node.body)
+    no = _lower_branch(ctx, ~condition, node.orelse)
+    ctx.scope = _merge_scopes(condition, yes, no)
+
+
+def _lower_branch(ctx: Lowering, condition: Value, body: Sequence[ast.stmt]) -> dict[str, Any]:
+    """Lower statements under a condition, and return the scope after them."""
+    with ctx.preserve_state():
+        ctx.condition = conjunction(ctx.condition, condition)
+        lower_block(ctx, body)
+        return ctx.scope
+
+
+@contextmanager
+def guard(ctx: Lowering, condition: Value) -> Iterator[None]:
+    """Lower the contents of a `with` block where no flag is set, which `condition` says."""
+    outer = ctx.scope
+    with ctx.preserve_state():
+        ctx.scope |= NO_FLAGS
+        ctx.condition = conjunction(ctx.condition, condition)
+        yield
+        inner = ctx.scope
+    ctx.scope = _merge_scopes(condition, inner, outer)
+
+
+def _merge_scopes(condition: Value, yes: dict[str, Any], no: dict[str, Any]) -> dict[str, Any]:
+    """Return the scope that is `yes` where the condition holds, else `no`."""
+    scope: dict[str, Any] = {}
+    for name in {**yes, **no}:
+        a: Any = yes.get(name)
+        b: Any = no.get(name)
+        if name in FLAGS:
+            scope[name] = _select_flag(condition, a or False, b or False)
+        elif a is b:
+            scope[name] = a
+        elif name == RESULT and (a is None or b is None):
+            scope[name] = b if a is None else a
+        elif is_number(a) and is_number(b):
+            try:
+                scope[name] = select(condition, a, b)
+            except DovetailError as error:
+                scope[name] = Unassigned(str(error))
+        elif isinstance(a, Unassigned) or isinstance(b, Unassigned):
+            scope[name] = a if isinstance(a, Unassigned) else b
+        else:
+            scope[name] = Unassigned("it is assigned in one branch of an `if` alone")
+    return scope
+
+
+def _flags(ctx: Lowering) -> tuple[Any, ...]:
+    return tuple(ctx.scope.get(flag, False) for flag in FLAGS)
+
+
+def stop_flag(ctx: Lowering) -> Flag:
+    """Return the condition that any flag is set."""
+    stopped: Flag = False
+    for flag in _flags(ctx):
+        if flag is True:
+            return True
+        if isinstance(flag, Value):
+            stopped = stopped | flag if isinstance(stopped, Value) else flag
+    return stopped
+
+
+def _select_flag(condition: Value, a: Flag, b: Flag) -> Flag:
     if a is b:
         return a
     if isinstance(a, bool):
         if isinstance(b, bool):
-            return c if a else ~c
-        return c | b if a else ~c & b
+            return condition if a else ~condition
+        return condition | b if a else ~condition & b
     if isinstance(b, bool):
-        return ~c | a if b else c & a
-    return (c & a) | (~c & b)
+        return ~condition | a if b else condition & a
+    return (condition & a) | (~condition & b)
+
+
+def lower_break(ctx: Lowering, node: ast.Break) -> None:
+    """Set the flag of `break`."""
+    if ctx.innermost_loop == "grid":
+        ctx.refuse(node, "'break' leaves a loop over range() alone; see 'continue'")
+    ctx.scope[BREAK] = True
+
+
+def lower_continue(ctx: Lowering, node: ast.Continue) -> None:
+    """Set the flag of `continue`."""
+    ctx.scope[CONTINUE] = True
+
+
+def lower_return(ctx: Lowering, node: ast.Return) -> None:
+    """Set the flag of `return`, and the result of an inlined function."""
+    if node.value is not None:
+        if ctx.call_depth == 0:
+            ctx.refuse(node, "a kernel returns nothing: write to a dt.Out parameter")
+        ctx.scope[RESULT] = ctx.lower(node.value)
+    ctx.scope[RETURN] = True

@@ -11,73 +11,73 @@ from typing import Any, NoReturn
 
 from ..errors import DovetailError, KernelError
 
-BY_HAND = "in a file or a cell of a notebook, where Python keeps its text"
-
 
 class Source:
-    """A function of the user's: its tree, where it stands, and what its names mean outside."""
+    """A user's function: its syntax tree, its lines, and the names of its enclosing scopes.
 
-    def __init__(self, f: Callable[..., object], called: str) -> None:
-        self.function, self.called, self.name = f, called, f.__name__
-        self.file = f.__code__.co_filename
+    `kernel`: the name of the kernel that it is, or is inlined into.
+    """
+
+    def __init__(self, function: Callable[..., object], kernel: str) -> None:
+        self.function, self.kernel, self.name = function, kernel, function.__name__
+        self.file = function.__code__.co_filename
         try:
-            lines, first = inspect.getsourcelines(f)
+            self.lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError) as error:
             raise KernelError(
-                f"{called}: the text of {self.name} is not known; define it {BY_HAND}"
+                f"{kernel}: the text of {self.name} is not known; define it in a file or a cell of "
+                "a notebook, where Python keeps its text"
             ) from error
-        self.lines = lines
-        self.first = max(first, 1)
-        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+        self.first_line = max(first, 1)
+        tree = ast.parse(textwrap.dedent("".join(self.lines))).body[0]
         if not isinstance(tree, ast.FunctionDef):
-            raise KernelError(f"{called}: {self.name} is no function made with def; write one")
+            raise KernelError(f"{kernel}: {self.name} is no function made with def; write one")
         self.tree = tree
 
-    def place(self, node: ast.AST) -> str:
-        """File and line of a part of the text."""
-        return f"{self.file}:{self.number(node)}"
-
-    def number(self, node: ast.AST) -> int:
-        """The number of a part's line in its file."""
-        return self.first + int(getattr(node, "lineno", 1)) - 1
+    def line_number(self, node: ast.AST) -> int:
+        """Return the number of a node's line in its file."""
+        return self.first_line + _line_index(node)
 
     def line(self, node: ast.AST) -> str:
-        """The line that a part stands in."""
-        at = int(getattr(node, "lineno", 1)) - 1
-        return self.lines[at].strip() if at < len(self.lines) else ""
+        """Return the text of a node's line."""
+        index = _line_index(node)
+        return self.lines[index].strip() if index < len(self.lines) else ""
 
-    def shown(self, node: ast.AST, what: str) -> str:
-        """A message, with the user's line below."""
+    def message(self, node: ast.AST, text: str) -> str:
+        """Return an error message that shows the user's line."""
         return (
-            f'{self.name}: {what}\n  File "{self.file}", line {self.number(node)}\n'
+            f'{self.name}: {text}\n  File "{self.file}", line {self.line_number(node)}\n'
             f"    {self.line(node)}"
         )
 
-    def refuse(self, node: ast.AST, what: str) -> NoReturn:
-        """Raises: KernelError that shows the line."""
-        raise KernelError(self.shown(node, what))
+    def refuse(self, node: ast.AST, text: str) -> NoReturn:
+        """Raise a KernelError that shows the user's line."""
+        raise KernelError(self.message(node, text))
 
-    def explained(self, node: ast.AST, error: DovetailError) -> DovetailError:
-        """An error of a part of the text, with the user's line."""
-        made = type(error)(self.shown(node, str(error)))
-        return made
+    def with_line(self, node: ast.AST, error: DovetailError) -> DovetailError:
+        """Return an error of the same type that shows the user's line."""
+        return type(error)(self.message(node, str(error)))
 
-    def outside(self, name: str) -> tuple[bool, Any]:
-        """Whether a name means something where the function was made, and what it does now."""
-        f: Any = self.function
-        free = f.__code__.co_freevars
+    def outer_value(self, name: str) -> tuple[bool, Any]:
+        """Return True and the present value of a name of an enclosing scope, or False and None."""
+        function: Any = self.function
+        free = function.__code__.co_freevars
         if name in free:
-            cell = f.__closure__[free.index(name)]
+            cell = function.__closure__[free.index(name)]
             try:
                 return True, cell.cell_contents
-            except ValueError:  # it has no value yet
+            except ValueError:  # the enclosing function has not assigned it yet
                 return False, None
-        if name in f.__globals__:
-            return True, f.__globals__[name]
+        if name in function.__globals__:
+            return True, function.__globals__[name]
         return hasattr(builtins, name), getattr(builtins, name, None)
 
 
-def text_of(node: ast.AST, most: int = 60) -> str:
-    """A part of the user's text, as one short line."""
-    found = ast.unparse(node).split("\n")[0]
-    return found if len(found) <= most else found[: most - 3] + "..."
+def _line_index(node: ast.AST) -> int:
+    return int(getattr(node, "lineno", 1)) - 1
+
+
+def text_of(node: ast.AST, length_max: int = 60) -> str:
+    """Return the text of a node in one short line."""
+    text = ast.unparse(node).split("\n")[0]
+    return text if len(text) <= length_max else text[: length_max - 3] + "..."

@@ -1,8 +1,9 @@
-"""Numbers in kernels of loops: elements, and Python's numbers beside them.
+"""Numbers in a user's kernel, and how their types promote.
 
-What comes from tensors has a dtype, and promotes as tensors do; everything else (indices, sizes,
-arguments, constants) is a Python number: an int of 64 bits, a float64 or a bool, which takes the
-dtype of the element that it meets. What is known while the kernel is made is a Python object.
+A number that comes from a tensor is a `Value` with a dtype, and promotes as tensors do. Any other
+number (an index, a size, an argument, a constant) is weakly typed: an int of 64 bits, a float64 or
+a bool, which takes the dtype of the element that it meets. A number that is known while the kernel
+is compiled is a Python number.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from ..ops.arithmetic import convert
 from ..ops.dtype_rules import Given
 from ..ops.table import TABLE, Op
 
-TYPES: dict[str, type[object]] = {"b": bool, "i": int, "f": float, "c": complex}
-WIDE = {"b": bool_, "i": int64, "f": float64, "c": complex128}
-ORDER = "bifc"
+PYTHON_TYPES: dict[str, type[object]] = {"b": bool, "i": int, "f": float, "c": complex}
+KINDS = {python_type: kind for kind, python_type in PYTHON_TYPES.items()}
+WIDEST_DTYPES = {"b": bool_, "i": int64, "f": float64, "c": complex128}
+KIND_ORDER = "bifc"
 
 
-class Weak:
-    """A Python number that is known only when the kernel runs. `kind`: "b", "i", "f" or "c".
+class WeakNumber:
+    """A weakly typed number that is known only when the kernel runs.
 
-    An argument has no value before somebody asks in which dtype: `declare` makes it.
+    `kind` is "b", "i", "f" or "c". An argument has no value until an operation needs it in some
+    dtype: `declare` then makes it a scalar of the kernel.
     """
 
     __slots__ = ("_declare", "_value", "kind")
@@ -38,50 +41,54 @@ class Weak:
 
     @property
     def value(self) -> Value:
-        """The value, as wide as Python's."""
-        return self.cast(WIDE[self.kind]) if self._value is None else self._value
+        """The value in the widest dtype of its kind."""
+        return self.cast(WIDEST_DTYPES[self.kind]) if self._value is None else self._value
 
     def cast(self, dtype: DType) -> Value:
-        """The value as a dtype."""
+        """Return the value as a dtype."""
         if self._value is not None:
             return convert(self._value, dtype)
         assert self._declare is not None
         if dtype.kind == "c":
             return pair(self.cast(dtype.part), const(0, dtype.part))
-        if ORDER.find(dtype.kind.replace("u", "i")) < ORDER.index(self.kind):
-            return convert(self._declare(WIDE[self.kind]), dtype)
+        if KIND_ORDER.find(dtype.kind.replace("u", "i")) < KIND_ORDER.index(self.kind):
+            return convert(self._declare(WIDEST_DTYPES[self.kind]), dtype)
         return convert(self._declare(dtype.compute), dtype)
 
 
-Number: TypeAlias = "bool | int | float | complex | Weak | Value"
+Number: TypeAlias = "bool | int | float | complex | WeakNumber | Value"
+Condition: TypeAlias = "Value | None"  # None holds everywhere
 
 
 def is_number(x: object) -> bool:
-    """Whether a kernel computes with it."""
-    return isinstance(x, bool | int | float | complex | Weak | Value)
+    """Return True if a kernel can compute with `x`."""
+    return isinstance(x, bool | int | float | complex | WeakNumber | Value)
 
 
-def given(x: Number) -> Given:
-    """What rules of dtypes see of a number."""
-    if isinstance(x, Value):
-        return x.dtype
-    return TYPES[x.kind] if isinstance(x, Weak) else type(x)
+def is_constant(x: object) -> bool:
+    """Return True if a number is known while the kernel is compiled."""
+    return not isinstance(x, Value | WeakNumber)
 
 
 def kind_of(x: Number) -> str:
-    """The kind of a number's dtype; of Python's "b", "i", "f" or "c"."""
+    """Return the kind of a number's dtype; of a weakly typed one "b", "i", "f" or "c"."""
     if isinstance(x, Value):
         return x.dtype.kind
-    if isinstance(x, Weak):
-        return x.kind
-    return {bool: "b", int: "i", float: "f", complex: "c"}[type(x)]
+    return x.kind if isinstance(x, WeakNumber) else KINDS[type(x)]
+
+
+def _promotion_type(x: Number) -> Given:
+    """Return what the dtype rules of the op table take for a number."""
+    if isinstance(x, Value):
+        return x.dtype
+    return PYTHON_TYPES[x.kind] if isinstance(x, WeakNumber) else type(x)
 
 
 def as_dtype(x: Number, dtype: DType) -> Value:
-    """A number as a dtype. Raises: ValueOverflow, for a constant that does not fit."""
+    """Return a number as a dtype. Raises: ValueOverflow for a constant that does not fit."""
     if isinstance(x, Value):
         return convert(x, dtype)
-    if isinstance(x, Weak):
+    if isinstance(x, WeakNumber):
         return x.cast(dtype)
     if dtype.kind == "c":
         z = complex(x)
@@ -98,64 +105,60 @@ def as_dtype(x: Number, dtype: DType) -> Value:
     return convert(const(x, dtype.compute), dtype)
 
 
-def value_of(x: Number) -> Value:
-    """A number in the dtype that it has; Python's as wide as they are."""
+def as_value(x: Number) -> Value:
+    """Return a number in its dtype; a weakly typed one in the widest dtype of its kind."""
     if isinstance(x, Value):
         return x
-    return x.value if isinstance(x, Weak) else as_dtype(x, WIDE[kind_of(x)])
+    return x.value if isinstance(x, WeakNumber) else as_dtype(x, WIDEST_DTYPES[kind_of(x)])
 
 
-def stored(x: Number, dtype: DType) -> Value:
-    """A number as an element of a tensor. Raises: DTypeError where a kind of number is lost."""
+def as_element(x: Number, dtype: DType) -> Value:
+    """Return a number as an element to store. Raises: DTypeError if its kind would be lost."""
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     if order[kind_of(x)] > order[dtype.kind]:
-        found = given(x)
-        name = found.name if isinstance(found, DType) else f"a Python {found.__name__}"
+        kind = _promotion_type(x)
+        name = kind.name if isinstance(kind, DType) else f"a Python {kind.__name__}"
         raise DTypeError(
             f"{name} does not fit into {dtype.name}; cast it: dt.astype(..., dt.{dtype.name})"
         )
     return as_dtype(x, dtype)
 
 
-# --- operations -----------------------------------------------------------------------------------
-
-
-def apply(op: Op, *operands: Number) -> Number:
-    """An elementwise op of the table on numbers. Raises: DTypeError."""
+def apply_op(op: Op, *operands: Number) -> Number:
+    """Return the result of an elementwise op of the table. Raises: DTypeError."""
     if any(isinstance(x, Value) for x in operands):
-        return _of_elements(op, operands)
-    return _of_python(op, operands)
+        return _apply_to_elements(op, operands)
+    return _apply_to_weak(op, operands)
 
 
-def _of_elements(op: Op, operands: tuple[Number, ...]) -> Value:
-    casts, result = op.dtypes(op.name, [given(x) for x in operands], None)
+def _apply_to_elements(op: Op, operands: tuple[Number, ...]) -> Value:
+    casts, result = op.dtypes(op.name, [_promotion_type(x) for x in operands], None)
     values = [as_dtype(x, d) for x, d in zip(operands, casts, strict=True)]
     if op.widens:
         values = [cast(v, v.dtype.compute) for v in values]
     return convert(op.expression(*values), result)
 
 
-def _of_python(op: Op, operands: tuple[Number, ...]) -> Number:
-    """Of Python numbers alone: in int64, or in float64 where Python has a float."""
-    known = [x for x in operands if not isinstance(x, Weak)]
-    exact = _EXACT.get(op.name)
-    if len(known) == len(operands) and exact is not None:
-        return exact(*known)  # type: ignore[no-any-return]  # a number of Python's
-    kind = max((kind_of(x) for x in operands), key=ORDER.index)
+def _apply_to_weak(op: Op, operands: tuple[Number, ...]) -> Number:
+    """Compute on weakly typed numbers alone: in int64, or in float64 where Python has a float."""
+    python_operator = _PYTHON_OPERATORS.get(op.name)
+    if python_operator is not None and all(map(is_constant, operands)):
+        return python_operator(*operands)  # type: ignore[no-any-return]  # a number of Python's
+    kind = max((kind_of(x) for x in operands), key=KIND_ORDER.index)
     if op.name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert") and kind == "b":
-        wide = bool_
+        dtype = bool_
     elif op.name == "divide":
-        wide = float64
+        dtype = float64
     else:
-        wide = WIDE["i" if kind == "b" else kind]
-    casts, result = op.dtypes(op.name, [wide] * len(operands), None)
-    if result.kind == "f":  # functions of ints are of floats, which Python has in float64
+        dtype = WIDEST_DTYPES["i" if kind == "b" else kind]
+    casts, result = op.dtypes(op.name, [dtype] * len(operands), None)
+    if result.kind == "f":  # float functions take ints as float64, as in Python
         casts, result = (float64,) * len(operands), float64
-    found = op.expression(*[as_dtype(x, d) for x, d in zip(operands, casts, strict=True)])
-    return Weak(result.kind, convert(found, result))
+    value = op.expression(*[as_dtype(x, d) for x, d in zip(operands, casts, strict=True)])
+    return WeakNumber(result.kind, convert(value, result))
 
 
-_EXACT: dict[str, Callable[..., Any]] = {
+_PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
     "divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod,
     "pow": operator.pow, "negative": operator.neg, "positive": operator.pos, "abs": operator.abs,
@@ -169,71 +172,61 @@ _EXACT: dict[str, Callable[..., Any]] = {
 
 
 def truth(x: Number) -> bool | Value:
-    """Whether a number is not zero."""
-    if isinstance(x, Value | Weak):
-        return convert(value_of(x), bool_)
-    return bool(x)
+    """Return the number as a condition: a bool if it is a constant."""
+    return bool(x) if is_constant(x) else convert(as_value(x), bool_)
 
 
-def both(a: bool | Value | None, b: bool | Value | None) -> Value | None:
-    """Where two conditions hold; None: everywhere. Neither is False."""
-    found = [c for c in (a, b) if isinstance(c, Value)]
-    return None if not found else found[0] if len(found) == 1 or found[0] is found[1] else (
-        found[0] & found[1]
-    )  # fmt: skip
+def conjunction(a: Condition, b: Condition) -> Condition:
+    """Return the condition that holds where `a` and `b` hold."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a if a is b else a & b
 
 
-def choose(c: Value, a: Number, b: Number) -> Number:
-    """One of two numbers, in what they have in common."""
-    if a is b:
-        return a
-    if not isinstance(a, Value | Weak) and type(a) is type(b) and a == b:
+def select(condition: Value, a: Number, b: Number) -> Number:
+    """Return `a` where the condition holds, else `b`, in their common type."""
+    if a is b or (is_constant(a) and type(a) is type(b) and a == b):
         return a
     if isinstance(a, Value) or isinstance(b, Value):
-        return _of_elements(TABLE["where"], (c, a, b))
-    kind = max(kind_of(a), kind_of(b), key=ORDER.index)
-    return Weak(kind, where(c, as_dtype(a, WIDE[kind]), as_dtype(b, WIDE[kind])))
+        return _apply_to_elements(TABLE["where"], (condition, a, b))
+    kind = max(kind_of(a), kind_of(b), key=KIND_ORDER.index)
+    dtype = WIDEST_DTYPES[kind]
+    return WeakNumber(kind, where(condition, as_dtype(a, dtype), as_dtype(b, dtype)))
 
 
-# --- what loops carry -----------------------------------------------------------------------------
-
-Carried: TypeAlias = "DType | str"  # the dtype of an element, or the kind of a Python number
+CarryType: TypeAlias = "DType | str"  # a dtype, or the kind of a weakly typed number
 
 
-def carried(x: Number) -> Carried:
-    """As what a loop carries a number."""
+def carry_type(x: Number) -> CarryType:
+    """Return the type in which a loop carries a number."""
     return x.dtype if isinstance(x, Value) else kind_of(x)
 
 
-def is_same(a: Carried, b: Carried) -> bool:
-    """Whether two are one: a dtype equals its NumPy code, as float32 does "f"."""
+def is_same_type(a: CarryType, b: CarryType) -> bool:
+    """Return True for one type. A dtype equals its NumPy code: float32 == "f" is True."""
     return type(a) is type(b) and a == b
 
 
-def joined(a: Carried, x: Number) -> Carried:
-    """As what it does where it may also become `x`. Raises: DTypeError."""
-    b = carried(x)
-    if is_same(a, b):
+def join_carry_type(a: CarryType, x: Number) -> CarryType:
+    """Return the type for a carried number that may also become `x`. Raises: DTypeError."""
+    b = carry_type(x)
+    if is_same_type(a, b):
         return a
     if isinstance(a, str) and isinstance(b, str):
-        return max(a, b, key=ORDER.index)
-    if isinstance(x, Value):
-        other: Given = a if isinstance(a, DType) else TYPES[a]
-        return TABLE["where"].dtypes("a loop", (bool_, other, x.dtype), None)[1]
-    assert isinstance(a, DType)
-    return TABLE["where"].dtypes("a loop", (bool_, a, given(x)), None)[1]
+        return max(a, b, key=KIND_ORDER.index)
+    operand = a if isinstance(a, DType) else PYTHON_TYPES[a]
+    return TABLE["where"].dtypes("a loop", (bool_, operand, _promotion_type(x)), None)[1]
 
 
-def entering(x: Number, as_: Carried) -> Value:
-    """A number as a loop carries it: halves in float32, which `leaving` takes back."""
-    if isinstance(as_, str):
-        return as_dtype(x, WIDE[as_])
-    found = as_dtype(x, as_)
-    return cast(found, as_.compute)
+def to_carry(x: Number, carried_as: CarryType) -> Value:
+    """Return a number as a loop carries it: half floats as float32. `from_carry` is the inverse."""
+    if isinstance(carried_as, str):
+        return as_dtype(x, WIDEST_DTYPES[carried_as])
+    return cast(as_dtype(x, carried_as), carried_as.compute)
 
 
-def leaving(v: Value, as_: Carried) -> Number:
-    """What a loop carries, as a number."""
-    if isinstance(as_, str):
-        return Weak(as_, v)
-    return convert(v, as_)
+def from_carry(value: Value, carried_as: CarryType) -> Number:
+    """Return the number that a loop carries as `value`."""
+    if isinstance(carried_as, str):
+        return WeakNumber(carried_as, value)
+    return convert(value, carried_as)

@@ -1,0 +1,130 @@
+"""The state that all `lower_*` modules share, and the way from a syntax node to its rule."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from ..dtypes import int64
+from ..errors import DovetailError, KernelError
+from ..loops.language import Effect, Loop, Value
+from .builtin_names import SYNTAX_HINTS
+from .source import Source, text_of
+from .user_kernel_builder import TensorParameter, UserKernelBuilder
+from .weak_types import Condition, as_dtype, is_number, kind_of
+
+
+class PythonObject:
+    """An object of the scope around a kernel: a function, a module, a dtype."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Unassigned:
+    """The value of a name that some path leaves without one, and the reason."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Lowering:
+    """The state of lowering one loop nest of a user's function.
+
+    The value of an expression is a number (`weak_types.Number`), a `TensorParameter`, a tuple of
+    values or a `PythonObject`. `outer_number` declares a number of an enclosing Python scope.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        builder: UserKernelBuilder,
+        outer_number: Callable[[Source, str], Any],
+        rules: Mapping[type[ast.AST], Callable[[Lowering, Any], Any]],
+        scope: dict[str, Any],
+    ) -> None:
+        self.source = source  # the kernel's, or that of the function that is inlined
+        self.builder, self.outer_number, self.rules = builder, outer_number, rules
+        self.scope = scope  # the values of names
+        self.effects: list[Effect | Value] | None = []  # None: no writes allowed
+        self.condition: Condition = None  # where the code runs
+        self.loops: tuple[tuple[Loop, Condition], ...] = ()  # around: see `enter_loop`
+        self.innermost_loop = "grid"  # or "range"
+        self.call_depth = 0
+
+    def lower(self, node: ast.expr | ast.stmt) -> Any:
+        """Return the value of an expression, or append the effects of a statement.
+
+        Raises: DovetailError with the user's line.
+        """
+        rule = self.rules.get(type(node))
+        if rule is None:
+            self.refuse_syntax(node)
+        try:
+            return rule(self, node)
+        except KernelError:
+            raise
+        except DovetailError as error:
+            if "\n  File " in str(error):
+                raise
+            raise self.source.with_line(node, error) from None
+        except (ArithmeticError, TypeError, ValueError) as error:  # of Python, on constants
+            if isinstance(node, ast.stmt):
+                raise
+            self.refuse(node, f"{text_of(node)}: {error}")
+
+    def lower_number(self, node: ast.expr) -> Any:
+        """Return the value of an expression that must be a number."""
+        value = self.lower(node)
+        if is_number(value):
+            return value
+        self.refuse(node, f"{text_of(node)} is {describe(value)}, where a number is meant")
+
+    def lower_integer(self, node: ast.expr) -> Value:
+        """Return the value of an expression that must be an integer, as int64."""
+        value = self.lower_number(node)
+        if kind_of(value) not in "iu":
+            self.refuse(node, f"{text_of(node)} is no integer; write int(...)")
+        return as_dtype(value, int64)
+
+    def called_object(self, node: ast.expr) -> Any:
+        """Return the Python object that an expression calls, or None."""
+        callee = self.lower(node.func) if isinstance(node, ast.Call) else None
+        return callee.value if isinstance(callee, PythonObject) else None
+
+    def refuse(self, node: ast.AST, message: str) -> NoReturn:
+        """Raise a KernelError that shows the user's line."""
+        self.source.refuse(node, message)
+
+    def refuse_syntax(self, node: ast.AST) -> NoReturn:
+        """Raise a KernelError that says what to write instead of this syntax."""
+        hint = SYNTAX_HINTS.get(type(node).__name__, repr(text_of(node)))
+        self.refuse(node, f"a kernel has no {hint}")
+
+    def enter_loop(self, loop: Loop) -> None:
+        """Add a loop around what follows, with the condition that it has iterations."""
+        start, stop = loop.start, loop.stop
+        surely = start.op == stop.op == "const" and start.number < stop.number
+        self.loops += ((loop, None if surely else start < stop),)
+
+    @contextmanager
+    def preserve_state(self) -> Iterator[None]:
+        """Restore the state at the end of a `with` block, which assigns to a copy of the scope."""
+        outer = self.__dict__.copy()
+        self.scope = dict(self.scope)
+        try:
+            yield
+        finally:
+            self.__dict__.update(outer)
+
+
+def describe(value: object) -> str:
+    """Return what an error message calls a value."""
+    if isinstance(value, TensorParameter):
+        return "a tensor"
+    if isinstance(value, PythonObject):
+        name = getattr(value.value, "__name__", "")
+        return f"the {type(value.value).__name__} {name}".rstrip()
+    return "a tuple" if isinstance(value, tuple) else "a number"

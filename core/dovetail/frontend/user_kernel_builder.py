@@ -1,0 +1,183 @@
+"""A kernel builder that declares the parameters of a user's kernel when they are first used."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..dtypes import DType, int64
+from ..loops.builder import Kernel, KernelBuilder
+from ..loops.language import Atomic, Buffer, Effect, Loop, Store, Value, const, load, walk
+from .grid_bounds import required_numbers
+
+STRIDE_ANY = 2  # the class of a stride that is neither 0 nor 1
+
+
+class TensorType(NamedTuple):
+    """The properties of a tensor that a kernel is specialised for."""
+
+    dtype: DType
+    strides: tuple[int, ...]  # each is 0, 1 or STRIDE_ANY
+
+
+class ErrorCell(NamedTuple):
+    """A buffer for an index that is out of range: of which tensor and axis, and the message."""
+
+    buffer: Buffer
+    tensor: int
+    axis: int
+    message: str
+
+
+class RuntimeInt(NamedTuple):
+    """A run-time integer: "n" or "s" of a tensor's axis, "start" or "extent" of the grid's."""
+
+    what: str
+    tensor: int
+    axis: int
+
+
+class ElementAccess(NamedTuple):
+    """The linear index of an element, and the condition under which it is read or written."""
+
+    linear: Value
+    when: Value | None
+
+
+class TensorParameter:
+    """A parameter that is a tensor. `position`: its place among the arguments."""
+
+    def __init__(self, position: int, name: str, kind: TensorType, buffer: Buffer) -> None:
+        self.position, self.name, self.type, self.buffer = position, name, kind, buffer
+        self.access, self.rank = buffer.access, len(kind.strides)
+
+
+class UserKernelBuilder:
+    """The parameters of one kernel, each declared at its first use. `checks`: check all indices."""
+
+    def __init__(self, name: str, checks: bool) -> None:
+        self.checks = checks
+        self.tensors: list[TensorParameter] = []
+        self.ints: dict[str, RuntimeInt] = {}
+        self.scalars: dict[str, int] = {}  # by the name in the kernel: the argument's position
+        self.cells: dict[tuple[int, int], ErrorCell] = {}
+        self.stores: dict[int, list[ast.expr]] = {}  # by the tensor's position: where it is written
+        self.grid: list[tuple[Value, Value]] = []  # start and stop of each axis
+        self.grid_names: set[str] = set()  # the numbers that they depend on
+        self._builder = KernelBuilder(name)
+        self._ints: dict[RuntimeInt, Value] = {}
+        self._scalars: dict[tuple[int, DType], Value] = {}
+        self._names: set[str] = set()
+
+    def _unique(self, name: str) -> str:
+        """Return an unused name that kernel IR allows: ASCII, not like "i0"."""
+        if name[:1] == "i" and name[1:].isdigit():
+            name = f"{name}_"
+        while name in self._names or not name.isascii():
+            name = f"{name}_" if name.isascii() else "p"
+        self._names.add(name)
+        return name
+
+    def tensor(self, position: int, name: str, access: str, kind: TensorType) -> TensorParameter:
+        """Declare a parameter that is a tensor."""
+        buffer = self._builder.buffer(self._unique(name), kind.dtype, access)
+        tensor = TensorParameter(position, name, kind, buffer)
+        self.tensors.append(tensor)
+        return tensor
+
+    def scalar(self, position: int, name: str, dtype: DType) -> Value:
+        """Return a number that is an argument, as a dtype that kernel scalars can have."""
+        key = position, dtype
+        if key not in self._scalars:
+            other_dtypes = any(p == position for p, _ in self._scalars)
+            unique = self._unique(f"{name}_{dtype.code}" if other_dtypes else name)
+            self._scalars[key] = self._builder.scalar(unique, dtype)
+            self.scalars[unique] = position
+        return self._scalars[key]
+
+    def runtime_int(self, what: str, name: str, tensor: int, axis: int) -> Value:
+        """Return an integer that the launch passes."""
+        key = RuntimeInt(what, tensor, axis)
+        if key not in self._ints:
+            unique = self._unique(name)
+            self._ints[key] = self._builder.int(unique)
+            self.ints[unique] = key
+        return self._ints[key]
+
+    def extent(self, tensor: TensorParameter, axis: int) -> Value:
+        """Return the extent of a tensor's axis."""
+        return self.runtime_int("n", f"{tensor.name}_n{axis}", tensor.position, axis)
+
+    def add_axis(self, start: Value, stop: Value) -> Value:
+        """Add an axis to the grid, and return its index. Raises: NotUniform."""
+        self.grid_names |= required_numbers(start) | required_numbers(stop)
+        axis = len(self.grid)
+        self.grid.append((start, stop))
+        index = self._builder.axis(self.runtime_int("extent", f"extent{axis}", -1, axis))
+        if start.op == "const":
+            return index + start
+        return index + self.runtime_int("start", f"start{axis}", -1, axis)
+
+    def linear_index(self, tensor: TensorParameter, indices: Sequence[Value]) -> Value:
+        """Return the linear index of an element."""
+        linear = const(0, int64)
+        for axis, (index, stride) in enumerate(zip(indices, tensor.type.strides, strict=True)):
+            if stride == STRIDE_ANY:
+                name = f"{tensor.name}_s{axis}"
+                linear = linear + index * self.runtime_int("s", name, tensor.position, axis)
+            elif stride == 1:
+                linear = linear + index
+        return linear
+
+    def error_cell(self, tensor: TensorParameter, axis: int, node: ast.AST, message: str) -> Buffer:
+        """Return the error cell for an index, which a node of the syntax tree contains."""
+        key = id(node), axis
+        if key not in self.cells:
+            buffer = self._builder.buffer(self._unique(f"cell{len(self.cells)}"), int64, "w")
+            self.cells[key] = ErrorCell(buffer, tensor.position, axis, message)
+        return self.cells[key].buffer
+
+    def build(self, effects: Sequence[Effect | Value]) -> Kernel:
+        """Return the finished kernel, without unused parameters."""
+        for effect in effects:
+            if isinstance(effect, Value):
+                self._builder.first(effect)
+            else:
+                self._builder.effect(effect)
+        kernel = self._builder.build()
+        params, buffers = _used_parameters(kernel)
+        return replace(
+            kernel,
+            buffers=tuple(b for b in kernel.buffers if id(b) in buffers),
+            ints=tuple(n for n in kernel.ints if n in params),
+            scalars=tuple((n, d) for n, d in kernel.scalars if n in params),
+        )
+
+
+def read_element(tensor: TensorParameter, access: ElementAccess) -> Value:
+    """Return the element as it is at this point of the kernel."""
+    return load(tensor.buffer, access.linear, access.when)
+
+
+def _used_parameters(kernel: Kernel) -> tuple[set[str], set[int]]:
+    """Return the names of the numbers, and the ids of the buffers, that a kernel uses."""
+    params: set[str] = set()
+    buffers: set[int] = set()
+
+    def use(*operands: Value | None) -> None:
+        params.update(v.name for v in operands if v is not None and v.op == "param")
+
+    use(*kernel.grid)
+    for statement in walk(kernel.body):
+        if isinstance(statement, Value):
+            use(*statement.args)
+            if statement.op == "load":
+                buffers.add(id(statement.buffer))
+        elif isinstance(statement, Loop):
+            use(statement.start, statement.stop, *statement.init, *statement.update)
+        elif isinstance(statement, Store | Atomic):
+            use(statement.index, statement.value, statement.when)
+            buffers.add(id(statement.buffer))
+    return params, buffers
