@@ -1,5 +1,5 @@
-# What the compiled form of `elementwise_op.py` knows of its types.
+# Types of the compiled form of `elementwise_op.py`.
 from dovetail.memo cimport Memo
 from dovetail.tensor.verbs cimport apply_noted
 
-cdef Memo _lately
+cdef Memo _recent_ops

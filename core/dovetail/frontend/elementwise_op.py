@@ -1,8 +1,8 @@
-"""`dt.elementwise`: a Python function of numbers that becomes an op like those of the table.
+"""`dt.elementwise`: an op like those of the table, made of a Python function of numbers.
 
-It is traced once for each combination of dtypes into rows of the table, and these into one
-expression of the loop language. So it broadcasts, is deferred, fused with its neighbours, captured
-and differentiated as every row is, with the bits of the same functions on tensors.
+The function is traced once for each combination of dtypes, and the trace becomes the expression of
+an op. So the op broadcasts, is deferred, fused, captured and differentiated as every row is, with
+the bits of the same functions on tensors.
 """
 
 from __future__ import annotations
@@ -34,10 +34,19 @@ from ..tensor.host import fresh
 from ..tensor.operands import ARRAYS, PYTHON_NUMBERS, Operand, beside
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply, apply_noted, in_place
-from .gradient_rules import Gradients, OwnRules
-from .lower_trace import Trace, called, traced
-from .trace_gradients import FLOWS, Derivative, Refused, Rules, derivative_name, needed, op_of
-from .traced_value import REFERENCE, Element, fitted
+from .gradient_rules import Gradients, UserRules
+from .lower_trace import Trace, call_traced, trace_function
+from .trace_gradients import (
+    DIFFERENTIABLE_KINDS,
+    LazyRules,
+    TracedRule,
+    gradient_trace,
+    has_gradient,
+    make_op,
+    refusing_rule,
+    rule_name,
+)
+from .traced_value import REFERENCE, TracedValue, fit_dtype
 
 __all__ = ["elementwise"]
 
@@ -46,37 +55,39 @@ CastRule: TypeAlias = Callable[..., Sequence[DTypeLike]]
 Examples: TypeAlias = "Sequence[object] | Callable[[], Sequence[object]]"
 Static: TypeAlias = Mapping[str, object]
 
-_BROUGHT = (*ARRAYS, np.generic)
-_lately: Memo[Op] = Memo()  # by the function, and what one or two operands are: specs, or types
-_RULES = {
-    "promoted": dtype_rules.same("biufc"),
-    "floating": dtype_rules.analytic,
-}
+_NUMPY_OPERANDS = (*ARRAYS, np.generic)
+_recent_ops: Memo[Op] = Memo()  # by the function, and the specs or types of one or two operands
+_CAST_RULES = {"promoted": dtype_rules.same("biufc"), "floating": dtype_rules.analytic}
 
 
 class Elementwise:
-    """An op of a function of numbers: called with tensors and numbers, it gives a tensor.
+    """An op of a function of numbers: called with tensors and numbers, it returns a tensor.
 
-    Its parameters that can be given by place are operands; keyword-only ones are static: the
-    function is traced anew for each value.
+    Positional parameters are operands. Keyword-only ones are static: each value of them is a new
+    trace.
     """
 
-    holds_no_tensors = True  # what `dt.jit` need not look into
+    holds_no_tensors = True  # `dt.jit` need not search it
 
     def __init__(
-        self, function: Callable[..., object], name: str, dtypes: str | CastRule | None,
-        result: DType | None, gradient: Gradients | None, examples: Examples | None,
-    ) -> None:  # fmt: skip
+        self,
+        function: Callable[..., object],
+        name: str,
+        dtypes: str | CastRule | None,
+        result: DType | None,
+        gradient: Gradients | None,
+        examples: Examples | None,
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function, self.name, self.examples = function, name, examples
         self._dtypes, self._result = dtypes, result
         self._signature = inspect.signature(function)
         self.operands = _operand_names(name, self._signature)
         self.options = tuple(n for n in self._signature.parameters if n not in self.operands)
-        self._gradient = (
-            None if gradient is None else OwnRules(name, gradient, self.operands, self.options)
-        )
-        self._made: dict[object, tuple[tuple[Op, ...], bool]] = {}
+        self._rules = None
+        if gradient is not None:
+            self._rules = UserRules(name, gradient, self.operands, self.options)
+        self._ops: dict[object, tuple[tuple[Op, ...], bool]] = {}  # by dtypes and static options
 
     def __repr__(self) -> str:
         return f"<elementwise {self.name}({', '.join(self.operands)})>"
@@ -85,93 +96,96 @@ class Elementwise:
         return str(getattr(self.function, "__qualname__", self.name))  # by its name, as a function
 
     def __call__(
-        self, x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *more: Operand,
-        out: Tensor | None = None, **static: object,
-    ) -> Any:  # a tensor, or a tuple of them where the function gives one  # fmt: skip
+        self,
+        x1: Operand = UNGIVEN,
+        x2: Operand = UNGIVEN,
+        /,
+        *more: Operand,
+        out: Tensor | None = None,
+        **static: object,
+    ) -> Any:
+        """Return a tensor, or a tuple of tensors if the function returns a tuple."""
         if not more and not static:
-            made = apply_noted(_lately, self, x1, x2, out)
-            if made is not None:
-                return made
+            result = apply_noted(_recent_ops, self, x1, x2, out)
+            if result is not None:
+                return result
         args = tuple([x for x in (x1, x2) if x is not UNGIVEN]) + more
-        given, found, several = self._found(args, static)
+        operands, ops, several = self._resolve(args, static)
         if not several:
-            if not static and given is args:
-                self._note(args, found[0])
-            return apply(found[0], given, None, out)
+            if not static and operands is args:
+                self._remember(args, ops[0])
+            return apply(ops[0], operands, None, out)
         if out is not None:
-            raise ArgumentError(f"{self.name}: gives {len(found)} tensors, so it takes no out=")
-        return tuple([apply(op, given) for op in found])
+            raise ArgumentError(f"{self.name}: gives {len(ops)} tensors, so it takes no out=")
+        return tuple([apply(op, operands) for op in ops])
 
-    def _note(self, args: Sequence[object], op: Op) -> None:
-        """Has the op found at once for one or two such operands."""
+    def _remember(self, args: Sequence[object], op: Op) -> None:
+        """Put the op of one or two operands into the cache of recent ops."""
         kinds = [expr_of(a).spec if type(a) is Tensor else type(a) for a in args]
         if type(args[0]) is Tensor and len(kinds) <= 2:
-            _lately.put(self, kinds[0], kinds[1] if len(kinds) == 2 else None, op)
+            _recent_ops.put(self, kinds[0], kinds[1] if len(kinds) == 2 else None, op)
 
     def in_place(self, x: Tensor, /, *others: Operand, **static: object) -> Tensor:
-        """`x` after the result has been written into its memory, which every view of it sees."""
-        given, found, several = self._found((x, *others), static)
+        """Write the result into the memory of `x`, which all its views see, and return `x`."""
+        operands, ops, several = self._resolve((x, *others), static)
         if several:
-            raise ArgumentError(f"{self.name}: gives {len(found)} tensors; x takes one")
-        return in_place(found[0], x, *given[1:])
+            raise ArgumentError(f"{self.name}: gives {len(ops)} tensors; x takes one")
+        return in_place(ops[0], x, *operands[1:])
 
     def text(self, *dtypes: DTypeLike, **static: object) -> str:
-        """The kernel that computes it for operands of these dtypes, in the loop language.
+        """Return the kernel IR for operands of these dtypes.
 
-        One dtype stands for all operands; none for float32.
+        One dtype is that of all operands; none is float32.
         """
-        wanted = dtypes if len(dtypes) == len(self.operands) else (dtypes or ("float32",))[:1]
-        wanted = wanted if len(wanted) == len(self.operands) else wanted * len(self.operands)
+        count = len(self.operands)
+        wanted = dtypes if len(dtypes) == count else [*dtypes, "float32"][:1] * count
         where = device(REFERENCE)
-        given = [make(fresh(spec((4,), dtype(d, self.name), where))) for d in wanted]
-        made: Any = self(*given, out=None, **static)
-        launches = explain(*(made if isinstance(made, tuple) else (made,))).launches
+        operands = [make(fresh(spec((4,), dtype(d, self.name), where))) for d in wanted]
+        result: Any = self(*operands, out=None, **static)
+        launches = explain(*(result if isinstance(result, tuple) else (result,))).launches
         return "\n\n".join(step.text for step in launches)
 
-    # --- for one combination of dtypes
-
-    def _found(
-        self, args: Sequence[object], static: Mapping[str, object]
+    def _resolve(
+        self, args: Sequence[object], static: Static
     ) -> tuple[Sequence[object], tuple[Op, ...], bool]:
-        """The operands, an op for each result, and whether the function gives a tuple."""
+        """Return the operands, an op for each result, and whether the function returns a tuple."""
         if len(args) != len(self.operands) or any(n not in self.options for n in static):
-            args, static = self._bound(args, static)
+            args, static = self._bind(args, static)
         if not static:
-            plain = self._made.get(tuple([a.dtype if type(a) is Tensor else type(a) for a in args]))
-            if plain is not None:
-                return args, *plain
-        if any(isinstance(a, _BROUGHT) for a in args):
-            args = [self._brought(a, args) for a in args]
+            key: object = tuple([a.dtype if type(a) is Tensor else type(a) for a in args])
+            entry = self._ops.get(key)
+            if entry is not None:
+                return args, *entry
+        if any(isinstance(a, _NUMPY_OPERANDS) for a in args):
+            args = [self._from_numpy(a, args) for a in args]
         kinds = tuple([self._kind(a) for a in args])
-        key: object = (kinds, tuple(sorted(static.items()))) if static else kinds
+        key = (kinds, tuple(sorted(static.items()))) if static else kinds
         try:
-            found = self._made.get(key)
+            entry = self._ops.get(key)
         except TypeError:
             raise ArgumentTypeError(
                 f"{self.name}: what is given by name is static and has to be hashable: "
                 + ", ".join(f"{n}={shown(v)}" for n, v in static.items())
             ) from None
-        if found is None:
-            found = self._made[key] = self._traced(kinds, static)
-        return args, *found
+        if entry is None:
+            entry = self._ops[key] = self._make_ops(kinds, static)
+        return args, *entry
 
-    def _bound(
-        self, args: Sequence[object], static: Mapping[str, object]
-    ) -> tuple[Sequence[object], dict[str, object]]:
-        """Operands by place, what is static by name. Raises: ArgumentTypeError."""
+    def _bind(self, args: Sequence[object], static: Static) -> tuple[Sequence[object], Static]:
+        """Return the operands by place, and static options by name. Raises: ArgumentTypeError."""
         try:
             bound = self._signature.bind(*args, **static)
         except TypeError as error:
             raise ArgumentTypeError(f"{self.name}: {error}") from None
         bound.apply_defaults()
-        given = bound.arguments
-        known = [n for n in given if n not in self.operands]
-        return [given[n] for n in self.operands], {n: given[n] for n in known if n in static}
+        values = bound.arguments
+        options = [n for n in values if n not in self.operands and n in static]
+        return [values[n] for n in self.operands], {n: values[n] for n in options}
 
-    def _brought(self, a: object, among: Sequence[object]) -> object:
+    def _from_numpy(self, a: object, operands: Sequence[object]) -> object:
         if isinstance(a, np.generic):
             return a.item()
-        return beside(self.name, a, among) if isinstance(a, ARRAYS) else a
+        return beside(self.name, a, operands) if isinstance(a, ARRAYS) else a
 
     def _kind(self, a: object) -> Kind:
         if isinstance(a, Tensor):
@@ -186,35 +200,33 @@ class Elementwise:
             f"{type(a).__name__}; what is static is given by name"
         )
 
-    def _traced(
-        self, kinds: tuple[Kind, ...], static: Mapping[str, object]
-    ) -> tuple[tuple[Op, ...], bool]:
-        inputs = [Element("operand", d) for d in self._casts(kinds)]
-        trace = traced(self.name, self.function, inputs, **static)
+    def _make_ops(self, kinds: tuple[Kind, ...], static: Static) -> tuple[tuple[Op, ...], bool]:
+        """Trace the function; return an op for each result, and whether it returns a tuple."""
+        inputs = [TracedValue("operand", d) for d in self._casts(kinds)]
+        trace = trace_function(self.name, self.function, inputs, **static)
         if self._result is not None:
-            outputs = [fitted(x, self._result) for x in trace.outputs]
+            outputs = [fit_dtype(x, self._result) for x in trace.outputs]
             trace = Trace(inputs, outputs, trace.several)
+        parameters = self._signature.parameters
+        options = {n: parameters[n].default for n in self.options} | {**static}
         ops = []
         for k in range(len(trace.outputs)):
             name = f"{self.name}_{k}" if trace.several else self.name
-            own = self._gradient
-            rules = None if own is None else _Given(name, own, trace, k, self._options(static))
-            ops.append(op_of(name, trace, k, rules))
+            rules = None
+            if self._rules is not None:
+                derive = functools.partial(_user_rule, self._rules, name, trace, k, options)
+                rules = LazyRules(derive, len(inputs))
+            ops.append(make_op(name, trace, k, rules))
         return tuple(ops), trace.several
 
-    def _options(self, static: Static) -> Static:
-        """What is static, by name, defaults too."""
-        known = self._signature.parameters
-        return {n: p.default for n, p in known.items() if n not in self.operands} | {**static}
-
     def _casts(self, kinds: tuple[Kind, ...]) -> Sequence[DType]:
-        """What operands are seen as: as they are, numbers in the dtype in which tensors meet."""
+        """Return the dtypes that operands are cast to; of a number that of the tensors together."""
         rule = self._dtypes
         if isinstance(rule, str):
-            return _RULES[rule](self.name, kinds, None)[0]
+            return _CAST_RULES[rule](self.name, kinds, None)[0]
         weak = [k for k in kinds if not isinstance(k, DType) and k is not bool]
-        meet = dtype_rules.common(self.name, kinds, allowed="biufc") if weak else bool_
-        casts = [_strong(k, kinds, meet) for k in kinds]
+        common = dtype_rules.common(self.name, kinds, allowed="biufc") if weak else bool_
+        casts = [_dtype_of(k, kinds, common) for k in kinds]
         if rule is None:
             return casts
         wanted = rule(*casts)
@@ -226,21 +238,21 @@ class Elementwise:
         return [dtype(d, self.name) for d in wanted]
 
 
-def _strong(kind: Kind, kinds: Sequence[Kind], meet: DType) -> DType:
-    """The dtype of an operand."""
+def _dtype_of(kind: Kind, kinds: Sequence[Kind], common: DType) -> DType:
+    """Return the dtype of an operand. common: that of all operands together."""
     if isinstance(kind, DType):
         return kind
     if kind is bool:
         return bool_
-    if kind is complex:  # which stands beside tensors as a tensor
-        wide = any(k.part is float64 for k in kinds if isinstance(k, DType))
-        return complex128 if wide else complex64
-    return meet.part
+    if kind is complex:  # operators make a tensor of a complex number
+        is_double = any(k.part is float64 for k in kinds if isinstance(k, DType))
+        return complex128 if is_double else complex64
+    return common.part
 
 
 def _operand_names(name: str, signature: inspect.Signature) -> tuple[str, ...]:
-    """The parameters that are operands. Raises: ArgumentError where there are none."""
-    found = []
+    """Return the names of the positional parameters. Raises: ArgumentError."""
+    operands = []
     for p in signature.parameters.values():
         if p.kind is p.VAR_POSITIONAL or p.kind is p.VAR_KEYWORD:
             raise ArgumentError(
@@ -248,81 +260,79 @@ def _operand_names(name: str, signature: inspect.Signature) -> tuple[str, ...]:
                 "lambda x, y: f(x, y)"
             )
         if p.kind is not p.KEYWORD_ONLY:
-            found.append(p.name)
-    if not found or len(found) > len(OPERANDS):
+            operands.append(p.name)
+    if not operands or len(operands) > len(OPERANDS):
         raise ArgumentError(
-            f"{name}: an elementwise function has 1..{len(OPERANDS)} operands, not {len(found)}"
+            f"{name}: an elementwise function has 1..{len(OPERANDS)} operands, not {len(operands)}"
         )
-    return tuple(found)
+    return tuple(operands)
 
 
-# --- gradients that the user gives ---------------------------------------------------------------
-
-
-class _Given(Rules):
-    """The user's rules for a trace: traced, too, so that gradients are fused and differentiable."""
-
-    def __init__(self, name: str, own: OwnRules, trace: Trace, k: int, static: Static) -> None:
-        super().__init__(name, trace, k)
-        self._own, self._static = own, static
-
-    def _rule(self, i: int) -> Rule | None:
-        out, inputs = self._trace.outputs[self._k], self._trace.inputs
-        if inputs[i].dtype.kind not in FLOWS or out.dtype.kind not in FLOWS:
-            return None
-        g, r = Element("operand", out.dtype), Element("operand", out.dtype)
-        own = self._own
-        values = {**self._static, **dict(zip(own.operands, inputs, strict=True)), "g": g, "r": r}
-        try:
-            made = called(own.name, own.gradients, [values])[i]
-        except GradientError as error:
-            return Refused(error)
-        if made is None:
-            return None
-        if not isinstance(made, Element) or made.dtype.kind not in FLOWS:
-            what = f"a {made.dtype.name}" if isinstance(made, Element) else shown(made)
-            text = (
-                f"{own.name}: gradient gave {what} for {own.operands[i]}, which is a "
-                f"{inputs[i].dtype.name}: a float made of g is wanted, or None"
-            )
-            return Refused(GradientError(text))
-        form = needed(fitted(made, inputs[i].dtype), g, r, inputs)
-        return Derivative(derivative_name(self._name, i, inputs), {False: form, True: form})
-
-
-# --- the decorator -------------------------------------------------------------------------------
+def _user_rule(
+    rules: UserRules, name: str, trace: Trace, k: int, static: Static, i: int
+) -> Rule | None:
+    """Trace the user's rule of output `k` for operand `i`: it is fused and differentiable, too."""
+    if not has_gradient(trace, k, i):
+        return None
+    wanted, dtype_out = trace.inputs[i].dtype, trace.outputs[k].dtype
+    g, r = TracedValue("operand", dtype_out), TracedValue("operand", dtype_out)
+    values = {**static, **dict(zip(rules.operands, trace.inputs, strict=True)), "g": g, "r": r}
+    try:
+        gradient = call_traced(rules.op, rules.gradients, [values])[i]
+    except GradientError as error:
+        return refusing_rule(str(error))
+    if gradient is None:
+        return None
+    if not isinstance(gradient, TracedValue) or gradient.dtype.kind not in DIFFERENTIABLE_KINDS:
+        is_traced = isinstance(gradient, TracedValue)
+        what = f"a {gradient.dtype.name}" if is_traced else shown(gradient)
+        return refusing_rule(
+            f"{rules.op}: gradient gave {what} for {rules.operands[i]}, which is a "
+            f"{wanted.name}: a float made of g is wanted, or None"
+        )
+    form = gradient_trace(fit_dtype(gradient, wanted), g, r, trace)
+    return TracedRule(rule_name(name, trace, i), {False: form, True: form})
 
 
 @overload
 def elementwise(function: Callable[..., object], /) -> Elementwise: ...
 @overload
 def elementwise(
-    *, name: str | None = None, dtypes: str | CastRule | None = None, result: DTypeLike = None,
-    gradient: Gradients | None = None, examples: Examples | None = None,
-) -> Callable[[Callable[..., object]], Elementwise]: ...  # fmt: skip
+    *,
+    name: str | None = None,
+    dtypes: str | CastRule | None = None,
+    result: DTypeLike = None,
+    gradient: Gradients | None = None,
+    examples: Examples | None = None,
+) -> Callable[[Callable[..., object]], Elementwise]: ...
 def elementwise(
-    function: Callable[..., object] | None = None, /, *, name: str | None = None,
-    dtypes: str | CastRule | None = None, result: DTypeLike = None,
-    gradient: Gradients | None = None, examples: Examples | None = None,
-) -> Elementwise | Callable[[Callable[..., object]], Elementwise]:  # fmt: skip
-    """An op that is made of a Python function of numbers: fused, differentiable, on every device.
+    function: Callable[..., object] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    dtypes: str | CastRule | None = None,
+    result: DTypeLike = None,
+    gradient: Gradients | None = None,
+    examples: Examples | None = None,
+) -> Elementwise | Callable[[Callable[..., object]], Elementwise]:
+    """Make an op of a Python function of numbers: fused, differentiable, on every device.
 
-    `function`: called with numbers that stand for one element of each operand; it may use
-    operators, comparisons, the elementwise functions of `dt`, `dt.where` and `dt.fori_loop`, and
-    gives a number or a tuple of them. It is traced once for each combination of dtypes, so it does
-    not see values: `if x > 0` is an error, which shows the line. Keyword-only parameters are
-    static. `name`: for errors and kernels, the function's by default. `dtypes`: what operands are
-    cast to: None as they are, "promoted" to the dtype in which they meet, "floating" to a float
-    one, or a function from their dtypes to as many. `result`: a dtype that results are cast to.
-    `gradient`: rules in place of those that follow from the function: a function of `g`, `r` and
-    operands, as its parameters name them, that gives a gradient for each operand, or a dict from
-    an operand's name to one. `examples`: for `dovetail test-op`, lists of operands, or a function
-    without parameters that gives some.
+    `function`: of numbers that stand for one element of each operand; it may use operators,
+    comparisons, the elementwise functions of `dt`, `dt.where` and `dt.fori_loop`, and returns a
+    number or a tuple of numbers. It is traced once for each combination of dtypes, so it does not
+    see values: `if x > 0` is an error, which shows the line. Keyword-only parameters are static.
+    `name`: for errors and kernels, the function's by default. `dtypes`: what operands are cast to:
+    None leaves them, "promoted" is their common dtype, "floating" a float one; or a function from
+    their dtypes to as many. `result`: a dtype that results are cast to. `gradient`: rules in place
+    of those that follow from the function: a function of `g`, `r` and operands, as its parameters
+    name them, that gives a gradient for each operand, or a dict from an operand's name to a
+    function. `examples`: for `dovetail test-op`, lists of operands, or a function without
+    parameters that gives some.
     Shapes: operands are broadcast; numbers have none.
-    Dtypes: a Python number takes the dtype in which the tensors meet; in the function dtypes
-    promote as those of tensors do, and each step in float16 and bfloat16 is rounded.
-    Gradient: by the rules of the functions it is made of, and again; through a `dt.fori_loop`
-    forwards, in one loop for each operand.
+    Dtypes: a Python number takes the common dtype of the tensors; in the function dtypes promote
+    as those of tensors do, and each step in float16 and bfloat16 is rounded.
+    Gradient: by the rules of the functions it is made of, also of higher order; through a
+    `dt.fori_loop` forwards, in one loop for each operand.
     Raises: CaptureError for what needs values or a whole tensor, with the user's line; DTypeError,
     ShapeError, DeviceError as ops do; ArgumentError, ArgumentTypeError for its own parameters.
 
@@ -333,30 +343,22 @@ def elementwise(
     >>> soft_step(dt.asarray([-1.0, 0.0, 1.0], device="reference"), 0.5).tolist()
     [0.017986208200454712, 0.5, 0.9820138216018677]
     """
-    if function is None:
-        return functools.partial(
-            _made, name=name, dtypes=dtypes, result=result, gradient=gradient, examples=examples
-        )
-    return _made(function, name, dtypes, result, gradient, examples)
 
+    def decorate(function: Callable[..., object]) -> Elementwise:
+        callable_("elementwise", function)
+        called = name if name is not None else getattr(function, "__name__", "<lambda>")
+        if name is None and called == "<lambda>":
+            called = "elementwise"
+        if not isinstance(called, str) or not called.isidentifier():
+            raise ArgumentError(f"elementwise: name is a Python name, not {shown(called)}")
+        if isinstance(dtypes, str) and dtypes not in _CAST_RULES:
+            raise ArgumentError(
+                f"{called}: dtypes is None, {', '.join(map(repr, _CAST_RULES))} or a function, not "
+                f"{dtypes!r}"
+            )
+        if dtypes is not None and not isinstance(dtypes, str):
+            callable_(called, dtypes, "dtypes")
+        result_dtype = None if result is None else dtype(result, called)
+        return Elementwise(function, called, dtypes, result_dtype, gradient, examples)
 
-def _made(
-    function: Callable[..., object], name: str | None, dtypes: str | CastRule | None,
-    result: DTypeLike, gradient: Gradients | None, examples: Examples | None,
-) -> Elementwise:  # fmt: skip
-    callable_("elementwise", function)
-    called_so = name if name is not None else getattr(function, "__name__", "<lambda>")
-    if not isinstance(called_so, str) or not called_so.isidentifier():
-        if name is None and called_so == "<lambda>":
-            called_so = "elementwise"
-        else:
-            raise ArgumentError(f"elementwise: name is a Python name, not {shown(called_so)}")
-    if isinstance(dtypes, str) and dtypes not in _RULES:
-        raise ArgumentError(
-            f"{called_so}: dtypes is None, {', '.join(map(repr, _RULES))} or a function, not "
-            f"{dtypes!r}"
-        )
-    if dtypes is not None and not isinstance(dtypes, str):
-        callable_(called_so, dtypes, "dtypes")
-    wanted = None if result is None else dtype(result, called_so)
-    return Elementwise(function, called_so, dtypes, wanted, gradient, examples)
+    return decorate if function is None else decorate(function)

@@ -1,4 +1,4 @@
-"""Gradient rules that the user gives: what they ask for by their parameters' names."""
+"""Gradient rules of users: functions that name in their parameters what they need."""
 
 from __future__ import annotations
 
@@ -14,77 +14,77 @@ Gradient: TypeAlias = Callable[..., object]
 Gradients: TypeAlias = "Gradient | Mapping[str, Gradient | None]"
 
 
-class OwnRule:
-    """A rule as it was given: a function, and what it asks for.
+class UserRule:
+    """One rule: a function, and the names that it needs.
 
-    `g` is the gradient that comes in, `r` the result (tuples of them where the op has several), and
-    the names of operands and options are these.
+    `g` is the incoming gradient and `r` the result: tuples if the op has several results. Other
+    names are those of operands and options.
     """
 
-    def __init__(self, name: str, rule: Gradient, known: Sequence[str]) -> None:
-        self.name, self.function = name, callable_(name, rule, "gradient")
-        if taken := [n for n in ("g", "r") if n in known]:
+    def __init__(self, op: str, function: Gradient, allowed: Sequence[str]) -> None:
+        self.function = callable_(op, function, "gradient")
+        if reserved := [n for n in ("g", "r") if n in allowed]:
             raise ArgumentError(
-                f"{name}: a gradient's g is what comes in and its r the result, so no parameter "
-                f"can be called {taken[0]}"
+                f"{op}: a gradient's g is what comes in and its r the result, so no parameter "
+                f"can be called {reserved[0]}"
             )
-        self.asks = tuple(inspect.signature(rule).parameters)
-        if wrong := [n for n in self.asks if n not in ("g", "r", *known)]:
+        self.needs = tuple(inspect.signature(function).parameters)
+        if unknown := [n for n in self.needs if n not in ("g", "r", *allowed)]:
             raise ArgumentError(
-                f"{name}: gradient asks for {', '.join(wrong)}; it gets what its parameters name: "
-                f"g, the gradient that comes in, r, the result, and {', '.join(known)}"
+                f"{op}: gradient asks for {', '.join(unknown)}; it gets what its parameters name: "
+                f"g, the gradient that comes in, r, the result, and {', '.join(allowed)}"
             )
 
-    def given(self, values: Mapping[str, object]) -> object:
-        """What the rule gives."""
-        return self.function(*[values[n] for n in self.asks])
+    def apply(self, values: Mapping[str, object]) -> object:
+        """Call the rule with those of the values that it needs."""
+        return self.function(*[values[n] for n in self.needs])
 
 
-class OwnRules:
-    """The rules of an op: one for all operands, or some for one each."""
+class UserRules:
+    """The rules of an op: one for all operands, or one for each."""
 
     def __init__(
-        self, name: str, gradient: Gradients, operands: Sequence[str], options: Sequence[str] = ()
+        self, op: str, gradient: Gradients, operands: Sequence[str], options: Sequence[str] = ()
     ) -> None:
-        self.name, self.operands = name, tuple(operands)
-        known = (*operands, *options)
-        self.each: dict[str, OwnRule | None] | None = None
-        self.all: OwnRule | None = None
+        self.op, self.operands = op, tuple(operands)
+        allowed = (*operands, *options)
+        self._by_operand: dict[str, UserRule | None] | None = None
+        self._joint: UserRule | None = None
         if not isinstance(gradient, Mapping):
-            self.all = OwnRule(name, gradient, known)
+            self._joint = UserRule(op, gradient, allowed)
             return
         if wrong := [n for n in gradient if n not in operands]:
             raise ArgumentError(
-                f"{name}: gradient has a rule for {shown(wrong[0])}, which is no operand; they "
+                f"{op}: gradient has a rule for {shown(wrong[0])}, which is no operand; they "
                 f"are {', '.join(operands)}"
             )
-        self.each = {
-            n: None if rule is None else OwnRule(name, rule, known) for n, rule in gradient.items()
+        self._by_operand = {
+            n: None if rule is None else UserRule(op, rule, allowed) for n, rule in gradient.items()
         }
 
     @property
-    def asks(self) -> set[str]:
-        """What any rule asks for."""
-        rules = [self.all] if self.each is None else self.each.values()
-        return {n for rule in rules if rule is not None for n in rule.asks}
+    def needs(self) -> set[str]:
+        """The names that any rule needs."""
+        rules = [self._joint] if self._by_operand is None else self._by_operand.values()
+        return {n for rule in rules if rule is not None for n in rule.needs}
 
     def gradients(
         self, values: Mapping[str, object], operands: Sequence[str] | None = None
     ) -> list[Any]:
-        """A gradient for each operand, or None; `operands`: those that are tensors, if not all.
+        """Return a gradient or None for each operand.
 
-        Raises: GradientError for another number.
+        operands: those that are tensors, if not all. Raises: GradientError for another number.
         """
         wanted = self.operands if operands is None else operands
-        if self.each is not None:
-            rules = [self.each.get(n) for n in wanted]
-            return [None if rule is None else rule.given(values) for rule in rules]
-        assert self.all is not None
-        made = self.all.given(values)
-        found = list(made) if isinstance(made, (tuple, list)) else [made]
-        if len(found) != len(wanted):
+        if self._by_operand is not None:
+            rules = [self._by_operand.get(n) for n in wanted]
+            return [None if rule is None else rule.apply(values) for rule in rules]
+        assert self._joint is not None
+        result = self._joint.apply(values)
+        gradients = list(result) if isinstance(result, (tuple, list)) else [result]
+        if len(gradients) != len(wanted):
             raise GradientError(
-                f"{self.name}: gradient gave {len(found)} of {len(wanted)} gradients: one for "
+                f"{self.op}: gradient gave {len(gradients)} of {len(wanted)} gradients: one for "
                 f"each of {', '.join(wanted)}, None for one without"
             )
-        return found
+        return gradients

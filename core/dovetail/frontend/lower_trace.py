@@ -1,8 +1,8 @@
-"""A function of numbers as it was traced: from Elements to the loop language."""
+"""Traces of elementwise functions, and their lowering to kernel IR."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ..capture import control_flow
@@ -11,200 +11,191 @@ from ..errors import ArgumentTypeError, CaptureError, DovetailError, InternalErr
 from ..loops.language import Value, cast, const, fold_loop, pair
 from ..ops.arithmetic import convert
 from ..ops.table import Op
-from . import traced_value
-from .traced_value import Bound, Element, Forms, Operand, Rounds, line_in
+from .traced_value import (
+    Bound,
+    Operand,
+    TracedControlFlow,
+    TracedLoop,
+    TracedValue,
+    as_traced,
+    function_name,
+    user_line,
+)
 
 R = TypeVar("R")
-Made: TypeAlias = dict[int, Value]  # by the id of an Element
+Values: TypeAlias = dict[int, Value]  # by the id of a TracedValue
 
-ROUNDS = 8  # what a loop of a length that is not known counts as, in an op's cost
-MOST = 400  # an op's cost, as fusion sees it: it is computed where it is used, once
+UNKNOWN_ITERATIONS = 8  # that the cost of an op assumes for a loop of unknown length
+OP_COST_MAX = 400  # of the cost that fusion sees for one op
 
 
 class Trace:
-    """Numbers that come in, and those that come out. `several`: whether the function gave a tuple.
+    """A graph of traced values: inputs and outputs. `several`: the function returned a tuple.
 
-    It holds graphs alone, so that it can be differentiated, and computed in many kernels.
+    It holds no tensors. It can be differentiated, and lowered many times.
     """
 
     __slots__ = ("_last", "inputs", "outputs", "several")
 
     def __init__(
-        self, inputs: Sequence[Element], outputs: Sequence[Element], several: bool = False
+        self, inputs: Sequence[TracedValue], outputs: Sequence[TracedValue], several: bool = False
     ) -> None:
         self.inputs, self.outputs, self.several = tuple(inputs), tuple(outputs), several
-        self._last: tuple[tuple[Value, ...], Made] | None = None
+        self._last: tuple[tuple[Value, ...], Values] | None = None
 
     def expression(self, k: int) -> Callable[..., Value]:
-        """An op's expression: output `k` of Values of the inputs' dtypes."""
+        """Return the expression of an op that computes output `k` of values of the inputs."""
 
         def expression(*values: Value) -> Value:
-            return _Emitter(self._known(values)).value(self.outputs[k])
+            return _TraceLowering(self._values(values)).lower(self.outputs[k])
 
         return expression
 
-    def _known(self, values: tuple[Value, ...]) -> Made:
-        """What has been made of these very Values, so that outputs share it, loops too."""
+    def _values(self, inputs: tuple[Value, ...]) -> Values:
+        """Return the values lowered for these inputs so far: outputs share them, loops included."""
         last = self._last
-        if last is None or any(a is not b for a, b in zip(last[0], values, strict=True)):
-            last = values, {id(x): v for x, v in zip(self.inputs, values, strict=True)}
+        if last is None or any(a is not b for a, b in zip(last[0], inputs, strict=True)):
+            last = inputs, {id(x): v for x, v in zip(self.inputs, inputs, strict=True)}
             self._last = last
         return last[1]
 
     def cost(self, k: int) -> int:
-        """About the number of vector instructions for output `k`."""
-        return min(_cost(self.outputs[k]), MOST)
+        """Return about the number of vector instructions for output `k`."""
+        return min(_cost(self.outputs[k]), OP_COST_MAX)
 
 
-def reachable(roots: Sequence[object], *, within: bool = False) -> list[Element]:
-    """The Elements that these are made of, oldest first. `within`: those of rounds of loops too."""
-    found: dict[int, Element] = {}
-    stack = [x for x in roots if isinstance(x, Element)]
+def topological_order(roots: Sequence[object], *, in_loops: bool = False) -> list[TracedValue]:
+    """Return the traced values that `roots` depend on. in_loops: also those of loop bodies."""
+    seen: dict[int, TracedValue] = {}
+    stack = [x for x in roots if isinstance(x, TracedValue)]
     while stack:
         x = stack.pop()
-        if id(x) in found:
+        if id(x) in seen:
             continue
-        found[id(x)] = x
-        stack += [a for a in parts_of(x, within) if isinstance(a, Element)]
-    return sorted(found.values(), key=lambda x: x.order)
+        seen[id(x)] = x
+        operands: Sequence[Operand] = x.args
+        if x.op == "result":
+            loop: TracedLoop = x.attrs[0]
+            operands = (*loop.init, loop.start, loop.stop, *(loop.update if in_loops else ()))
+        stack += [a for a in operands if isinstance(a, TracedValue)]
+    return sorted(seen.values(), key=lambda x: x.order)
 
 
-def parts_of(x: Element, within: bool = False) -> Sequence[Operand]:
-    """What an Element is computed from; of a loop's result what it starts with, and its bounds."""
-    if x.op != "result":
-        return x.args
-    loop: Rounds = x.attrs[0]
-    return (*loop.init, loop.start, loop.stop, *(loop.update if within else ()))
-
-
-def has_loops(x: Element) -> bool:
-    """Whether a loop is in it."""
-    return any(e.op == "result" for e in reachable([x]))
-
-
-def _cost(root: Element) -> int:
-    total = 0
-    loops: dict[int, Rounds] = {}
-    for x in reachable([root]):
-        if isinstance(x.op, Op):
-            total += x.op.cost
-        elif x.op == "result":
-            loops[id(x.attrs[0])] = x.attrs[0]
+def _cost(root: TracedValue) -> int:
+    order = topological_order([root])
+    loops: dict[int, TracedLoop] = {id(x.attrs[0]): x.attrs[0] for x in order if x.op == "result"}
+    total = sum(x.op.cost for x in order if isinstance(x.op, Op))
     for loop in loops.values():
-        bounds = (loop.start, loop.stop)
-        known = [n for n in bounds if isinstance(n, int)]
-        rounds = known[1] - known[0] if len(known) == 2 else ROUNDS
-        each = sum(x.op.cost for x in reachable(loop.update, within=True) if isinstance(x.op, Op))
-        total += max(rounds, 0) * each
+        iterations = UNKNOWN_ITERATIONS
+        if isinstance(loop.start, int) and isinstance(loop.stop, int):
+            iterations = max(loop.stop - loop.start, 0)
+        body = topological_order(loop.update, in_loops=True)
+        total += iterations * sum(x.op.cost for x in body if isinstance(x.op, Op))
     return total
 
 
-# --- to the loop language ------------------------------------------------------------------------
+class _TraceLowering:
+    """Lowers traced values, each with the bits of its op on tensors of that dtype."""
 
+    def __init__(self, values: Values) -> None:
+        self.values = values
 
-class _Emitter:
-    """Makes Values of Elements, each as the op on tensors of that dtype computes it."""
+    def lower(self, root: TracedValue) -> Value:
+        """Return the value of `root`; lower first what it depends on."""
+        if id(root) not in self.values:
+            for x in topological_order([root]):
+                if id(x) not in self.values:
+                    self.values[id(x)] = self._lower_one(x)
+        return self.values[id(root)]
 
-    def __init__(self, made: Made) -> None:
-        self.made = made
-
-    def value(self, root: Element) -> Value:
-        """The Value of an Element, all that it is made of being made first."""
-        if id(root) not in self.made:
-            for x in reachable([root]):
-                if id(x) not in self.made:
-                    self.made[id(x)] = self._one(x)
-        return self.made[id(root)]
-
-    def _one(self, x: Element) -> Value:
+    def _lower_one(self, x: TracedValue) -> Value:
         if isinstance(x.op, Op):
-            return self._row(x, x.op)
+            return self._lower_op(x, x.op)
         if x.op == "constant":
-            return literal(x.attrs, x.dtype)
+            return _literal(x.attrs, x.dtype)
         if x.op == "result":
-            self._loop(x.attrs[0])
-            return self.made[id(x)]
+            self._lower_loop(x.attrs[0])
+            return self.values[id(x)]
         raise CaptureError(
             "elementwise: a number of a loop's body, or of another function, is used outside of "
             "it; return what is needed, or carry it"
         )
 
-    def _row(self, x: Element, op: Op) -> Value:
-        kinds = [a.dtype if isinstance(a, Element) else type(a) for a in x.args]
+    def _lower_op(self, x: TracedValue, op: Op) -> Value:
+        kinds = [a.dtype if isinstance(a, TracedValue) else type(a) for a in x.args]
         casts, _ = op.dtypes(op.name, kinds, x.attrs)
-        values = [self._operand(a, d) for a, d in zip(x.args, casts, strict=True)]
+        values = [
+            convert(self.values[id(a)], d) if isinstance(a, TracedValue) else _literal(a, d)
+            for a, d in zip(x.args, casts, strict=True)
+        ]
         if op.widens:
-            values = [widened(v) for v in values]
+            values = [_widen(v) for v in values]
         return convert(op.expression(*values), x.dtype)
 
-    def _operand(self, a: Operand, d: DType) -> Value:
-        return convert(self.made[id(a)], d) if isinstance(a, Element) else literal(a, d)
-
-    def _loop(self, loop: Rounds) -> None:
-        """A loop; halves are carried as float32, which holds them."""
+    def _lower_loop(self, loop: TracedLoop) -> None:
+        """Lower a loop; it carries half floats as float32, which holds their values."""
 
         def step(k: Value, *carry: Value) -> list[Value]:
-            self.made[id(loop.index)] = k
+            self.values[id(loop.index)] = k
             for x, v in zip(loop.carry, carry, strict=True):
-                self.made[id(x)] = cast(v, x.dtype)
-            return [widened(self.value(u)) for u in loop.update]
+                self.values[id(x)] = cast(v, x.dtype)
+            return [_widen(self.lower(u)) for u in loop.update]
 
-        start, stop = (self._bound(n) for n in (loop.start, loop.stop))
-        begun = [widened(self.value(x)) for x in loop.init]
-        found = fold_loop(start, stop, begun, step).results
-        for x, v in zip(loop.results, found, strict=True):
-            self.made[id(x)] = cast(v, x.dtype)
+        start, stop = self._lower_bound(loop.start), self._lower_bound(loop.stop)
+        results = fold_loop(start, stop, [_widen(self.lower(x)) for x in loop.init], step).results
+        for x, v in zip(loop.results, results, strict=True):
+            self.values[id(x)] = cast(v, x.dtype)
 
-    def _bound(self, n: Bound) -> Value:
-        return self.value(n) if isinstance(n, Element) else const(n, int64)
+    def _lower_bound(self, n: Bound) -> Value:
+        return self.lower(n) if isinstance(n, TracedValue) else const(n, int64)
 
 
-def widened(v: Value) -> Value:
-    """A Value as it is computed with: halves as float32."""
+def _widen(v: Value) -> Value:
+    """Return a value in the dtype that it is computed in: half floats as float32."""
     return cast(v, v.dtype.compute)
 
 
-def literal(value: complex, d: DType) -> Value:
-    """A Python number as a Value, rounded as one beside a tensor is."""
+def _literal(value: complex, d: DType) -> Value:
+    """Return a Python number as a value, rounded like one that an op on tensors takes."""
     if isinstance(value, complex):
         return pair(const(value.real, d.part), const(value.imag, d.part))
     return convert(const(value, d.compute.part), d)
 
 
-# --- tracing -------------------------------------------------------------------------------------
-
-
-def traced(
-    name: str, function: Callable[..., object], inputs: Sequence[Element], **static: object
+def trace_function(
+    name: str, function: Callable[..., object], inputs: Sequence[TracedValue], **static: object
 ) -> Trace:
-    """What a function of numbers does. Raises: what it raises, with the user's line."""
-    made: Any = called(name, function, inputs, **static)
-    several = isinstance(made, (tuple, list))
-    return Trace(inputs, [_output(name, x, inputs) for x in (made if several else [made])], several)
+    """Return the trace of a function of numbers. Raises: its errors, with the user's line."""
+    result: Any = call_traced(name, function, inputs, **static)
+    several = isinstance(result, (tuple, list))
+    return Trace(inputs, [_output(name, x) for x in (result if several else [result])], several)
 
 
-def called(name: str, function: Callable[..., R], inputs: Sequence[object], **static: object) -> R:
-    """What a function of numbers gives."""
-    before = traced_value.names.set(name), control_flow.of_numbers.set(Forms())
+def call_traced(
+    name: str, function: Callable[..., R], inputs: Sequence[object], **static: object
+) -> R:
+    """Call a function of numbers; its loops and branches are traced."""
+    name_before = function_name.set(name)
+    control_flow_before = control_flow.of_numbers.set(TracedControlFlow())
     try:
         return function(*inputs, **static)
     except InternalError:
         raise
     except DovetailError as error:
-        _place(name, error)
+        _add_location(name, error)
         raise
     finally:
-        traced_value.names.reset(before[0])
-        control_flow.of_numbers.reset(before[1])
+        function_name.reset(name_before)
+        control_flow.of_numbers.reset(control_flow_before)
 
 
-def _place(name: str, error: DovetailError) -> None:
-    """Says in an error which line of the function it is about."""
-    text, line = str(error), line_in(error.__traceback__)
+def _add_location(name: str, error: DovetailError) -> None:
+    """Add to an error the function's name and the user's line."""
+    text, line = str(error), user_line(error.__traceback__)
     if isinstance(error, LayoutError):
-        asked = text.partition(":")[0]
+        op = text.partition(":")[0]
         text = (
-            f"{name}: {asked} needs a tensor, and {name} is called with one number of each "
+            f"{name}: {op} needs a tensor, and {name} is called with one number of each "
             "operand; do that outside of it"
         )
     if not text.startswith(f"{name}:"):
@@ -214,18 +205,10 @@ def _place(name: str, error: DovetailError) -> None:
     error.args = (text,)
 
 
-def _output(name: str, x: object, inputs: Sequence[Element]) -> Element:
-    if isinstance(x, Element):
-        return x
-    if isinstance(x, (bool, int, float, complex)):
-        return traced_value.carried(name, x)
+def _output(name: str, x: object) -> TracedValue:
+    if isinstance(x, (TracedValue, bool, int, float, complex)):
+        return as_traced(name, x)
     raise ArgumentTypeError(
         f"{name}: an elementwise function gives a number of dovetail's or a tuple of them, not a "
         f"{type(x).__name__}"
     )
-
-
-def live_inputs(trace: Trace) -> Iterator[Element]:
-    """The inputs that outputs depend on."""
-    found = {id(x) for x in reachable(trace.outputs, within=True)}
-    return (x for x in trace.inputs if id(x) in found)

@@ -1,16 +1,16 @@
-"""The gradient of a traced function: the rules of the rows that it is made of, as numbers.
+"""Gradients of traced functions, by the gradient rules of the ops that they are made of.
 
-Backwards from the result, as the tape does it for tensors, in the same order and so with the same
-bits; where there is a loop forwards, since a kernel keeps nothing for the way back: the derivative
-by one operand runs along in the same loop. What comes out is a trace in turn, so it has a gradient
-by the same rules.
+Without loops: backwards from the result, in the order of the tape, so with the bits of the tape.
+With a loop: forwards, because a kernel saves nothing for a backward pass. The derivative by one
+operand is carried along in the same loop. A gradient is a trace, so it has gradients of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 from ..autograd import namespace
 from ..autograd.tape import OPERANDS, Read, rules_of
@@ -22,14 +22,18 @@ from ..ops.table import Op
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
-from .lower_trace import Trace, has_loops, live_inputs, reachable
-from .traced_value import Bound, Element, Rounds, applied, constant, fitted
+from .lower_trace import Trace, topological_order
+from .traced_value import Operand, TracedLoop, TracedValue, constant, fit_dtype, trace_op
 
-FLOWS = "fc"  # kinds of dtype that gradients flow through
+DIFFERENTIABLE_KINDS = "fc"  # kinds of dtypes
+
+Gradient: TypeAlias = "TracedValue | None"  # None: a value does not depend on the operand
+Needs: TypeAlias = tuple[str, ...]  # "g", "r" and operands, by the names that rules give them
+Replacements: TypeAlias = dict[int, TracedValue]  # by the id of the replaced one
 
 
-def _read_of(x: Element, i: int) -> Read | None:
-    """The rule of a row for one operand. Raises: GradientError where the row has none at all."""
+def _rule_of(x: TracedValue, i: int) -> Read | None:
+    """Return an op's rule for operand `i`. Raises: GradientError if the op has no rules."""
     assert isinstance(x.op, Op)
     rules = rules_of(x.op)
     if not rules:
@@ -37,265 +41,269 @@ def _read_of(x: Element, i: int) -> Read | None:
     return rules[i] if i < len(rules) else None
 
 
-def _part(x: Element, i: int, g: Element, result: Element) -> Element | None:
-    """What a rule sends to an operand of `x`."""
-    a, read = x.args[i], _read_of(x, i)
-    if read is None or not isinstance(a, Element) or a.dtype.kind not in FLOWS:
-        return None
-    given = {"g": g, "r": result, "dt": namespace, "c": None}
-    given |= dict(zip(OPERANDS, x.args, strict=False))
-    made = read.rule(*[given[n] for n in read.needs])
-    return fitted(made, a.dtype) if isinstance(made, Element) else None
+def _apply_rule(rule: Read, x: TracedValue, g: TracedValue, result: TracedValue) -> object:
+    """Return what the rule of the op `x` gives for the gradient `g`."""
+    values = {"g": g, "r": result, "dt": namespace, "c": None}
+    values |= dict(zip(OPERANDS, x.args, strict=False))
+    return rule.rule(*[values[n] for n in rule.needs])
 
 
-# --- backwards -----------------------------------------------------------------------------------
-
-
-def backwards(out: Element, by: Element, g: Element, r: Element) -> Element | None:
-    """The gradient for the operand `by`, of the gradient `g` for `out`; `r` stands for `out`."""
-    arrived = {id(out): g}
-    leading = _leading(out, by)
-    for x in reversed(reachable([out])):
-        here = arrived.get(id(x))
-        if here is None or x is by:
+def _backward(out: TracedValue, by: TracedValue, g: TracedValue, r: TracedValue) -> Gradient:
+    """Return the gradient for `by`, from the gradient `g` for `out`; `r` stands for `out`."""
+    gradients = {id(out): g}
+    dependent = _dependent_on(by, out)
+    for x in reversed(topological_order([out])):
+        gradient = gradients.get(id(x))
+        if gradient is None or x is by:
             continue
         for i, a in enumerate(x.args):
-            if not isinstance(a, Element) or id(a) not in leading:
+            if not isinstance(a, TracedValue) or id(a) not in dependent:
                 continue
-            part = _part(x, i, here, r if x is out else x)
-            if part is not None:
-                before = arrived.get(id(a))
-                arrived[id(a)] = part if before is None else applied(ops.ADD, (before, part), None)
-    return arrived.get(id(by))
+            rule = _rule_of(x, i)
+            if rule is None or a.dtype.kind not in DIFFERENTIABLE_KINDS:
+                continue
+            part = _apply_rule(rule, x, gradient, r if x is out else x)
+            if isinstance(part, TracedValue):
+                part = fit_dtype(part, a.dtype)
+                before = gradients.get(id(a))
+                gradients[id(a)] = part if before is None else trace_op(ops.ADD, (before, part))
+    return gradients.get(id(by))
 
 
-def _leading(out: Element, by: Element) -> set[int]:
-    """What depends on `by`, which is with it; only gradients for these have to be known."""
-    found = {id(by)}
-    for x in reachable([out]):
-        if any(id(a) in found for a in x.args):
-            found.add(id(x))
-    return found
+def _dependent_on(by: TracedValue, out: TracedValue) -> set[int]:
+    """Return the ids of the values on the paths from `by` to `out`: only these need gradients."""
+    dependent = {id(by)}
+    for x in topological_order([out]):
+        if any(id(a) in dependent for a in x.args):
+            dependent.add(id(x))
+    return dependent
 
 
-# --- forwards ------------------------------------------------------------------------------------
+class _ForwardDerivatives:
+    """The derivatives of traced values by one operand."""
 
+    def __init__(self, by: TracedValue) -> None:
+        self.derivatives: dict[int, Gradient] = {id(by): constant(1.0, by.dtype)}
+        self.replaced: Replacements = {}  # results of loops, by those of loops with derivatives
 
-class _Forward:
-    """How numbers change with one operand."""
+    def of(self, root: TracedValue) -> Gradient:
+        """Return the derivative of a value."""
+        for x in topological_order([root]):
+            if id(x) not in self.derivatives:
+                self.derivatives[id(x)] = self._of_node(x)
+        return self.derivatives[id(root)]
 
-    def __init__(self, by: Element) -> None:
-        self.change: dict[int, Element | None] = {id(by): constant(1.0, by.dtype)}
-        self.same: dict[int, Element] = {}  # results of loops, and those of loops that do more
-
-    def of(self, root: Element) -> Element | None:
-        """By how much; None: not at all."""
-        for x in reachable([root]):
-            if id(x) not in self.change:
-                self.change[id(x)] = self._one(x)
-        return self.change[id(root)]
-
-    def _one(self, x: Element) -> Element | None:
+    def _of_node(self, x: TracedValue) -> Gradient:
         if x.dtype.kind == "c":
             raise GradientError(
                 "backward: a loop of complex numbers has no gradient; carry their two parts"
             )
         if isinstance(x.op, Op):
-            return self._row(x)
+            return self._of_op(x)
         if x.op == "result":
-            self._loop(x.attrs[0])
-            return self.change[id(x)]
+            self._differentiate_loop(x.attrs[0])
+            return self.derivatives[id(x)]
         return None
 
-    def _row(self, x: Element) -> Element | None:
-        if x.dtype.kind not in FLOWS:
+    def _of_op(self, x: TracedValue) -> Gradient:
+        if x.dtype.kind not in DIFFERENTIABLE_KINDS:
             return None
-        total: Element | None = None
+        total: Gradient = None
         for i, a in enumerate(x.args):
-            change = self.change[id(a)] if isinstance(a, Element) else None
-            if change is None or not isinstance(a, Element):
+            derivative = self.derivatives[id(a)] if isinstance(a, TracedValue) else None
+            rule = None if derivative is None else _rule_of(x, i)
+            if derivative is None or rule is None:
                 continue
-            read = _read_of(x, i)  # real: a derivative is the same from both sides
-            given = {"g": fitted(change, x.dtype), "r": x, "dt": namespace, "c": None}
-            given |= dict(zip(OPERANDS, x.args, strict=False))
-            made = None if read is None else read.rule(*[given[n] for n in read.needs])
-            if isinstance(made, Element):
-                made = fitted(made, x.dtype)
-                total = made if total is None else applied(ops.ADD, (total, made), None)
+            # For real numbers the rule for the backward direction is also that for the forward one.
+            part = _apply_rule(rule, x, fit_dtype(derivative, x.dtype), x)
+            if isinstance(part, TracedValue):
+                part = fit_dtype(part, x.dtype)
+                total = part if total is None else trace_op(ops.ADD, (total, part))
         return total
 
-    def _loop(self, loop: Rounds) -> None:
-        """The same loop, which carries the changes, too."""
-        flowing = [i for i, x in enumerate(loop.init) if x.dtype.kind in FLOWS]
-        begun = [self.of(loop.init[i]) for i in flowing]
-        zeros = [constant(0.0, loop.init[i].dtype) for i in flowing]
-        starts = [z if c is None else c for c, z in zip(begun, zeros, strict=True)]
-        start, stop = [_elsewhere(n, self.same) for n in (loop.start, loop.stop)]
-        both = Rounds(start, stop, tuple(_replaced([*loop.init, *starts], self.same)))
-        self.change[id(loop.index)] = None
-        replaced = self.same | {id(loop.index): both.index}
-        replaced |= {id(a): b for a, b in zip(loop.carry, both.carry, strict=False)}
+    def _differentiate_loop(self, loop: TracedLoop) -> None:
+        """Make a loop that carries the values of `loop` and their derivatives."""
+        floats = [i for i, x in enumerate(loop.init) if x.dtype.kind in DIFFERENTIABLE_KINDS]
+        initial = [self._of_or_zero(loop.init[i]) for i in floats]
+        start, stop = _replace((loop.start, loop.stop), self.replaced)
+        extended = TracedLoop(start, stop, tuple(_replace([*loop.init, *initial], self.replaced)))
+        self.derivatives[id(loop.index)] = None
+        replaced = self.replaced | {id(loop.index): extended.index}
+        replaced |= {id(a): b for a, b in zip(loop.carry, extended.carry, strict=False)}
         n = len(loop.init)
-        for k, i in enumerate(flowing):
-            self.change[id(loop.carry[i])] = both.carry[n + k]
-        for i, x in enumerate(loop.carry):
-            if i not in flowing:
-                self.change[id(x)] = None
-        changes = [self.of(loop.update[i]) for i in flowing]
-        ends = [z if c is None else c for c, z in zip(changes, zeros, strict=True)]
-        both.finish(tuple(_replaced([*loop.update, *ends], replaced)))
-        for i, x in enumerate(loop.results):
-            self.change[id(x)] = both.results[n + flowing.index(i)] if i in flowing else None
-            self.same[id(x)] = both.results[i]
+        self._set_derivatives(loop.carry, floats, extended.carry[n:])
+        update = [self._of_or_zero(loop.update[i]) for i in floats]
+        extended.finish(tuple(_replace([*loop.update, *update], replaced)))
+        self._set_derivatives(loop.results, floats, extended.results[n:])
+        self.replaced |= {id(a): b for a, b in zip(loop.results, extended.results, strict=False)}
+
+    def _of_or_zero(self, x: TracedValue) -> TracedValue:
+        derivative = self.of(x)
+        return constant(0.0, x.dtype) if derivative is None else derivative
+
+    def _set_derivatives(
+        self, values: Sequence[TracedValue], floats: list[int], derivatives: Sequence[TracedValue]
+    ) -> None:
+        """Set the derivatives of the values at the positions `floats`; others have none."""
+        self.derivatives |= dict.fromkeys(map(id, values))
+        self.derivatives |= {id(values[i]): d for i, d in zip(floats, derivatives, strict=True)}
 
 
-def _elsewhere(n: Bound, by: dict[int, Element]) -> Bound:
-    return _replaced([n], by)[0] if isinstance(n, Element) else n
+def _forward(out: TracedValue, by: TracedValue, g: TracedValue) -> Gradient:
+    """Return the gradient for `by`, from the gradient `g` for `out`."""
+    forward = _ForwardDerivatives(by)
+    slope = forward.of(out)
+    if slope is None:
+        return None
+    (slope,) = _replace([slope], forward.replaced)
+    return fit_dtype(trace_op(ops.MULTIPLY, (g, slope)), by.dtype)
 
 
-def _replaced(roots: Sequence[Element], by: dict[int, Element]) -> list[Element]:
-    """The same with other Elements in the place of some, those of loops within it, too."""
-    made: dict[int, Element] = dict(by)
-    for x in reachable(roots):
-        if id(x) not in made:
-            made[id(x)] = _again(x, made)
-    return [made[id(x)] for x in roots]
+def _replace(roots: Sequence[Operand], replaced: Replacements) -> list[Any]:
+    """Return copies of values in which some are replaced, also in the loops that they contain.
+
+    A Python number is returned as it is.
+    """
+    copies = dict(replaced)
+    for x in topological_order(roots):
+        if id(x) not in copies:
+            copies[id(x)] = _copy(x, copies)
+    return [copies[id(x)] if isinstance(x, TracedValue) else x for x in roots]
 
 
-def _again(x: Element, made: dict[int, Element]) -> Element:
+def _copy(x: TracedValue, copies: Replacements) -> TracedValue:
+    """Return a copy of a value whose operands are in `copies`; itself if none differs."""
     if x.op == "result":
-        loop: Rounds = x.attrs[0]
-        inside = reachable([x], within=True)
-        if all(made.get(id(a), a) is a for a in inside):
+        loop: TracedLoop = x.attrs[0]
+        if all(copies.get(id(a), a) is a for a in topological_order([x], in_loops=True)):
             return x
-        start, stop = [_elsewhere(n, made) for n in (loop.start, loop.stop)]
-        new = Rounds(start, stop, tuple([made[id(a)] for a in loop.init]))
-        inner = made | {id(loop.index): new.index}
-        inner |= {id(a): b for a, b in zip(loop.carry, new.carry, strict=True)}
-        new.finish(tuple(_replaced(loop.update, inner)))
-        made.update({id(a): b for a, b in zip(loop.results, new.results, strict=True)})
-        return made[id(x)]
-    args = tuple([made[id(a)] if isinstance(a, Element) else a for a in x.args])
+        start, stop = _replace((loop.start, loop.stop), copies)
+        copy = TracedLoop(start, stop, tuple([copies[id(a)] for a in loop.init]))
+        inner = copies | {id(loop.index): copy.index}
+        inner |= {id(a): b for a, b in zip(loop.carry, copy.carry, strict=True)}
+        copy.finish(tuple(_replace(loop.update, inner)))
+        copies.update({id(a): b for a, b in zip(loop.results, copy.results, strict=True)})
+        return copies[id(x)]
+    args = tuple([copies[id(a)] if isinstance(a, TracedValue) else a for a in x.args])
     if all(a is b for a, b in zip(args, x.args, strict=True)):
         return x
-    return Element(x.op, x.dtype, args, x.attrs)
+    return TracedValue(x.op, x.dtype, args, x.attrs)
 
 
-# --- rules of an op ------------------------------------------------------------------------------
+class TracedRule:
+    """A gradient rule that is another op, which is made when it is first needed.
 
-
-class Derivative:
-    """A gradient rule of an op of one's own, for one operand: another op, made when it is needed.
-
-    Its signature says what it needs, as that of any rule.
+    Its signature names what it needs. `traces`: for gradients that are not recorded (False), and
+    for those that are (True), what is needed and the trace of it.
     """
 
-    def __init__(self, name: str, forms: dict[bool, tuple[tuple[str, ...], Trace]]) -> None:
-        self.name, self._forms = name, forms
-        needs = dict.fromkeys(n for names, _ in forms.values() for n in names)
+    def __init__(self, name: str, traces: Mapping[bool, tuple[Needs, Trace]]) -> None:
+        self.name, self._traces = name, traces
+        needs = dict.fromkeys(n for names, _ in traces.values() for n in names)
         self.needs = ("g", *[n for n in needs if n != "g"])
         self._ops: dict[bool, Op] = {}
         kind = Parameter.POSITIONAL_ONLY
         self.__signature__ = Signature([Parameter(n, kind) for n in self.needs])
 
-    def __call__(self, *given: Any) -> Tensor:
-        """The gradient, of what the rule needs."""
-        again = current().grad
-        names, trace = self._forms[again]
-        args = [x for n, x in zip(self.needs, given, strict=True) if n in names]
-        if trace.outputs[0] is trace.inputs[0]:  # the gradient itself
-            return args[0]  # type: ignore[no-any-return]  # a tensor
-        op = self._ops.get(again)
+    def __call__(self, *values: Any) -> Tensor:
+        """Return the gradient."""
+        recorded = current().grad
+        needs, trace = self._traces[recorded]
+        by_name = dict(zip(self.needs, values, strict=True))
+        if trace.outputs[0] is trace.inputs[0]:  # the incoming gradient
+            return by_name["g"]  # type: ignore[no-any-return]  # a tensor
+        op = self._ops.get(recorded)
         if op is None:
-            op = self._ops[again] = op_of(self.name, trace, 0)
-        return apply(op, sorted_by(names, self.needs, args))
+            op = self._ops[recorded] = make_op(self.name, trace, 0)
+        return apply(op, [by_name[n] for n in needs])
 
 
-def sorted_by(names: Sequence[str], needs: Sequence[str], args: Sequence[Any]) -> list[Any]:
-    """Arguments in the order of `names`, given in that of `needs`."""
-    found = dict(zip([n for n in needs if n in names], args, strict=True))
-    return [found[n] for n in names]
+def refusing_rule(message: str) -> Rule:
+    """Return the rule of an operand without a gradient: it raises an error."""
+
+    def rule(g: Tensor) -> NoReturn:
+        raise GradientError(message)
+
+    return rule
 
 
-class Refused:
-    """The rule of what has no gradient."""
+class LazyRules:
+    """The gradient rules of an op, derived when they are first needed."""
 
-    def __init__(self, error: GradientError) -> None:
-        self.error = error
-
-    def __call__(self, g: Tensor) -> Tensor:
-        raise GradientError(*self.error.args)
-
-
-def derivative_name(name: str, i: int, inputs: Sequence[Element]) -> str:
-    """What an op's gradient for operand `i` is called in kernels."""
-    return f"{name}_gradient" + (f"_{i}" if len(inputs) > 1 else "")
-
-
-class Rules:
-    """The gradient rules of output `k` of a trace, found when they are first asked for."""
-
-    def __init__(self, name: str, trace: Trace, k: int) -> None:
-        self._name, self._trace, self._k = name, trace, k
-        self._found: list[Rule | None] | None = None
+    def __init__(self, derive: Callable[[int], Rule | None], count: int) -> None:
+        self._derive, self._count = derive, count
+        self._rules: list[Rule | None] | None = None
 
     def __iter__(self) -> Iterator[Rule | None]:
-        if self._found is None:
-            self._found = [self._rule(i) for i in range(len(self._trace.inputs))]
-        return iter(self._found)
-
-    def _rule(self, i: int) -> Rule | None:
-        out, inputs = self._trace.outputs[self._k], self._trace.inputs
-        if inputs[i].dtype.kind not in FLOWS or out.dtype.kind not in FLOWS:
-            return None
-        name = derivative_name(self._name, i, inputs)
-        try:
-            return Derivative(name, {again: self._form(i, again) for again in (False, True)})
-        except GradientError as error:
-            return Refused(GradientError(f"{self._name}: {error}"))
-
-    def _form(self, i: int, again: bool) -> tuple[tuple[str, ...], Trace]:
-        """What is needed, and the trace of it; `again`: it is to be differentiated in turn."""
-        out, inputs = self._trace.outputs[self._k], self._trace.inputs
-        g, r = Element("operand", out.dtype), Element("operand", out.dtype)
-        before = current()
-        try:
-            record(again)
-            made = _derived(out, inputs[i], g, r)
-        finally:
-            restore(before)
-        if made is None:
-            made = constant(0.0, inputs[i].dtype)
-        return needed(made, g, r, inputs)
+        if self._rules is None:
+            self._rules = [self._derive(i) for i in range(self._count)]
+        return iter(self._rules)
 
 
-def _derived(out: Element, by: Element, g: Element, r: Element) -> Element | None:
-    if not has_loops(out):
-        return backwards(out, by, g, r)
-    forward = _Forward(by)
-    slope = forward.of(out)
-    if slope is None:
+def has_gradient(trace: Trace, k: int, i: int) -> bool:
+    """Return True if a gradient can flow from output `k` to input `i`, by their dtypes."""
+    dtypes = trace.inputs[i].dtype, trace.outputs[k].dtype
+    return all(d.kind in DIFFERENTIABLE_KINDS for d in dtypes)
+
+
+def rule_name(op: str, trace: Trace, i: int) -> str:
+    """Return the name of an op's gradient for operand `i` in kernels."""
+    return f"{op}_gradient" + (f"_{i}" if len(trace.inputs) > 1 else "")
+
+
+def _derive_rule(op: str, trace: Trace, k: int, i: int) -> Rule | None:
+    """Return the rule of output `k` for operand `i`."""
+    if not has_gradient(trace, k, i):
         return None
-    (slope,) = _replaced([slope], forward.same)
-    return fitted(applied(ops.MULTIPLY, (g, slope), None), by.dtype)
+    try:
+        traces = {recorded: _differentiate(trace, k, i, recorded) for recorded in (False, True)}
+    except GradientError as error:
+        return refusing_rule(f"{op}: {error}")
+    return TracedRule(rule_name(op, trace, i), traces)
 
 
-def needed(
-    made: Element, g: Element, r: Element, inputs: Sequence[Element]
-) -> tuple[tuple[str, ...], Trace]:
-    """The trace of a gradient, of the gradient that comes in and what else it depends on."""
-    named = dict(zip(("r", *OPERANDS), (r, *inputs), strict=False))
-    live = {id(x) for x in live_inputs(Trace([r, *inputs], [made]))}
+def _differentiate(trace: Trace, k: int, i: int, recorded: bool) -> tuple[Needs, Trace]:
+    """Return what the gradient for operand `i` needs, and its trace."""
+    out, by = trace.outputs[k], trace.inputs[i]
+    g, r = TracedValue("operand", out.dtype), TracedValue("operand", out.dtype)
+    has_loop = any(x.op == "result" for x in topological_order([out]))
+    before = current()
+    try:
+        record(recorded)
+        gradient = _forward(out, by, g) if has_loop else _backward(out, by, g, r)
+    finally:
+        restore(before)
+    return gradient_trace(constant(0.0, by.dtype) if gradient is None else gradient, g, r, trace)
+
+
+def gradient_trace(
+    gradient: TracedValue, g: TracedValue, r: TracedValue, trace: Trace
+) -> tuple[Needs, Trace]:
+    """Return what a gradient of `trace` depends on, and the trace of it.
+
+    g: the incoming gradient. r: stands for the output.
+    """
+    named = dict(zip(("r", *OPERANDS), (r, *trace.inputs), strict=False))
+    live = {id(x) for x in topological_order([gradient], in_loops=True)}
     used = {n: x for n, x in named.items() if id(x) in live}
-    return ("g", *used), Trace([g, *used.values()], [made])
+    return ("g", *used), Trace([g, *used.values()], [gradient])
 
 
-def op_of(name: str, trace: Trace, k: int, rules: Rules | None = None) -> Op:
-    """The row of output `k` of a trace, for operands of its inputs' dtypes."""
+def make_op(name: str, trace: Trace, k: int, rules: LazyRules | None = None) -> Op:
+    """Return the row of output `k` of a trace, for operands of its inputs' dtypes.
+
+    rules: those of the user; None: those that follow from the trace.
+    """
     casts: tuple[DType, ...] = tuple([x.dtype for x in trace.inputs])
     dtypes = casts, trace.outputs[k].dtype
-    late: Any = Rules(name, trace, k) if rules is None else rules  # found when they are asked for
+    gradient: Any = rules or LazyRules(partial(_derive_rule, name, trace, k), len(casts))
     return Op(
-        name, "map", lambda op, operands, attrs: dtypes, trace.expression(k), trace.cost(k),
-        widens=False, arity=len(casts), gradient=late,
-    )  # fmt: skip
+        name,
+        "map",
+        lambda op, operands, attrs: dtypes,
+        trace.expression(k),
+        trace.cost(k),
+        widens=False,
+        arity=len(casts),
+        gradient=gradient,
+    )

@@ -1,9 +1,8 @@
-"""What an elementwise function of one's own is called with: one number of each operand.
+"""Traced values: the numbers with which an elementwise function of a user is traced.
 
-An `Element` stands for it while the function is traced. It is a tensor of a layout of its own, so
-that all of dovetail's elementwise functions, which are made of the verb `apply`, reach it; what
-they do is noted as a graph: rows of the op table, and loops. `value_of` says the same in the loop
-language.
+A `TracedValue` is a tensor of a layout of its own. All elementwise functions of dovetail call the
+primitive `apply`, and so reach it. Each call adds a node to a graph of ops of the table and loops;
+`lower_trace` lowers that to kernel IR.
 """
 
 from __future__ import annotations
@@ -28,18 +27,19 @@ from ..tensor.operands import PYTHON_NUMBERS
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
 
-NUMBERS = Layout("a_number")  # of Elements: they are in no memory
-REFERENCE = "reference"  # the device that they are said to be on: none is asked for anything
+NUMBERS = Layout("a_number")  # the layout of traced values, which have no memory
+REFERENCE = "reference"  # the device that they report; it computes nothing
 
-Operand: TypeAlias = "Element | bool | int | float"
+Operand: TypeAlias = "TracedValue | bool | int | float"
 _order = count()
 
 
-class Element(LayoutTensor):
-    """A number while a function of numbers is traced: an op on others.
+class TracedValue(LayoutTensor):
+    """A number of a function that is traced: a node of its graph.
 
     `op`: a row of the table, or "operand" (of the function), "constant" (`attrs`), "index" and
-    "carry" (of a loop), "result" (`attrs`: a loop and which of its results).
+    "carry" (of a loop), "result" (`attrs`: a loop and which of its results). `order` grows with
+    time, so it is a topological order.
     """
 
     __slots__ = ("_dtype", "args", "attrs", "op", "order")
@@ -52,91 +52,82 @@ class Element(LayoutTensor):
 
     @property
     def device(self) -> Device:
-        """The device of no kernel: any will do."""
         return device(REFERENCE)
 
     @property
     def dtype(self) -> DType:
-        """What it is a number of."""
         return self._dtype
 
     @property
     def layout(self) -> Layout:
-        """The layout of what is in no memory."""
         return NUMBERS
 
     @property
     def shape(self) -> Shape:
-        """That of one number."""
         return ()
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
-        """None: it is in no memory."""
         return ()
 
     @property
     def nbytes(self) -> int:
-        """The bytes of one such number."""
         return self._dtype.itemsize
 
     @property
-    def _expr(self) -> NoReturn:  # type: ignore[override]  # strided ones have a field
-        _only_numbers("memory, a shape or other elements are asked for", _WHOLE)
+    def _expr(self) -> NoReturn:  # type: ignore[override]  # strided tensors have a field
+        _refuse("memory, a shape or other elements are asked for", _WHOLE)
 
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
-        """What an elementwise op makes of numbers. Raises: CaptureError for other verbs."""
+        """Return the result of an elementwise op. Raises: CaptureError for other primitives."""
         if verb == "constant":
             like, value = args
-            assert isinstance(like, Element) and isinstance(value, (int, float))
+            assert isinstance(like, TracedValue) and isinstance(value, (int, float))
             return constant(value, like.dtype)
         if verb != "apply":
-            _only_numbers(f"{name} is asked for", _WHOLE)
-        op, given, attrs = args
-        assert isinstance(op, Op) and isinstance(given, Sequence)
-        return applied(op, given, attrs)
+            _refuse(f"{name} is asked for", _WHOLE)
+        op, operands, attrs = args
+        assert isinstance(op, Op) and isinstance(operands, Sequence)
+        return trace_op(op, operands, attrs)
 
     def __pow__(self, other: object) -> Tensor:
-        if type(other) is int and other == 2:  # as of tensors: a multiplication
-            return applied(ops.SQUARE, (self,), None)
+        if type(other) is int and other == 2:  # a multiplication, as for tensors
+            return trace_op(ops.SQUARE, (self,))
         return super().__pow__(other)
 
     def __bool__(self) -> NoReturn:
-        _only_numbers("`if`, `and`, `or`, `not` or a loop asks whether a number is true", _BRANCH)
+        _refuse("`if`, `and`, `or`, `not` or a loop asks whether a number is true", _BRANCH)
 
     def __float__(self) -> NoReturn:
-        _only_numbers("a number is asked for its value", _VALUE)
+        _refuse("a number is asked for its value", _VALUE)
 
     __int__ = __index__ = __complex__ = __round__ = __float__
 
     def item(self, *args: object, **options: object) -> NoReturn:
-        """No value: it is not known yet. Raises: CaptureError."""
-        _only_numbers("a number is asked for its value", _VALUE)
+        _refuse("a number is asked for its value", _VALUE)
 
     tolist = numpy = __array__ = __dlpack__ = item
 
     def __getitem__(self, key: object) -> NoReturn:
-        _only_numbers("an element is asked for by its index", _WHOLE)
+        _refuse("an element is asked for by its index", _WHOLE)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        _only_numbers("a number is written to", _WHOLE)
+        _refuse("a number is written to", _WHOLE)
 
     def __iter__(self) -> NoReturn:
-        _only_numbers("a number is gone through", _WHOLE)
+        _refuse("a number is gone through", _WHOLE)
 
     def __len__(self) -> NoReturn:
-        _only_numbers("a number is asked for its length", _WHOLE)
+        _refuse("a number is asked for its length", _WHOLE)
 
     def __repr__(self) -> str:
-        return f"<a {self._dtype.name} of {names.get() or 'an elementwise function'}>"
+        return f"<a {self._dtype.name} of {function_name.get() or 'an elementwise function'}>"
 
     __str__ = __repr__
     __hash__ = object.__hash__
 
 
-# --- errors --------------------------------------------------------------------------------------
-
-names: ContextVar[str] = ContextVar("dovetail elementwise function", default="")
+function_name: ContextVar[str] = ContextVar("dovetail elementwise function", default="")
 
 _BRANCH = (
     "both sides are computed and one is chosen: dt.where(condition, a, b); dt.logical_and, "
@@ -153,63 +144,53 @@ _WHOLE = (
 )
 
 
-def _only_numbers(what: str, way: str) -> NoReturn:
-    raise CaptureError(f"{names.get() or 'elementwise'}: {what}, and {way}")
+def _refuse(what: str, way_out: str) -> NoReturn:
+    raise CaptureError(f"{function_name.get() or 'elementwise'}: {what}, and {way_out}")
 
 
-def source_line(place: str) -> str:
-    """A place of the user's, FILE:LINE, with what stands there."""
-    file, _, number = place.rpartition(":")
-    text = linecache.getline(file, int(number)).strip() if number.isdigit() else ""
-    return f"{place}: {text}" if text else place
-
-
-def line_in(trace: TracebackType | None) -> str:
-    """The innermost line of a traceback that is the user's; empty if there is none."""
-    found = ""
+def user_line(trace: TracebackType | None) -> str:
+    """Return FILE:LINE and the text of a traceback's innermost line outside of dovetail, or ""."""
+    location = ""
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__"))
         if module.partition(".")[0] != __name__.partition(".")[0]:
-            found = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+            location = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return source_line(found) if found else ""
+    file, _, number = location.rpartition(":")
+    text = linecache.getline(file, int(number)).strip() if number.isdigit() else ""
+    return f"{location}: {text}" if text else location
 
 
-# --- what is noted -------------------------------------------------------------------------------
+def constant(value: complex, dtype: DType) -> TracedValue:
+    """Return a number that is the same for all elements."""
+    return TracedValue("constant", dtype, attrs=value)
 
 
-def constant(value: complex, dtype: DType) -> Element:
-    """A number that is the same for all elements."""
-    return Element("constant", dtype, attrs=value)
+def trace_op(op: Op, operands: Sequence[object], attrs: Any = None) -> TracedValue:
+    """Return the result of a row of the table.
 
-
-def applied(op: Op, given: Sequence[object], attrs: Any) -> Element:
-    """A row of the table, of numbers. Raises: as the row does; CaptureError for tensors."""
-    args = tuple([_argument(op, a) for a in given])
-    kinds = [a.dtype if isinstance(a, Element) else type(a) for a in args]
+    Raises: as the row does; CaptureError for an operand that is a tensor.
+    """
+    args = tuple([_operand(op, x) for x in operands])
+    kinds = [x.dtype if isinstance(x, TracedValue) else type(x) for x in args]
     casts, result = op.dtypes(op.name, kinds, attrs)
-    for a, d in zip(args, casts, strict=True):
-        if type(a) is int:
-            _require_fits(op, a, d)
-    return Element(op, result, args, attrs)
+    for x, d in zip(args, casts, strict=True):
+        if type(x) is int:
+            _require_fits(op, x, d)
+    return TracedValue(op, result, args, attrs)
 
 
-def _argument(op: Op, x: object) -> Operand:
-    if isinstance(x, Element):
-        return x
-    if isinstance(x, (bool, int, float)):
+def _operand(op: Op, x: object) -> Operand:
+    if isinstance(x, (TracedValue, bool, int, float)):
         return x
     e = x._expr if isinstance(x, Tensor) else None
-    if e is not None and e.op is ops.FULL_COMPLEX:  # what a complex number has become
+    if e is not None and e.op is ops.FULL_COMPLEX:  # operators make a tensor of a complex number
         re, im = e.args
         return constant(complex(re, im), complex128 if e.spec.dtype is complex128 else complex64)
-    _only_numbers(f"{op.name} of a number and {_tensor(x)}", "give that as another operand")
-
-
-def _tensor(x: object) -> str:
+    other = f"a {type(x).__name__}"
     if isinstance(x, Tensor):
-        return f"a tensor, {x.dtype.name}{list(x.shape)}"
-    return f"a {type(x).__name__}"
+        other = f"a tensor, {x.dtype.name}{list(x.shape)}"
+    _refuse(f"{op.name} of a number and {other}", "give that as another operand")
 
 
 def _require_fits(op: Op, value: int, d: DType) -> None:
@@ -218,67 +199,63 @@ def _require_fits(op: Op, value: int, d: DType) -> None:
         raise ValueOverflow(f"{op.name}: {shown(value)} does not fit {d.name}")
 
 
-def fitted(x: Element, want: DType) -> Element:
-    """A number as another dtype; of a complex one the real part where what is wanted is real."""
-    if x.dtype is want:
-        return x
-    if x.dtype.kind == "c" and want.kind != "c":
-        x = applied(ops.REAL, (x,), None)
-    return x if x.dtype is want else applied(ops.ASTYPE, (x,), want)
+def fit_dtype(x: TracedValue, dtype: DType) -> TracedValue:
+    """Return a number as another dtype: the real part of a complex one if `dtype` is real."""
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = trace_op(ops.REAL, (x,))
+    return x if x.dtype is dtype else trace_op(ops.ASTYPE, (x,), dtype)
 
 
-# --- loops ---------------------------------------------------------------------------------------
-
-
-class Rounds:
-    """A loop in a kernel: `carry` becomes `update` in each round; `results` is what it ends as."""
+class TracedLoop:
+    """A loop: `carry` becomes `update` in each iteration; `results` is its final value."""
 
     __slots__ = ("carry", "index", "init", "results", "start", "stop", "update")
 
-    update: tuple[Element, ...]
+    update: tuple[TracedValue, ...]
 
-    def __init__(self, start: Bound, stop: Bound, init: tuple[Element, ...]) -> None:
+    def __init__(self, start: Bound, stop: Bound, init: tuple[TracedValue, ...]) -> None:
         self.start, self.stop, self.init = start, stop, init
-        self.index = Element("index", int64, attrs=(self, 0))
-        self.carry = tuple([Element("carry", x.dtype, attrs=(self, i)) for i, x in enumerate(init)])
-        self.results: tuple[Element, ...] = ()
+        self.index = TracedValue("index", int64, attrs=(self, 0))
+        self.carry = self._values("carry")
+        self.results: tuple[TracedValue, ...] = ()
 
-    def finish(self, update: tuple[Element, ...]) -> None:
-        """Says what a round gives."""
+    def finish(self, update: tuple[TracedValue, ...]) -> None:
+        """Set the carry after an iteration, and make the results."""
         self.update = update
-        self.results = tuple([
-            Element("result", x.dtype, attrs=(self, i)) for i, x in enumerate(self.init)
-        ])  # fmt: skip
+        self.results = self._values("result")
+
+    def _values(self, op: str) -> tuple[TracedValue, ...]:
+        return tuple([TracedValue(op, x.dtype, attrs=(self, i)) for i, x in enumerate(self.init)])
 
 
-Bound: TypeAlias = "int | Element"
+Bound: TypeAlias = "int | TracedValue"
 
 
 def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: object) -> Any:
-    """`dt.fori_loop` of numbers: a loop in the kernel.
+    """Trace `dt.fori_loop` of numbers, as a loop in the kernel.
 
-    A Python number that it begins with takes the dtype of what the body gives in its place.
+    A Python number in `init` takes the dtype of the body's result in its place.
     """
     name = "fori_loop"
-    bounds = [_bound(name, n, what) for n, what in ((lower, "lower"), (upper, "upper"))]
+    start, stop = _bound(name, lower, "lower"), _bound(name, upper, "upper")
     flat = flattened(init)
-    begun, known = [carried(name, x) for x in flat.leaves], False
+    begin, is_retyped = [as_traced(name, x) for x in flat.leaves], False
     while True:
-        loop = Rounds(bounds[0], bounds[1], tuple(begun))
-        made = flattened(body(loop.index, rebuilt(flat, loop.carry)))
-        if made.tree != flat.tree:
+        loop = TracedLoop(start, stop, tuple(begin))
+        result = flattened(body(loop.index, rebuilt(flat, loop.carry)))
+        if result.tree != flat.tree:
             raise DTypeError(
-                f"{name}: the body got {flat.tree} to carry and gave {made.tree}; they must be "
+                f"{name}: the body got {flat.tree} to carry and gave {result.tree}; they must be "
                 "the same containers"
             )
-        update = [carried(name, x) for x in made.leaves]
-        if known or all(x.dtype is b.dtype for x, b in zip(update, begun, strict=True)):
+        update = [as_traced(name, x) for x in result.leaves]
+        if is_retyped or all(x.dtype is b.dtype for x, b in zip(update, begin, strict=True)):
             break
-        begun = [
-            b if isinstance(x, Element) else constant(x, u.dtype)
-            for x, b, u in zip(flat.leaves, begun, update, strict=True)
+        begin = [
+            b if isinstance(x, TracedValue) else constant(x, u.dtype)
+            for x, b, u in zip(flat.leaves, begin, update, strict=True)
         ]
-        known = True
+        is_retyped = True
     for x, c in zip(update, loop.carry, strict=True):
         if x.dtype is not c.dtype:
             raise DTypeError(
@@ -290,7 +267,7 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
 
 
 def _bound(name: str, value: object, what: str) -> Bound:
-    if not isinstance(value, Element):
+    if not isinstance(value, TracedValue):
         if isinstance(value, Tensor):
             raise ArgumentTypeError(
                 f"{name}: {what} is an int or a number of the function, not a tensor"
@@ -301,33 +278,36 @@ def _bound(name: str, value: object, what: str) -> Bound:
             f"{name}: {what} is an integer, not {value.dtype.name}; a count that is known before "
             "is a keyword-only parameter"
         )
-    return fitted(value, int64)
+    return fit_dtype(value, int64)
 
 
-def carried(name: str, x: object) -> Element:
-    """What a function gives or a loop carries. Raises: DTypeError for what is no number."""
-    if isinstance(x, Element):
+def as_traced(name: str, x: object) -> TracedValue:
+    """Return a number as a traced value; a Python number gets the dtype that a tensor of it has.
+
+    Raises: DTypeError for an object that is no number.
+    """
+    if isinstance(x, TracedValue):
         return x
-    if isinstance(x, PYTHON_NUMBERS):  # of the dtype that a tensor of it has
-        return constant(x, _default_of(x))
+    if isinstance(x, PYTHON_NUMBERS):
+        return constant(x, _default_dtype(x))
     raise DTypeError(f"{name}: carries numbers, in containers, not {shown(x)}")
 
 
-def _default_of(x: complex) -> DType:
+def _default_dtype(x: complex) -> DType:
     if isinstance(x, (bool, int)):
         return bool_ if isinstance(x, bool) else int64
-    wide = datatypes.default_dtype is float64
+    is_double = datatypes.default_dtype is float64
     if isinstance(x, complex):
-        return complex128 if wide else complex64
-    return float64 if wide else float32
+        return complex128 if is_double else complex64
+    return float64 if is_double else float32
 
 
-class Forms:
-    """What loops and branches are while a function of numbers is traced."""
+class TracedControlFlow:
+    """The loops and branches of `dt` while a function of numbers is traced."""
 
     fori_loop = staticmethod(fori_loop)
 
     def refuse(self, name: str) -> NoReturn:
-        """Raises: CaptureError for a form that kernels do not have."""
-        way = "loop a fixed number of rounds with dt.fori_loop, and choose with dt.where"
-        _only_numbers(f"{name} is asked for, and whether a round follows depends on values", way)
+        """Raise a CaptureError for a form that kernels do not have."""
+        way_out = "loop a fixed number of rounds with dt.fori_loop, and choose with dt.where"
+        _refuse(f"{name} is asked for, and whether a round follows depends on values", way_out)
