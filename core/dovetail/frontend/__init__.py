@@ -1,1 +1,1 @@
-"""Kernels of one's own: elementwise functions, kernels of loops, and ops made of either."""
+"""Front ends for user kernels: elementwise functions, kernels of loops, and ops made of either."""

@@ -1,6 +1,6 @@
-"""What kernels of loops are written with: kinds of parameters, grids and atomics.
+"""The words of kernels of loops: kinds of parameters, grids and atomics.
 
-Each does in plain Python, on NumPy's arrays, what it means in a kernel.
+In plain Python, on NumPy's arrays, each of them does what it means in a kernel.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = [
 
 
 class Elements(Protocol):
-    """What has integers by index: a parameter of a kernel, an array, a list."""
+    """Integers by index: a parameter of a kernel, an array, a list."""
 
     def __getitem__(self, place: int | tuple[int, ...], /) -> int: ...
     def __setitem__(self, place: int | tuple[int, ...], value: int, /) -> None: ...
 
 
 class In:
-    """Says that a parameter of a `dt.kernel` is a tensor that it reads.
+    """Declare a parameter of a `dt.kernel` as a tensor that the kernel reads.
 
     >>> import dovetail as dt
     >>> dt.In.access
@@ -37,7 +37,7 @@ class In:
 
 
 class Out:
-    """Says that a parameter of a `dt.kernel` is a tensor that it writes; the rest stays as it was.
+    """Declare a parameter of a `dt.kernel` as a tensor that the kernel writes, in whole or in part.
 
     >>> import dovetail as dt
     >>> dt.Out.access
@@ -48,7 +48,7 @@ class Out:
 
 
 class InOut:
-    """Says that a parameter of a `dt.kernel` is a tensor that it reads and writes.
+    """Declare a parameter of a `dt.kernel` as a tensor that the kernel reads and writes.
 
     >>> import dovetail as dt
     >>> dt.InOut.access
@@ -63,11 +63,11 @@ def grid(extent: int | tuple[int, int], /) -> Iterator[int]: ...
 @overload
 def grid(*extents: int | tuple[int, int]) -> Iterator[tuple[int, ...]]: ...
 def grid(*extents: int | tuple[int, int]) -> Iterator[int] | Iterator[tuple[int, ...]]:
-    """The points of a grid, in a `dt.kernel`: independent of each other, in no order.
+    """Iterate over the points of a grid, in a `dt.kernel`: they are independent, in no order.
 
-    `extents`: of each axis how many, or (start, stop). A loop over it at the top of a kernel is one
-    launch; inside of a point it is a loop whose rounds are independent. In plain Python it walks
-    through the points.
+    `extents`: of each axis its extent, or (start, stop). A loop over a grid at the top of a kernel
+    is one launch; within a point it is a loop with independent iterations. In plain Python it
+    yields the points in order.
     Raises: ArgumentError, ArgumentTypeError.
 
     >>> import dovetail as dt
@@ -88,11 +88,11 @@ def _range(extent: int | tuple[int, int]) -> range:
     return range(integer("grid", extent, "extent"))
 
 
-def _put(x: Elements, place: int | tuple[int, ...], combined: Callable[[int], int]) -> None:
+def _update(x: Elements, place: int | tuple[int, ...], change: Callable[[int], int]) -> None:
     if isinstance(x, str | bytes) or not hasattr(type(x), "__setitem__"):
         raise ArgumentTypeError(f"elements are changed in place; {type(x).__name__} has none")
     try:
-        x[place] = combined(x[place])
+        x[place] = change(x[place])
     except DovetailError:
         raise
     except IndexError as error:
@@ -105,11 +105,10 @@ def _put(x: Elements, place: int | tuple[int, ...], combined: Callable[[int], in
 
 @named(widen=False)
 def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
-    """Adds to an element of integers that many points of a `dt.kernel` may change; returns nothing.
+    """Add to an integer element that many points of a `dt.kernel` may change; return nothing.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
-    `value`: what is added; sums wrap.
-    Shapes: any.
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
+    `value`: the number to add; sums wrap.
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -118,16 +117,15 @@ def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_add(counts, 1, 5); counts
     [0, 5, 0]
     """
-    _put(x, place, lambda old: old + value)
+    _update(x, place, lambda old: old + value)
 
 
 @named(widen=False)
 def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
-    """Puts the larger of an element and a value there, as `dt.atomic_add` does the sum.
+    """Replace an element by the larger of it and a value, atomically like `dt.atomic_add`.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
-    `value`: what is compared.
-    Shapes: any.
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
+    `value`: the number to compare with.
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -136,16 +134,15 @@ def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_max(most, 0, 5); most
     [5, 4]
     """
-    _put(x, place, lambda old: max(old, value))
+    _update(x, place, lambda old: max(old, value))
 
 
 @named(widen=False)
 def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
-    """Puts the smaller of an element and a value there, as `dt.atomic_add` does the sum.
+    """Replace an element by the smaller of it and a value, atomically like `dt.atomic_add`.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
-    `value`: what is compared.
-    Shapes: any.
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
+    `value`: the number to compare with.
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -154,16 +151,15 @@ def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_min(least, 1, 2); least
     [3, 2]
     """
-    _put(x, place, lambda old: min(old, value))
+    _update(x, place, lambda old: min(old, value))
 
 
 @named(widen=False)
 def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
-    """Puts the bits that an element and a value share there, as `dt.atomic_add` does the sum.
+    """Replace an element by the bits that it shares with a value, atomically like `dt.atomic_add`.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
     `value`: the bits that may stay.
-    Shapes: any.
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -172,16 +168,15 @@ def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_and(bits, 0, 12); bits
     [4, 5]
     """
-    _put(x, place, lambda old: old & value)
+    _update(x, place, lambda old: old & value)
 
 
 @named(widen=False)
 def atomic_or(x: Elements, place: int | tuple[int, ...], value: int) -> None:
-    """Puts the bits of an element and of a value there, as `dt.atomic_add` does the sum.
+    """Replace an element by its bits and those of a value, atomically like `dt.atomic_add`.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
     `value`: the bits that are set.
-    Shapes: any.
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -190,10 +185,10 @@ def atomic_or(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_or(bits, 1, 5); bits
     [1, 7]
     """
-    _put(x, place, lambda old: old | value)
+    _update(x, place, lambda old: old | value)
 
 
 ATOMICS = {
-    id(atomic_add): "add", id(atomic_and): "and", id(atomic_max): "max", id(atomic_min): "min",
-    id(atomic_or): "or",
-}  # fmt: skip
+    id(f): f.__name__.removeprefix("atomic_")
+    for f in (atomic_add, atomic_and, atomic_max, atomic_min, atomic_or)
+}
