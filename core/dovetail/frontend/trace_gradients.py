@@ -42,10 +42,20 @@ def _rule_of(x: TracedValue, i: int) -> Read | None:
 
 
 def _apply_rule(rule: Read, x: TracedValue, g: TracedValue, result: TracedValue) -> object:
-    """Return what the rule of the op `x` gives for the gradient `g`."""
+    """Return what the rule of the op `x` gives for the gradient `g`.
+
+    As on the tape, half floats are computed in float32.
+    """
     values = {"g": g, "r": result, "dt": namespace, "c": None}
     values |= dict(zip(OPERANDS, x.args, strict=False))
-    return rule.rule(*[values[n] for n in rule.needs])
+    needs = [values[n] for n in rule.needs]
+    assert isinstance(x.op, Op)
+    if not x.op.widens_gradient:
+        return rule.rule(*needs)
+    wide = [fit_dtype(v, v.dtype.compute) if isinstance(v, TracedValue) else v for v in needs]
+    part = rule.rule(*wide)
+    passed = [v for v, w in zip(needs, wide, strict=True) if w is part]
+    return passed[0] if passed else part
 
 
 def _backward(out: TracedValue, by: TracedValue, g: TracedValue, r: TracedValue) -> Gradient:
