@@ -267,6 +267,30 @@ def test_an_index_out_of_range_is_caught(device: dt.Device, f: Any, shift: int) 
     assert out.tolist()[5] in (5.0, 15.0)
 
 
+def here(x, i):
+    return x[i]
+
+
+def beside(x, i):
+    return x[i + 1] + x[i + 2]
+
+
+def test_each_inlined_access_has_an_error_cell_of_its_own() -> None:
+    """Syntax trees of inlined functions are parsed anew for each call, at recycled addresses."""
+
+    @dt.kernel(debug=True)
+    def unrolled(out: dt.Out, x: dt.In):
+        for i in dt.grid(len(out)):
+            total = 0.0
+            for _ in (0, 1, 2, 3, 4, 5, 6, 7):
+                total += here(x, i) + beside(x, i)
+            out[i] = total
+
+    out, x = dt.zeros(3, device="reference"), dt.zeros(4, device="reference")
+    parameters = unrolled.text(out, x).split(")")[0]
+    assert parameters.count(": w i64") == 1 + 8 * 3
+
+
 def test_it_is_caught_when_captured(device: dt.Device) -> None:
     k = dt.kernel(debug=True)(body)
 

@@ -62,7 +62,7 @@ class UserKernelBuilder:
         self.tensors: list[TensorParameter] = []
         self.ints: dict[str, RuntimeInt] = {}
         self.scalars: dict[str, int] = {}  # by the name in the kernel: the argument's position
-        self.cells: dict[tuple[int, int], ErrorCell] = {}
+        self.cells: dict[tuple[ast.AST, int], ErrorCell] = {}  # by the node and the axis
         self.stores: dict[int, list[ast.expr]] = {}  # by the tensor's position: where it is written
         self.grid: list[tuple[Value, Value]] = []  # start and stop of each axis
         self.grid_names: set[str] = set()  # the numbers that they depend on
@@ -133,7 +133,7 @@ class UserKernelBuilder:
 
     def error_cell(self, tensor: TensorParameter, axis: int, node: ast.AST, message: str) -> Buffer:
         """Return the error cell for an index, which a node of the syntax tree contains."""
-        key = id(node), axis
+        key = node, axis
         if key not in self.cells:
             buffer = self._builder.buffer(self._unique(f"cell{len(self.cells)}"), int64, "w")
             self.cells[key] = ErrorCell(buffer, tensor.position, axis, message)
