@@ -70,6 +70,8 @@ BODIES = [
     ),
     ("out[i] = dt.exp(x[i], 2)", "exp takes 1 argument", "out[i] = dt.exp(x[i], 2)"),
     ("out[i] = 1 // 0", "1 // 0: ", "out[i] = 1 // 0"),
+    ("y = 1\ny //= 0", "y //= 0: ", "y //= 0"),
+    ("out[i] = round(x)", "round(x): takes one number", "out[i] = round(x)"),
     ("out[i] = x.T[i]", "no T", "out[i] = x.T[i]"),
     ("out[i] = dt.exp", "only numbers are stored", "out[i] = dt.exp"),
     ("out[i] = x[i] & 1.5", "bitwise_and: does not take float64", "out[i] = x[i] & 1.5"),

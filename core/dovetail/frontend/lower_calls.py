@@ -165,6 +165,8 @@ def _python_cast(python_type: Callable[[Any], Any], kind: str) -> Builtin:
 
 def _rounding(name: str) -> Builtin:
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
+        if not all(map(is_number, args)):
+            ctx.refuse(node, f"{text_of(node)}: takes one number")
         return _python_cast(int, "i")(ctx, node, [_apply_function(ctx, node, name, args)])
 
     return lower

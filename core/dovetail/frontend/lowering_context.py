@@ -71,8 +71,6 @@ class Lowering:
                 raise
             raise self.source.with_line(node, error) from None
         except (ArithmeticError, TypeError, ValueError) as error:  # of Python, on constants
-            if isinstance(node, ast.stmt):
-                raise
             self.refuse(node, f"{text_of(node)}: {error}")
 
     def lower_number(self, node: ast.expr) -> Any:
