@@ -156,7 +156,7 @@ def _python_cast(python_type: Callable[[Any], Any], kind: str) -> Builtin:
         if is_constant(x):
             return python_type(x)
         if kind == "b":
-            return WeakNumber("b", truth(x))  # type: ignore[arg-type]  # `x` is no constant
+            return WeakNumber("b", truth(x))  # type: ignore[arg-type]  # no constant
         dtype = int64 if kind == "i" else float64
         return WeakNumber(kind, x.cast(dtype) if isinstance(x, WeakNumber) else convert(x, dtype))
 
