@@ -51,7 +51,8 @@ cdef class FastPath:
         size = PyLong_AsLongLongAndOverflow(nbytes, &overflow)  # -1 if it overflows
         if not 0 <= size <= NBYTES_MAX:
             nbytes = integer("allocate", nbytes, "nbytes", 0)
-            return self._allocate_locked(ptr, nbytes, nbytes, stream)
+            rounded = -(-nbytes // BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
+            return self._allocate_locked(ptr, nbytes, rounded, stream)
         size = (size + BLOCK_ALIGNMENT - 1) & -BLOCK_ALIGNMENT or BLOCK_ALIGNMENT
         if self.state == IDLE and stream is None and self.tracer is None:
             if self.freed:
