@@ -106,9 +106,8 @@ def run(folder: Path, steps: int, pause: float = 0) -> subprocess.Popen[str]:
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole", 9)
-    killed = run(tmp_path / "killed", 9, 0.05)
-    wanted, _ = whole.communicate(timeout=120)
+    wanted, _ = run(tmp_path / "whole", 9).communicate(timeout=120)
+    killed = run(tmp_path / "killed", 9, 0.2)
     assert killed.stdout is not None
     while killed.stdout.readline().strip() != "4":
         pass
