@@ -570,3 +570,29 @@ def test_loop_that_writes_nothing_copies_nothing(device: dt.Device) -> None:
         before = counters.launches
         f().numpy()
         assert counters.launches - before == expected
+
+
+@pytest.mark.parametrize("key", [..., slice(None), slice(1, 3)])
+@pytest.mark.parametrize("mode", ["jit", "vmap", "jit vmap", "nested vmap", "scan", "cond"])
+def test_pending_tensor_from_outside_survives_being_stored(
+    device: dt.Device, mode: str, key: Any
+) -> None:
+    def f(x: dt.Tensor) -> dt.Tensor:
+        y = x.copy()
+        first = y[:1]  # so that `y` is memory
+        y[key] = q
+        first += 1
+        return y + 1
+
+    each = {
+        "jit": lambda x: dt.jit(f)(x[0])[None], "vmap": dt.vmap(f), "jit vmap": dt.jit(dt.vmap(f)),
+        "nested vmap": lambda x: dt.vmap(dt.vmap(f))(x[None])[0],
+        "scan": lambda x: dt.scan(lambda c, part: (c, f(part)), x[0], x)[1],
+        "cond": lambda x: dt.cond(dt.asarray(True), f, lambda x: x, x[0])[None],
+    }[mode]  # fmt: skip
+    start = dt.arange(4.0)[key]
+    q = dt.exp(start)
+    made = each(dt.zeros((2, 4)))
+    want = dt.exp(start).tolist()
+    assert q.tolist() == want
+    assert made[0][key].tolist()[1:] == [v + 1 for v in want[1:]]

@@ -150,6 +150,9 @@ def write_value(name: str, x: Tensor, value: object) -> None:
     if is_strided(value):
         if _is_same_memory(expr_of(x), expr_of(value)):
             return  # the last act of `x[key] += ...`
+        recorder = recording.current() if flags.captures else None
+        if recorder is not None and expr_of(value).op is not None:
+            recorder.evaluate_earlier(expr_of(value))  # it must outlive the trace
         if _is_pending(expr_of(value), want) and recording.mask() is None:
             _move(name, x, value)
             return
