@@ -22,8 +22,8 @@ import dovetail as dt
 import dovetail.nn.functional as F
 import numpy as np
 from benchmarks_page import aligned
+from comparison import seconds_text
 from dovetail import nn
-from dovetail.commands.bench import seconds_text
 from sweep import Work, repeats_of, timed
 
 PROMISED = 1.1

@@ -12,7 +12,7 @@ import dovetail as dt
 import dovetail.nn.functional as F
 import numpy as np
 from benchmarks_page import measured
-from dovetail.commands.bench_cases import peer
+from comparison_cases import peer
 from turns import OURS, Row, Work, measure, table
 
 Array = np.ndarray

@@ -8,7 +8,7 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.commands.bench_cases import Foreign, peer
+from comparison_cases import Foreign, peer
 from dovetail.commands.demo_train import BATCH, CHANNELS, HIDDEN, RATE, Reader
 from turns import OURS, Row, Work
 

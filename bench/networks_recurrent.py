@@ -10,7 +10,7 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.commands.bench_cases import peer
+from comparison_cases import peer
 from turns import OURS, Row, Work
 
 STEPS, BATCH, SIZE = 64, 32, 128

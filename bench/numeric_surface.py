@@ -19,8 +19,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 from benchmarks_page import measured
-from dovetail.commands.bench import seconds_text
-from dovetail.commands.bench_cases import THREADS, Array, Foreign, peer
+from comparison import seconds_text
+from comparison_cases import THREADS, Array, Foreign, peer
 from sweep import timed
 
 PAUSE = 2e-3  # seconds before a turn: the last contestant's threads may still be spinning

@@ -10,8 +10,8 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.commands.bench import Result
-from dovetail.commands.bench_cases import Array, Case, Target, Work
+from comparison import Result
+from comparison_cases import Array, Case, Target, Work
 from dovetail.errors import DovetailError
 from dovetail_opencl import loader, plugin
 

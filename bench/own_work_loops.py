@@ -8,7 +8,7 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.commands.bench_cases import THREADS
+from comparison_cases import THREADS
 from turns import OURS, Row, Work
 
 SIDE, FEW = 2048, 1024

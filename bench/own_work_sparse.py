@@ -7,7 +7,7 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.commands.bench_cases import Foreign, peer
+from comparison_cases import Foreign, peer
 from turns import Row, Work
 
 SIDE, STEPS = 512, 200

@@ -18,8 +18,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 from benchmarks_page import measured
-from dovetail.commands.bench import seconds_text
-from dovetail.commands.bench_cases import Array, Foreign, peer
+from comparison import seconds_text
+from comparison_cases import Array, Foreign, peer
 from sweep import repeats_of, timed
 
 REPEATED = 50  # statements in one call of a captured function

@@ -25,8 +25,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 from benchmarks_page import REDRAW, aligned, markdown, put
-from dovetail.commands.bench import respawned, seconds_text, setting
-from dovetail.commands.bench_cases import THREADS, Array, Foreign, K, M, Work, count_text, peer
+from comparison import respawned, seconds_text, setting
+from comparison_cases import THREADS, Array, Foreign, K, M, Work, count_text, peer
 from sweep_causes import EXPLAINED, cause_of
 from sweep_rows import OPERANDS, ROWS, Row
 

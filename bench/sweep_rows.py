@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from dovetail.commands.bench_cases import Array, Foreign, K, M
+from comparison_cases import Array, Foreign, K, M
 
 ROWS: dict[str, Row] = {}
 

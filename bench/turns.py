@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dovetail.commands.bench import seconds_text
-from dovetail.commands.bench_cases import THREADS, peer
+from comparison import seconds_text
+from comparison_cases import THREADS, peer
 from sweep import PAUSE, timed
 
 SAMPLE = 1e-3  # seconds: turns are short, since machines are busy

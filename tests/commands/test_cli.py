@@ -15,7 +15,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--help"])
     assert end.value.code == 0
     text = capsys.readouterr().out
-    for name in ("demo", "devices", "doctor", "bench", "memory", "new-backend", "test-backend"):
+    for name in ("demo", "devices", "doctor", "memory", "new-backend", "test-backend"):
         assert name in text
 
 

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import allocator_costs
 import pytest
 from dovetail import memory
-from dovetail.commands import bench_memory
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError
 from dovetail.memory import DataPtr
@@ -344,13 +344,13 @@ def test_recording_needs_a_script(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_thousand_blocks_cost_no_more_than_ten() -> None:
     """Promised is at most 3 times as much per operation; measured 1.3. Twice that is allowed here,
     since others use the machine."""
-    assert 0.2 < min(bench_memory.growth(rounds=1) for _ in range(3)) < 6
+    assert 0.2 < min(allocator_costs.growth(rounds=1) for _ in range(3)) < 6
 
 
 @pytest.mark.timing
 def test_allocate_and_free_from_the_cache_are_measured() -> None:
     """Promised are 1.5 us; measured 0.9. Twice that is allowed here."""
-    assert 0.05 < min(bench_memory.cached_us(rounds=1) for _ in range(9)) < 3
+    assert 0.05 < min(allocator_costs.cached_us(rounds=1) for _ in range(9)) < 3
 
 
 def test_of_a_line_that_is_no_step_the_first_80_characters_are_shown() -> None:

@@ -8,14 +8,14 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import comparison
 import dovetail as dt
 import numpy as np
 import pytest
 import scipy.sparse as ss
-from dovetail.commands import bench
-from dovetail.commands.bench_sparse import sparse_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparse_cases import sparse_cases
 
 PYDATA = importlib.util.find_spec("numba") and importlib.util.find_spec("sparse")
 needs_pydata = pytest.mark.skipif(
@@ -154,6 +154,6 @@ def test_benchmarks_compute_what_scipy_computes() -> None:
         arrays = case.inputs()
         truth = case.contestants["scipy"](*arrays)()
         found = case.contestants["dovetail"](*arrays)()
-        bench._check(case, "dovetail", found, truth)
+        comparison._check(case, "dovetail", found, truth)
         with pytest.raises(ArithmeticError):
-            bench._check(case, "dovetail", np.asarray(found)[..., :0], truth)
+            comparison._check(case, "dovetail", np.asarray(found)[..., :0], truth)

@@ -1,4 +1,4 @@
-"""The `dovetail` command: its subcommands, demos, benchmarks and the backend template.
+"""The `dovetail` command: its subcommands, demos and the backend template.
 
 Nothing else imports these modules, and `import dovetail` does not load them.
 """

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ..command_line import WRONG, Parser, one_line
+from dovetail.command_line import WRONG, Parser, one_line
+
 from ..errors import DovetailError, InternalError
 
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
@@ -23,7 +24,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dovetail.commands.doctor",
         "check every backend plugin, each in a process of its own",
     ),
-    "bench": ("dovetail.commands.bench", "measure dovetail on this machine"),
     "memory": (
         "dovetail.commands.memory_report",
         "measure a device's memory, or draw a snapshot of it",

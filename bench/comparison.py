@@ -1,6 +1,4 @@
-"""`dovetail bench`: dovetail beside NumPy, PyTorch, JAX and numexpr.
-
-All in one process and on the same data.
+"""Measure dovetail beside NumPy, PyTorch, JAX and numexpr, in one process and on the same data.
 
 Each case is run by every contestant that is installed, in rounds that alternate between them, so
 that a machine that slows down slows all of them. A time is the median of the rounds; a ratio is one
@@ -26,17 +24,10 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-
 import dovetail as dt
-
-from ..command_line import Parser, whole
-from ..engine.evaluate import counters
-from ..memory.units import bytes_text
-from .bench_cases import (
+import numpy as np
+from allocator_costs import FEW, MANY, cached_us, growth
+from comparison_cases import (
     PEERS,
     THREADS,
     Case,
@@ -44,12 +35,14 @@ from .bench_cases import (
     Target,
     Work,
     chain_of_seven,
-    few_cases,
     installed,
     limit_threads,
 )
-from .bench_memory import FEW, MANY, cached_us, growth
-from .bench_sparse import sparse_cases
+from dovetail.engine.evaluate import counters
+from dovetail.memory.units import bytes_text
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
 
 WIDTH = 190  # columns of the table
 WARM = 3  # untimed calls at the start of a turn: threads wake, caches fill
@@ -402,33 +395,6 @@ def respawned(command: Sequence[str]) -> int | None:
     return subprocess.call([sys.executable, *command], env={**os.environ, "DOVETAIL_BENCH": "1"})
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Prints a table of a few cases; 0."""
-    asked = parser().parse_args(arguments)
-    status = respawned(["-m", "dovetail.commands.bench", *arguments])
-    if status is not None:
-        return status
-    cases = [*few_cases(asked.shrink), *sparse_cases(asked.shrink)]
-    report = measure_all(cases, asked.peers, asked.rounds, once=False)
-    show(report)
-    if asked.out is not None:
-        text = report.markdown() if asked.out.suffix == ".md" else report.json()
-        asked.out.write_text(text, encoding="utf-8")
-    return 0
-
-
-def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail bench", description=__doc__)
-    made.add_argument("--rounds", type=whole, default=5, help="of each case (%(default)s)")
-    made.add_argument("--shrink", type=whole, default=1, help="divide the sizes by this")
-    made.add_argument(
-        "--peers", nargs="*", default=list(PEERS), choices=PEERS, help="what to compare with"
-    )
-    made.add_output(None, "where the figures go as well: a table where it ends in .md, or JSON")
-    return made
-
-
 def show(report: Report) -> None:
     """Prints the table in full, and why contestants are missing."""
     console = Console()
@@ -439,7 +405,3 @@ def show(report: Report) -> None:
             console.print(f"{result.name}: {name}: {reason}", markup=False)
     rate = bytes_text(report.copy_rate)
     console.print(f"{rate} a second is what a plain copy moves here.", highlight=False)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

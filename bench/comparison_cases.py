@@ -1,4 +1,4 @@
-"""What `dovetail bench` measures: each case for each contestant, dovetail and its peers."""
+"""The cases of `run.py`: each case for each contestant, dovetail and its peers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-import numpy as np
-
 import dovetail as dt
+import numpy as np
 
 THREADS = 2  # for every contestant
 M, K = 1 << 20, 1 << 10
@@ -517,7 +516,7 @@ def all_cases(shrink: int = 1) -> list[Case]:
 
 
 def few_cases(shrink: int = 1) -> list[Case]:
-    """What `dovetail bench` shows."""
+    """Return the cases of `run.py --few`."""
     rest = ("log", "sin", "tanh", "sum axis", "sort int64", "argsort", "unique", "inverse")
     return [c for c in all_cases(shrink) if not c.name.startswith(rest)]
 

@@ -1,15 +1,16 @@
-"""`dovetail bench`: the arithmetic of the report; wrong results and absent peers are noticed."""
+"""`bench/run.py`: the arithmetic of the report; wrong results and absent peers are noticed."""
 
 from __future__ import annotations
 
 import json
 
+import comparison
+import comparison_cases
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.commands import bench, bench_cases
-from dovetail.commands.bench import Report, Result
-from dovetail.commands.bench_cases import Case, Target, by_numpy, chain, count_text, numbers, ours
+from comparison import Report, Result
+from comparison_cases import Case, Target, by_numpy, chain, count_text, numbers, ours
 from dovetail.engine.evaluate import counters
 
 
@@ -59,7 +60,7 @@ def small(compute: object, name: str = "small") -> Case:
 
 
 def test_a_case_is_measured_for_everyone_who_is_there() -> None:
-    found = bench.measure(small(lambda x: x + 1.0), ["numpy", "no_such_peer"], rounds=2)
+    found = comparison.measure(small(lambda x: x + 1.0), ["numpy", "no_such_peer"], rounds=2)
     assert set(found.seconds) == {"dovetail", "numpy"}
     assert found.missing == {"no_such_peer": "not installed"}
     assert all(0 < s < 1 for s in found.seconds.values())
@@ -67,9 +68,9 @@ def test_a_case_is_measured_for_everyone_who_is_there() -> None:
 
 def test_a_wrong_result_is_not_timed() -> None:
     with pytest.raises(ArithmeticError, match="dovetail computed small wrongly"):
-        bench.measure(small(lambda x: x + 2.0), ["numpy"], rounds=1)
+        comparison.measure(small(lambda x: x + 2.0), ["numpy"], rounds=1)
     with pytest.raises(ArithmeticError, match="dovetail gave float64"):
-        bench.measure(small(lambda x: dt.astype(x + 1.0, dt.float64)), ["numpy"], rounds=1)
+        comparison.measure(small(lambda x: dt.astype(x + 1.0, dt.float64)), ["numpy"], rounds=1)
 
 
 def test_a_peer_that_fails_is_left_out_with_its_reason() -> None:
@@ -78,9 +79,9 @@ def test_a_peer_that_fails_is_left_out_with_its_reason() -> None:
 
     case = small(lambda x: x + 1.0)
     broken = Case(case.name, case.targets, case.inputs, {**case.contestants, "jax": lambda x: fail})  # type: ignore[dict-item]
-    if not bench_cases.installed("jax"):
+    if not comparison_cases.installed("jax"):
         pytest.skip("the peer has to be installed to fail")
-    found = bench.measure(broken, ["numpy", "jax"], rounds=1)
+    found = comparison.measure(broken, ["numpy", "jax"], rounds=1)
     assert "jax" in found.missing and "jax" not in found.seconds
 
 
@@ -93,13 +94,14 @@ def test_the_work_is_recorded_and_evaluated_each_time() -> None:
 
 
 def test_cases_compute_what_numpy_computes() -> None:
-    for case in bench_cases.all_cases(shrink=2048):
+    for case in comparison_cases.all_cases(shrink=2048):
         work = case.contestants["dovetail"]
         arrays = case.inputs()
         truth = case.contestants["numpy"](*arrays)()
-        bench._check(case, "dovetail", work(*arrays)(), truth)
+        comparison._check(case, "dovetail", work(*arrays)(), truth)
+        wrong = np.logical_not(truth).astype(truth.dtype) + 7
         with pytest.raises(ArithmeticError, match=r"computed .* wrongly"):
-            bench._check(case, "dovetail", np.logical_not(truth).astype(truth.dtype) + 7, truth)
+            comparison._check(case, "dovetail", wrong, truth)
 
 
 def test_the_chain_moves_three_arrays() -> None:
@@ -110,11 +112,11 @@ def test_the_chain_moves_three_arrays() -> None:
 
 
 def test_new_shapes_compile_nothing() -> None:
-    assert bench.new_shapes(6).value == 0
+    assert comparison.new_shapes(6).value == 0
 
 
 def test_a_plain_copy_has_a_rate() -> None:
-    assert 1e8 < bench.copy_rate(1 << 18, rounds=3) < 1e13
+    assert 1e8 < comparison.copy_rate(1 << 18, rounds=3) < 1e13
 
 
 def test_the_report_as_table_page_and_json() -> None:
@@ -142,4 +144,4 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
     ("seconds", "text"), [(2.5, "2.5 s"), (0.0123, "12.3 ms"), (4.56e-6, "4.56 us"), (3e-9, "3 ns")]
 )
 def test_seconds_for_people(seconds: float, text: str) -> None:
-    assert bench.seconds_text(seconds) == text
+    assert comparison.seconds_text(seconds) == text

@@ -1,4 +1,4 @@
-"""What `dovetail bench` measures of the caching allocator.
+"""Measure the caching allocator, for `run.py`.
 
 A request that the cache serves, and random traces of few and of many blocks.
 """
@@ -10,12 +10,12 @@ import statistics
 import time
 import timeit
 
-from ..device import default_device
-from ..memory.allocator import Allocator
-from ..memory.caching_allocator import CachingAllocator
-from ..memory.tracing.replay import Replay, Step
-from ..memory.units import KIB
-from ..plugins.registry import open_device
+from dovetail.device import default_device
+from dovetail.memory.allocator import Allocator
+from dovetail.memory.caching_allocator import CachingAllocator
+from dovetail.memory.tracing.replay import Replay, Step
+from dovetail.memory.units import KIB
+from dovetail.plugins.registry import open_device
 
 FEW, MANY = 10, 1000  # blocks
 STEPS = 4000

@@ -1,4 +1,4 @@
-"""The sparse cases of `dovetail bench`: a square matrix, one element in a thousand stored.
+"""The sparse cases of `run.py`: a square matrix, one element in a thousand stored.
 
 SciPy says what is right. PyTorch and PyData/sparse get the same triples.
 """
@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
 import dovetail as dt
-
-from .bench_cases import Array, Case, Foreign, Work, peer, peers
+import numpy as np
+from comparison_cases import Array, Case, Foreign, Work, peer, peers
 
 SIDE, DENSITY, COLUMNS = 20_000, 1e-3, 32
 
