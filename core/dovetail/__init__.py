@@ -32,7 +32,7 @@ from . import arguments as _arguments  # isort: skip  # noqa: F401
 
 with _compiled.uncollected():  # these load nearly all
     from . import autograd, fft, func, linalg, memory
-from .autograd.engine import METHODS as _METHODS_OF_GRADIENTS
+    from . import wiring as _wiring  # noqa: F401 - what it assigns
 from .functions import methods, random
 from .late import late as _fetched_late
 from .plugins import registry as plugins
@@ -433,8 +433,6 @@ __all__ = [
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
-
-methods.install(_METHODS_OF_GRADIENTS)
 
 
 def __dir__() -> list[str]:  # no submodules, which importing them puts here

@@ -6,13 +6,13 @@ A name and an index; what stands behind it is a plugin's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import environment, settings
+from . import callbacks, environment, settings
 from .arguments import named, shown
-from .errors import DeviceError, InternalError
+from .errors import DeviceError
 
 if TYPE_CHECKING:
     from .plugins.opened import Opened
@@ -94,9 +94,6 @@ class Device:
 _interned: dict[tuple[str, int], Device] = {}
 _specs: dict[str, Device] = {}  # spellings already parsed; "cpu" and "cpu:0" are one device
 _default: Device | None = None
-_opener: Callable[[Device], Opened] | None = None
-_fallback: Callable[[], str] | None = None
-_known_types: Callable[[], Iterable[str]] | None = None
 
 
 def device(spec: Device | str | None = None, op: str = "device") -> Device:
@@ -157,7 +154,7 @@ def _chosen() -> str:
         return spec
     if spec is not None:
         environment.nonsense(VARIABLE, spec, "the name of a device", f"{DEFAULT} is used")
-    return DEFAULT if _fallback is None else _fallback()
+    return callbacks.usual_device_type()
 
 
 @named(widen=False)
@@ -180,30 +177,9 @@ def set_default_device(spec: Device | str) -> Device:
     return _default
 
 
-def set_opener(opener: Callable[[Device], Opened]) -> None:
-    """Says how devices are opened.
-
-    `plugins` does, which knows; the stages before it only ask `opened`.
-    """
-    global _opener
-    _opener = opener
-
-
-def set_fallback(fallback: Callable[[], str]) -> None:
-    """Says which device is the default one where nobody chose: `plugins` knows what is there."""
-    global _fallback
-    _fallback = fallback
-
-
-def set_known_types(known: Callable[[], Iterable[str]]) -> None:
-    """Set the function that returns the installed device types; `plugins` does."""
-    global _known_types
-    _known_types = known
-
-
 def known_types() -> Iterable[str]:
     """Return the installed device types."""
-    return () if _known_types is None else _known_types()
+    return callbacks.known_device_types()
 
 
 def opened(dev: Device) -> Opened:
@@ -211,9 +187,7 @@ def opened(dev: Device) -> Opened:
     found: Opened | None = dev.opened
     if found is not None:
         return found
-    if _opener is None:
-        raise InternalError("a device was used before dovetail.plugins was imported", dev)
-    return _opener(dev)
+    return callbacks.open_device(dev)
 
 
 def usable(spec: Device | str | None = None, op: str = "device") -> Device:

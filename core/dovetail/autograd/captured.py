@@ -45,7 +45,7 @@ class _Captured(Node):
         return restore
 
 
-class _Tapes:
+class LoopTapes:
     """See `recording.Tapes`."""
 
     def order(self) -> int:
@@ -87,6 +87,3 @@ class _Tapes:
         closure: Sequence[Tensor], watched: Callable[[], Sequence[Tensor]],
     ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
         return run_loop(scan, body, again, carry, xs, length, reverse, closure, watched)
-
-
-recording.tapes = _Tapes()

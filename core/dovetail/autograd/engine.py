@@ -14,14 +14,12 @@ from ..layout import StridedView
 from ..ops import table as ops
 from ..respelled import UNGIVEN, again
 from ..settings import current
-from ..tensor import writes
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
 from .flow import Collected, checked, run
-from .gradients import MASKS, RULES
 from .index_checks import carrying_checks
 from .namespace import ones
-from .tape import HookHandle, Leaf, Node, set_gradient, set_reach
+from .tape import HookHandle, Leaf, Node
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -456,7 +454,7 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
 # --- writing in place ----------------------------------------------------------------------------
 
 
-def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
+def before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
     """Sees to the tapes of all tensors over x's memory when `value` is about to be written there.
 
     Raises: GradientError where a leaf that requires a gradient would be overwritten; UnrolledLoop
@@ -499,13 +497,6 @@ def _tape_after(t: Tensor, x: Tensor, value: Expr) -> Node | None:
 
 def _layout(e: Expr) -> StridedView:
     return StridedView(e.spec.shape, e.strides, e.offset)
-
-
-writes.taped_write = taped_write
-for _op, _rules in RULES.items():
-    set_gradient(_op, *_rules)
-for _op, _mask in MASKS.items():
-    set_reach(_op, _mask)
 
 
 # --- methods -------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from ..errors import GradientError
 from ..functions.datatypes import cast
 from ..functions.recipes import Recipe, again, described, recipe
 from ..fusion.cost import CHEAP
-from ..graph import expr
 from ..graph.expr import Expr, Spec, Watch, leaf, rematerialised, watched
 from ..ops.gradient import Functions, Rule
 from ..ops.site import Attrs
@@ -695,6 +694,3 @@ def record(e: Expr) -> OpNode | None:
     if not current().grad or e.spec.dtype.kind not in "fc":
         return None
     return OpNode(e)
-
-
-expr.record = record

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import numpy as np
 
+from .. import callbacks
 from ..arguments import flag, integer, named
 from ..arguments import function as callable_
 from ..dtypes import int64
@@ -228,7 +229,7 @@ def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any
 
     `closure`: what has gradients of what its body finds outside of it.
     """
-    if not recording.is_captured() or recording.tapes is None:
+    if not recording.is_captured():
         raise UnrolledLoop
     snapshot = Snapshot(loop.name, loop.body)
     if closure is None:
@@ -257,7 +258,7 @@ def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any
 
     length = loop.length()
     assert length is not None
-    after, ys = recording.tapes.run_loop(
+    after, ys = callbacks.tapes.run_loop(
         partial(_run_leaves, loop.name, reads), body, again, loop.carry.leaves, xs, length,
         loop.is_reversed, closure, watched,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from .. import callbacks
 from ..dtypes import uint8
 from ..engine import recording
 from ..engine.traced_numbers import Env
@@ -50,10 +51,10 @@ class Flow(NamedTuple):
         ends = [numbers[id(k)] for k in self.ends]
 
         def attach(tensors: list[Tensor], made: list[Tensor], env: Env) -> None:
-            tapes = recording.tapes
-            assert tapes is not None
             given, saved = [tensors[n] for n in ends], made[results:]
-            tapes.attach(name, made[self.result], given, saved, partial(self._backward, env))
+            callbacks.tapes.attach(
+                name, made[self.result], given, saved, partial(self._backward, env)
+            )
 
         return attach
 
@@ -74,15 +75,14 @@ def flow_of(
     """
     ends = [k for k in known if k.tape is not None]
     tensors = [k.tensor for k in ends]
-    tapes = recording.tapes
-    if tapes is None or recorder.device is None or not tapes.lead_straight(result, tensors):
+    if recorder.device is None or not callbacks.tapes.lead_straight(result, tensors):
         return None
     evaluate_pending()
     inner = BodyCapture(recorder, recorder.device)
 
     def traced() -> tuple[Tensor, Sequence[Tensor | None], list[Tensor], list[Place]]:
         g = make(inner.recorder.placeholder(result._expr.spec))
-        found = tapes.gradients(result, tensors, g)
+        found = callbacks.tapes.gradients(result, tensors, g)
         made = [x for x in found if x is not None]
         return g, found, made, inner.finished(made, [])[0]
 

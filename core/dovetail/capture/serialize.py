@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from .. import callbacks
 from ..arguments import path as file_name
 from ..backend import limits
 from ..backend.faults import WIDTH, Asked
@@ -362,7 +363,7 @@ def _read_step(r: Reader, x: Json) -> BoundStep:
 
 
 def _write_draw(w: Writer, a: Effect) -> Json:
-    if isinstance(a.action, partial) and a.action.func == recording.default_reserve:
+    if isinstance(a.action, partial) and a.action.func == callbacks.reserve_random:
         return ["draw", a.action.args[0], a.variable]
     raise CaptureError(
         "save_function: only draws from the default random generator are in a file, no other "
@@ -373,9 +374,7 @@ def _write_draw(w: Writer, a: Effect) -> Json:
 def _read_draw(r: Reader, x: Json) -> Effect:
     count, variable = x
     _item(r.environment.values[1:], variable)  # two numbers are made
-    if recording.default_reserve is None:
-        raise ValueError("random numbers are drawn, but dovetail.random is not imported")
-    return Effect(partial(recording.default_reserve, _natural(count)), variable)
+    return Effect(partial(callbacks.reserve_random, _natural(count)), variable)
 
 
 def _write_act(w: Writer, act: Act) -> Json:

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from .. import callbacks
 from ..backend import faults
 from ..backend.interface import Scalar
 from ..backend.streams import current_handle
@@ -79,7 +80,7 @@ class Recorder(recording.Tracer):
         # The slot of memory, and the byte of it at which the slot begins.
         self._known: WeakIdentityMap[Storage, tuple[int, int]] = WeakIdentityMap()
         self._drawn = (0, 0)
-        self._order = 0 if recording.tapes is None else recording.tapes.order()
+        self._order = callbacks.tapes.order()
 
     @property
     def is_capture(self) -> bool:

@@ -273,9 +273,6 @@ class Tapes(Protocol):
         """
 
 
-# The default random generator's, set by `functions`: numbers that a replay reserves anew.
-default_reserve: Callable[[int], tuple[int, int]] | None = None
-tapes: Tapes | None = None  # set by `autograd`
 _constants: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # see `dt.constant`
 
 

@@ -14,7 +14,7 @@ from ..functions.statistics import sum as sum_
 from ..graph.expr import Expr, spec
 from ..tensor.tensor import Tensor, make
 from .examples import Examples
-from .lifting import EXAMPLE, Lifting, tapes
+from .lifting import EXAMPLE, Lifting
 
 
 class _Many(FunctionNode):
@@ -74,7 +74,7 @@ class _Many(FunctionNode):
         return restore
 
 
-def _of_function(to: Lifting, tape: Output, found: Expr | None) -> Expr | None:
+def output_of_all(to: Lifting, tape: Output, found: Expr | None) -> Expr | None:
     """A result of a Function, on whose way back gradients of all examples flow together."""
     one = tape.edges[0].node  # type: ignore[union-attr]  # a result has one edge
     assert isinstance(one, FunctionNode)
@@ -137,6 +137,3 @@ def _context(context: Context, node: Node) -> tuple[Context, list[Expr]]:
     again._node = ref(node)
     nodes = [k.value for k in again._kept if isinstance(k, Kept)]
     return again, [e for e in nodes if type(e) is Expr]
-
-
-tapes[Output] = _of_function

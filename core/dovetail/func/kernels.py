@@ -6,8 +6,9 @@ from typing import Any
 
 from ..graph.expr import Expr
 from ..ops import table as ops
+from ..ops.table import Op
 from ..tensor.verbs import pending_view
-from .lifting import Lifting, each, in_front, ops_of, rules
+from .lifting import Lifting, Rule, each, in_front, ops_of
 
 
 def _matmul(to: Lifting, e: Expr, args: list[Any]) -> Expr:
@@ -70,7 +71,7 @@ def _search(to: Lifting, e: Expr, args: list[Any]) -> Expr:
     return to.made(ops_of(e), args, (to.size, *e.spec.shape), e)
 
 
-rules.update({
+RULES: dict[Op, Rule] = {
     ops.MATMUL: _matmul,
     ops.SCATTER: _scatter,
     ops.SEARCHSORTED: _search,
@@ -82,4 +83,4 @@ rules.update({
     ops.CUMULATIVE_PROD: _running,
     ops.CUMULATIVE_LOGSUMEXP: _running,
     ops.RECURRENCE: _running,
-})  # fmt: skip
+}  # fmt: skip

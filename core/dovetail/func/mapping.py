@@ -14,6 +14,7 @@ from ..arguments import choice, integer, shown
 from ..arguments import function as callable_
 from ..autograd.engine import register_hook
 from ..autograd.flow import checked
+from ..autograd.function import Output
 from ..autograd.tape import Node
 from ..capture.pytree import Flat, flattened, rebuilt
 from ..engine import recording
@@ -26,11 +27,13 @@ from ..respelled import retold
 from ..settings import Switch, current
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, slice_along
-from . import custom as _custom  # noqa: F401 - and of functions of one's own
-from . import kernels as _kernels  # noqa: F401 - the rules of kernel ops
+from . import custom, kernels, lifting
 from .examples import Examples
 
 __all__ = ["vmap"]
+
+lifting.rules.update(kernels.RULES)
+lifting.tapes[Output] = custom.output_of_all
 
 P = ParamSpec("P")
 R = TypeVar("R")

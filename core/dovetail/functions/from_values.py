@@ -22,7 +22,6 @@ from ..errors import (
 from ..layout import Shape
 from ..ops import table as ops
 from ..respelled import UNGIVEN, retold
-from ..tensor import operands
 from ..tensor.host import evaluate, from_host, shown
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
@@ -87,7 +86,6 @@ class _Called(ModuleType):
         return asarray(data, copy=True, **options)
 
 
-operands.as_tensor = asarray
 sys.modules[Tensor.__module__.rpartition(".")[0]].__class__ = _Called
 _DEFAULTS = (float64, complex128)  # what NumPy makes of Python's numbers, where the default is less
 

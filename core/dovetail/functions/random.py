@@ -366,7 +366,7 @@ def _drawn_by(g: Generator, name: str) -> Callable[..., Tensor]:
 
 # One for the whole process, under a lock: seeding it once seeds what every thread draws.
 _default = Generator()
-recording.default_reserve = _default._reserve
+reserve_by_default = _default._reserve
 
 
 def chosen(op: str, generator: Generator | None) -> Generator:

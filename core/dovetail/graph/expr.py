@@ -12,6 +12,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
+from .. import callbacks
 from ..arguments import DIMENSIONS
 from ..dtypes import DType
 from ..errors import ShapeError
@@ -145,7 +146,6 @@ MANY = 64  # readers of a storage that stay pending when it is written where the
 _pruning = Lock()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
 _copies: list[ref[Expr]] = []  # rematerialised nodes; those at the end may still be pending
-record: Any = None  # autograd's function of a node of which some operand has a tape: its tape
 
 
 def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
@@ -162,7 +162,7 @@ def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
                 taped = True
     e.depth = depth + 1
     e.readers = e.asked_at = None
-    e.tape = record(e) if taped else None
+    e.tape = callbacks.record_tape(e) if taped else None
     _log.append(weakly(e))
     if len(_log) > _log_limit:
         prune()
@@ -185,7 +185,7 @@ def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
             taped = x.tape
     e.depth = depth + 1
     e.readers = e.asked_at = None
-    e.tape = None if taped is None else record(e)
+    e.tape = None if taped is None else callbacks.record_tape(e)
     _log.append(weakly(e))
     if len(_log) > _log_limit:
         prune()
@@ -546,11 +546,11 @@ def leaf(
 
 def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
     """The tape of what is made otherwise than by evaluating a node: a view, a concatenation."""
-    if record is None or all(type(a) is not Expr or a.tape is None for a in args):
+    if all(type(a) is not Expr or a.tape is None for a in args):
         return None
     e = Expr.__new__(Expr)
     e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
-    return record(e)
+    return callbacks.record_tape(e)
 
 
 def rematerialised(e: Expr) -> Expr:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
+from .. import callbacks
 from ..arguments import LARGEST, integer
 from ..device import Device, usable
-from ..errors import InternalError, of_this_process
+from ..errors import of_this_process
 from ..freelists import keep
 from .allocator import obtained
 from .overlap import Overlap, connect_foreign
@@ -107,9 +108,7 @@ class Storage:
         >>> [hex(v) for v in s.view(dt.uint32).tolist()]
         ['0x3f800000']
         """
-        if flat is None:
-            raise InternalError("a storage was looked at before dovetail.tensor was imported", self)
-        return flat(self, dtype)
+        return callbacks.view_storage(self, dtype)
 
     def tolist(self) -> list[bool | int | float]:
         """Its elements as Python numbers."""
@@ -147,10 +146,6 @@ keep(Storage)
 def _key(key: object) -> Any:
     """What a storage is asked for. Raises: ArgumentTypeError."""
     return key if isinstance(key, slice) else integer("Storage", key, "the index")
-
-
-# tensor's: the elements of a storage as a vector, of a dtype or of the storage's own.
-flat: Callable[[Storage, DType | str | None], Tensor] | None = None
 
 
 _serial = 0

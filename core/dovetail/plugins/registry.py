@@ -20,7 +20,7 @@ from .. import environment
 from ..arguments import shown
 from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
-from ..device import DEFAULT, VARIABLE, Device, device, set_fallback, set_known_types, set_opener
+from ..device import DEFAULT, VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from ..locks import Lock
 from ..memory.tracing.stacktrace import pass_over
@@ -431,11 +431,6 @@ def usual() -> str:
         text += f'; or choose one that is there: dovetail.set_default_device("{others[0]}")'
     environment.say_once(f"{text} (to keep {slow}, {VARIABLE}={slow})", SlowDeviceWarning)
     return slow
-
-
-set_opener(open_device)
-set_fallback(usual)
-set_known_types(registry.records)
 
 
 def __dir__() -> list[str]:

@@ -24,7 +24,6 @@ from ..engine.evaluate import release
 from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
-from ..memory import storage as memory_of_storages
 from ..memory.allocator import Allocator, obtained
 from ..memory.overlap import connect_foreign, register_visible
 from ..memory.pointer import DataPtr, Export
@@ -145,7 +144,7 @@ def storage(x: Tensor) -> Storage:
     return found
 
 
-def _flat(storage: Storage, wanted: DType | str | None) -> Tensor:
+def view_storage(storage: Storage, wanted: DType | str | None) -> Tensor:
     """The elements of a storage as a vector; see `Storage.view`."""
     recording.refuse_read("a storage shows its elements, which")
     own = storage.dtype or uint8
@@ -154,9 +153,6 @@ def _flat(storage: Storage, wanted: DType | str | None) -> Tensor:
         raise DTypeError("view: not all bytes are bools; see x != 0")
     s = spec((storage.nbytes // d.itemsize,), d, storage.device, "view")
     return make(leaf(storage, s, s.strides, 0))
-
-
-memory_of_storages.flat = _flat
 
 
 def data_ptr(x: Tensor) -> int:

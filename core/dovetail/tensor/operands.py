@@ -5,11 +5,12 @@ It is numbers, and arrays and lists, which are brought to its device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
+from .. import callbacks
 from ..dtypes import complex64, complex128, float32, float64, int64, uint64
 from ..engine.traced_numbers import TracedFloat
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ValueOverflow
@@ -23,7 +24,6 @@ Array: TypeAlias = Tensor | np.ndarray | Sequence[object]  # an operand that has
 Operand: TypeAlias = Array | bool | int | float | complex
 
 _EXACT = {float32: float64, complex64: complex128}
-as_tensor: Callable[..., Tensor] | None = None  # creation's `asarray`
 
 
 def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
@@ -67,13 +67,14 @@ def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
     if not tensors:
         raise DTypeError(f"{name}: at least one operand has to be a tensor; see dt.asarray")
     require_untaped(name, x)
-    assert as_tensor is not None, "creation is not imported"
     try:
-        made = as_tensor(x, device=tensors[0].device)
+        made: Tensor = callbacks.as_tensor(x, device=tensors[0].device)
         if isinstance(x, np.ndarray):
             return made
         if made.dtype in _EXACT and any(t.dtype.part is float64 for t in tensors):
-            return as_tensor(x, dtype=_EXACT[made.dtype], device=made.device)  # with all digits
+            return callbacks.as_tensor(
+                x, dtype=_EXACT[made.dtype], device=made.device
+            )  # with all digits
         if made.dtype is int64 and any(t.dtype is uint64 for t in tensors):
             return _as_uint64(x, made)
         return made
@@ -83,9 +84,8 @@ def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
 
 def _as_uint64(x: object, made: Tensor) -> Tensor:
     """Return a list of integers as uint64 if it has no negative one, else as it was made."""
-    assert as_tensor is not None, "creation is not imported"
     try:
-        return as_tensor(x, dtype=uint64, device=made.device)
+        return callbacks.as_tensor(x, dtype=uint64, device=made.device)
     except ValueOverflow:
         return made
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import callbacks, settings
 from .. import layout as lay
-from .. import settings
 from ..arguments import BEYOND_FLOAT, shown
 from ..device import Device
 from ..dtypes import DType, dtype
@@ -54,10 +54,6 @@ from .fields import aliases_of, become, expr_of, is_strided
 from .host import from_host
 from .operands import PYTHON_NUMBERS, require_untaped
 from .tensor import Tensor, lazy_storage, make, strided
-
-# autograd's: looks at the gradients before a write; what it returns is called after.
-taped_write: Callable[[str, Tensor, Expr], Callable[[], None] | None] | None = None
-
 
 # --- the one way ----------------------------------------------------------------------------------
 
@@ -138,7 +134,7 @@ def _noted(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
         group = aliases_of(x)
         if group is None or not group.taped:
             return None
-    return None if taped_write is None else taped_write(name, x, value)
+    return callbacks.before_write(name, x, value)
 
 
 # --- targets --------------------------------------------------------------------------------------

@@ -1,0 +1,39 @@
+"""What a lower layer calls in a higher one: typed slots, all filled by `wiring`.
+
+A layer imports only the layers below it. Where it has to call one above, such as the graph, which
+has autograd record a node, it calls a slot of this module: `callbacks.record_tape(e)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .device import Device
+    from .dtypes import DType
+    from .engine.recording import Tapes
+    from .graph.expr import Expr
+    from .memory.storage import Storage
+    from .plugins.opened import Opened
+    from .tensor.tensor import Tensor
+
+# Return the tape of a node that reads a node with a tape; None if no gradient flows through it.
+record_tape: Callable[[Expr], Any]
+# Check the gradients before a write by the op of this name; return what is to be called after it.
+before_write: Callable[[str, Tensor, Expr], Callable[[], None] | None]
+# How captured functions and loops make gradients.
+tapes: Tapes
+
+# Return `dt.asarray(x, dtype=, device=)`.
+as_tensor: Callable[..., Tensor]
+# Return the elements of a storage as a vector of this dtype.
+view_storage: Callable[[Storage, DType | str | None], Tensor]
+# Reserve so many numbers of the default random generator; return its seed and their offset.
+reserve_random: Callable[[int], tuple[int, int]]
+
+# Open a device that has not been used before.
+open_device: Callable[[Device], Opened]
+# Return the device type that is the default one where nobody chose, and all installed ones.
+usual_device_type: Callable[[], str]
+known_device_types: Callable[[], Iterable[str]]

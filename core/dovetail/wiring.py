@@ -1,0 +1,31 @@
+"""The one list of what is assigned across layers when dovetail is imported: the slots of
+`callbacks`,
+the methods of Tensor, and the gradients of ops that are written in functions of tensors.
+"""
+
+from __future__ import annotations
+
+from . import callbacks
+from .autograd import captured, engine, gradients, tape
+from .functions import from_values, methods, random
+from .plugins import registry
+from .tensor import host
+
+callbacks.record_tape = tape.record
+callbacks.before_write = engine.before_write
+callbacks.tapes = captured.LoopTapes()
+
+callbacks.as_tensor = from_values.asarray
+callbacks.view_storage = host.view_storage
+callbacks.reserve_random = random.reserve_by_default
+
+callbacks.open_device = registry.open_device
+callbacks.usual_device_type = registry.usual
+callbacks.known_device_types = registry.registry.records
+
+for op, rules in gradients.RULES.items():
+    tape.set_gradient(op, *rules)
+for op, mask in gradients.MASKS.items():
+    tape.set_reach(op, mask)
+
+methods.install(engine.METHODS)
