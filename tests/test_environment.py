@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from dovetail import DovetailWarning, environment
 from dovetail.device import device
-from dovetail.plugins.registry import Registry
+from dovetail.plugins.registry import DeviceRegistry
 
 ROOT = Path(__file__).parent.parent
 NONSENSE = (
@@ -187,7 +187,7 @@ def test_a_list_of_backends_that_are_not_there_stays_in_force(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(environment, "_said", set())
-    registry = Registry(environ={"DOVETAIL_BACKENDS": "cup"})
+    registry = DeviceRegistry(environ={"DOVETAIL_BACKENDS": "cup"})
     with pytest.warns(DovetailWarning, match=r"DOVETAIL_BACKENDS='cup' .*reference") as caught:
         allowed = {n for n, r in registry.records().items() if r.state.value != "blocked"}
     assert allowed == {"reference"} and len(caught) == 1

@@ -17,7 +17,7 @@ from dovetail.dtypes import float32
 from dovetail.errors import PluginError
 from dovetail.plugins import answers, hooks
 from dovetail.plugins.entry import GROUP, Entry
-from dovetail.plugins.registry import Registry
+from dovetail.plugins.registry import DeviceRegistry
 from places import ROOT
 
 PLUGIN = """
@@ -144,7 +144,7 @@ def test_who_opens_the_device_is_told_of_the_rest(
     write(tmp_path, code)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "plugin_of_answers", raising=False)
-    registry = Registry(find=lambda: [Entry("mine", "plugin_of_answers")], environ={})
+    registry = DeviceRegistry(find=lambda: [Entry("mine", "plugin_of_answers")], environ={})
     with pytest.raises(PluginError) as e:
         registry.open(device("mine"))
     assert said in str(e.value)

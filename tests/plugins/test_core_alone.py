@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dovetail.plugins import origin
 from dovetail.plugins.entry import Entry
-from dovetail.plugins.registry import Registry
+from dovetail.plugins.registry import DeviceRegistry
 from places import ROOT
 
 SITE = Path(np.__file__).parent.parent
@@ -90,12 +90,12 @@ def test_another_backend_is_named_and_not_chosen(
     monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     registry_module = sys.modules["dovetail.plugins.registry"]
-    other = Registry(find=lambda: [Entry("odd_card", "nowhere")], environ={})
+    other = DeviceRegistry(find=lambda: [Entry("odd_card", "nowhere")], environ={})
     monkeypatch.setattr(registry_module, "registry", other)
     monkeypatch.setattr("dovetail.environment._said", set())
     assert registry_module.usual() == "reference"
     assert 'dovetail.set_default_device("odd_card")' in str(recwarn.pop().message)
-    with_cpu = Registry(find=lambda: [Entry("cpu", "nowhere")], environ={})
+    with_cpu = DeviceRegistry(find=lambda: [Entry("cpu", "nowhere")], environ={})
     monkeypatch.setattr(registry_module, "registry", with_cpu)
     assert registry_module.usual() == "cpu"
 

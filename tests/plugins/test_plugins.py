@@ -25,7 +25,7 @@ from dovetail.errors import DeviceError, PluginError, UnavailableError
 from dovetail.plugins.entry import GROUP, Entry, offers
 from dovetail.plugins.origin import reinstall
 from dovetail.plugins.record import Record, State
-from dovetail.plugins.registry import Registry, open_device
+from dovetail.plugins.registry import DeviceRegistry, open_device
 from installed import INSTALLED
 from places import ROOT
 
@@ -67,11 +67,11 @@ def from_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["dovetail.plugins.origin"], "checkout", lambda: None)
 
 
-def fresh(**environ: str) -> Registry:
-    return Registry(environ=environ)
+def fresh(**environ: str) -> DeviceRegistry:
+    return DeviceRegistry(environ=environ)
 
 
-def refused(registry: Registry, name: str) -> str:
+def refused(registry: DeviceRegistry, name: str) -> str:
     """The text of the error for whoever asks for a broken plugin, twice the same."""
     with pytest.raises((PluginError, DeviceError)) as first:
         registry.open(device(name))
@@ -182,7 +182,7 @@ def test_the_extras_of_dovetail_say_which_package_brings_a_device(
     lines = ["rich", 'dovetail-cpu-llvm; extra == "cpu"', 'pytest>=8; extra == "test"']
     monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
     assert offers() == {"cpu": "dovetail-cpu-llvm"}
-    nothing = Registry(find=list, environ={})
+    nothing = DeviceRegistry(find=list, environ={})
     assert "pip install dovetail-cpu-llvm" in refused(nothing, "cpu:9")
     assert "pip install" not in refused(nothing, "odd_card")
     assert "pip install" not in refused(nothing, "test")
@@ -203,7 +203,7 @@ def test_only_distributions_of_dovetail_are_named_in_a_command(
 
 
 def test_an_unknown_default_device_is_said_to_come_from_the_environment() -> None:
-    registry = Registry(find=list, environ={"DOVETAIL_DEFAULT_DEVICE": "odd_card:2"})
+    registry = DeviceRegistry(find=list, environ={"DOVETAIL_DEFAULT_DEVICE": "odd_card:2"})
     assert "DOVETAIL_DEFAULT_DEVICE asks for it" in refused(registry, "odd_card:2")
     assert "DOVETAIL_DEFAULT_DEVICE" not in refused(registry, "other")
 

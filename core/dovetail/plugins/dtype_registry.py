@@ -13,10 +13,9 @@ from ..dtypes import DType
 from ..errors import DTypeError
 from ..layout import Layout
 from ..loops.formats import INFOS, INTERFACE, DTypeInfo, install
-from .entry import Entry, installed
-from .origin import reinstall
+from .entry import Entry
+from .plugin_registry import PluginRegistry
 from .record import Record, State
-from .registry import Registry
 
 GROUPS = "dovetail.dtypes.v"
 hookspec = pluggy.HookspecMarker("dovetail")
@@ -54,22 +53,17 @@ class Hooks:
         """Declared gaps: {pattern of the dtype kit's case names: reason}. Optional."""
 
 
-class DTypeRegistry(Registry):
+class DTypeRegistry(PluginRegistry):
     """All dtype plugins of one process. One that can be used is in state `open`."""
 
     what = "dtype"
-    limited = False
-    groups, interface = GROUPS, INTERFACE
-    hooks = Hooks
-    required = ("dovetail_dtype_info",)
+    groups, interface, hooks = GROUPS, INTERFACE, Hooks
+    info_hook = "dovetail_dtype_info"
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"find": _installed, "built_in": (), **options})
+        super().__init__(**options)
         self._made: dict[str, DType] = {}
         self._blocks: dict[str, BlockInfo] = {}
-
-    def _listed(self) -> list[str]:
-        return []
 
     def _record(self, name: str, entries: list[Entry]) -> Record:
         record = super()._record(name, entries)
@@ -80,18 +74,13 @@ class DTypeRegistry(Registry):
         return record
 
     def accept(self, record: Record, info: object) -> None:
-        """See `Registry.accept`. There is nothing to probe."""
+        """See `PluginRegistry.accept`."""
         authors = f"tell the authors of {record.distribution}"
         if not isinstance(info, DTypeInfo | BlockInfo):
             reason = f"dovetail_dtype_info returned {info!r}, not a DTypeInfo or BlockInfo"
             record.fail(State.IMPORT_FAILED, reason, authors)
-        elif info.name != record.type:
-            reason = f'its entry point is named "{record.type}" but its info says "{info.name}"'
-            record.fail(State.IMPORT_FAILED, reason, authors)
-        elif tuple(info.minimum_interface) > INTERFACE:
-            wanted = ".".join(map(str, info.minimum_interface))
-            reason = f"it needs dtype interface {wanted}"
-            record.fail(State.API_MISMATCH, reason, reinstall("dovetail"))
+        elif not self.check_description(record, info.name, info.minimum_interface):
+            return
         elif isinstance(info, BlockInfo):
             if info.layout.name != info.name or info.block < 2 or len({*info.levels}) < 2:
                 reason = "a layout has the name of its blocks, and these several numbers and levels"
@@ -140,10 +129,6 @@ class DTypeRegistry(Registry):
     def find(self, name: str, elsewhere: bool) -> DType | None:
         """What `dtypes.find_plugin` asks."""
         return self.known_elsewhere(name) if elsewhere else self.named(name)
-
-
-def _installed() -> list[Entry]:
-    return installed(GROUPS)
 
 
 registry = DTypeRegistry()

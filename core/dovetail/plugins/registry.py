@@ -6,15 +6,11 @@ is first named, each in its own try, so that a broken one harms nobody who does 
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 import numpy as np
-import pluggy
 
 from .. import environment
 from ..arguments import shown
@@ -22,15 +18,14 @@ from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
 from ..device import DEFAULT, VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
-from ..locks import Lock
-from ..memory.tracing.stacktrace import pass_over
 from . import answers
 from .companion import accompanied
 from .entry import GROUP, GROUPS, Entry, installed, offers
 from .hooks import REQUIRED, Hooks
-from .limited import call_limited, caught
+from .limited import call_limited
 from .opened import Opened
-from .origin import obtain, reinstall
+from .origin import obtain
+from .plugin_registry import PluginRegistry, nearest
 from .record import BROKEN, Record, State, line
 
 __all__ = ["devices", "installed", "open_device", "records"]
@@ -40,17 +35,13 @@ BUILT_IN = (Entry("reference", "dovetail.plugins.builtin"),)
 _ALLOWED, _STRICT = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
 
 
-class Registry:
-    """All plugins of one process; safe to use from several threads.
-
-    They are discovered once, when somebody first asks.
-    """
+class DeviceRegistry(PluginRegistry):
+    """All device types of one process."""
 
     what = "device type"
-    groups, interface = GROUPS, INTERFACE
-    hooks: type = Hooks
-    required: tuple[str, ...] = REQUIRED
-    limited = True  # plugins are imported in a thread of their own, within a time limit
+    groups, interface, hooks = GROUPS, INTERFACE, Hooks
+    info_hook, required = REQUIRED[0], REQUIRED[1:]
+    is_limited = True
 
     def __init__(
         self,
@@ -58,46 +49,18 @@ class Registry:
         environ: Mapping[str, str] = os.environ,
         built_in: Iterable[Entry] = BUILT_IN,
     ) -> None:
-        self._find, self._environ, self._built_in = find, environ, tuple(built_in)
-        self._lock = Lock(waited=False)
-        self._records: dict[str, Record] | None = None
-
-    # --- discovery
-    def records(self) -> dict[str, Record]:
-        """Every known device type and its record, without importing anything."""
-        with self._lock:
-            if self._records is None:
-                self._records = self._discover()
-            return self._records
+        super().__init__(find, environ, built_in)
 
     def _discover(self) -> dict[str, Record]:
-        by_type: dict[str, list[Entry]] = {}
-        for entry in (*self._built_in, *self._find()):
-            by_type.setdefault(entry.name, []).append(entry)
-        self._check_listed(sorted(by_type))
-        return {name: self._record(name, entries) for name, entries in sorted(by_type.items())}
+        found = super()._discover()
+        self._check_listed(found)
+        return found
 
     def _record(self, name: str, entries: list[Entry]) -> Record:
-        ours = [e for e in entries if e.group == f"{self.groups}{self.interface[0]}"]
-        record = Record(name, tuple(ours or entries), what=self.what)
-        record.distribution = " and ".join(e.distribution for e in record.entries)
-        record.version = " and ".join(e.version for e in record.entries if e.version)
+        record = super()._record(name, entries)
         if not self._allowed(record):
             reason = f"{_ALLOWED}={self._environ[_ALLOWED]} leaves it out"
             record.fail(State.BLOCKED, reason, f"add {name} to that list")
-        elif not ours:
-            theirs = ", ".join(sorted(e.group.removeprefix(self.groups) for e in entries))
-            record.fail(
-                State.API_MISMATCH,
-                f"it speaks interface {theirs}, and this dovetail {self.interface[0]}",
-                ", and ".join(map(reinstall, ["dovetail", *(e.distribution for e in entries)])),
-            )
-        elif len(ours) > 1:
-            record.fail(
-                State.CONFLICT,
-                f"{record.distribution} both offer it",
-                f"pip uninstall {ours[-1].distribution} (or the other)",
-            )
         return record
 
     def _allowed(self, record: Record) -> bool:
@@ -119,90 +82,14 @@ class Registry:
             given = self._environ[_ALLOWED]
             environment.nonsense(_ALLOWED, given, wanted, "only what is built in can be used")
 
-    # --- one plugin: import, check, probe
-    def probe(self, type: str) -> Record:
-        """The record of a device type, its plugin imported, checked and probed.
-
-        Raises: DeviceError if no plugin offers this type.
-        """
-        record = self.records().get(type)
-        if record is None:
-            raise self._unknown(type)
-        with record.lock:
-            if record.state is State.DISCOVERED:
-                started = time.perf_counter()
-                self._start(record)
-                record.milliseconds = (time.perf_counter() - started) * 1e3
-            return record
-
-    def _start(self, record: Record) -> None:
-        (entry, *_) = record.entries
-        pass_over(entry.value)
-        load = partial(self._load, entry)
-        apart = self.limited and not _is_initialising(entry)
-        loaded, error = call_limited("the import of the plugin", load) if apart else caught(load)
-        if error is None:
-            record.manager, record.file, info = loaded
-            _, error = caught(partial(self.accept, record, info))
-        if error is not None:
-            record.fail(State.IMPORT_FAILED, line(error), _import_hint(record, error), error)
-
-    def _load(self, entry: Entry) -> tuple[pluggy.PluginManager, str, object]:
-        plugin = entry.load()
-        manager = self._managed(plugin, entry.name)
-        info: object = getattr(manager.hook, self.required[0])()
-        return manager, str(getattr(plugin, "__file__", "") or ""), info
-
-    def _managed(self, plugin: object, name: str) -> pluggy.PluginManager:
-        """Return a manager of this plugin alone. Raises: PluginError for hooks that are wrong."""
-        manager = pluggy.PluginManager("dovetail")
-        manager.add_hookspecs(self.hooks)
-        manager.register(plugin, name=name)
-        self._check_marked(manager, plugin)
-        callers = manager.get_hookcallers(plugin) or []
-        for caller in callers:
-            if not caller.has_spec():
-                hooks = [name for name in vars(self.hooks) if name.startswith("dovetail_")]
-                near = _near(caller.name, hooks)
-                known = f"; the hooks are {', '.join(hooks)}"
-                mend = f'; did you mean "{near[0]}"?' if near else known
-                raise PluginError(f'"{caller.name}" is not a hook of dovetail{mend}')
-        manager.check_pending()
-        missing = [name for name in self.required if name not in {c.name for c in callers}]
-        if missing:
-            raise PluginError(
-                f"it does not implement {', '.join(missing)}, which every plugin must"
-            )
-        return manager
-
-    def _check_marked(self, manager: pluggy.PluginManager, plugin: object) -> None:
-        """Check that each hook is marked: pluggy never calls another one. Raises: PluginError."""
-        marked = f"{manager.project_name}_impl"
-        for name in vars(self.hooks):
-            own = getattr(plugin, name, None) if name.startswith("dovetail_") else None
-            if callable(own) and not hasattr(own, marked):
-                raise PluginError(f'"{name}" is not marked: put @hookimpl before it')
-
+    # --- one plugin
     def accept(self, record: Record, info: object) -> None:
         """Take the info of a plugin and probe it, or record why the plugin cannot be used.
 
         Raises: PluginError for an info that is none.
         """
         checked = answers.backend_info(info)
-        if checked.type != record.type:
-            record.fail(
-                State.IMPORT_FAILED,
-                f'its entry point is named "{record.type}" but its info says "{checked.type}"',
-                f"tell the authors of {record.distribution}",
-            )
-        elif checked.minimum_interface > INTERFACE:
-            wanted, have = (".".join(map(str, v)) for v in (checked.minimum_interface, INTERFACE))
-            record.fail(
-                State.API_MISMATCH,
-                f"it needs backend interface {wanted}, and this dovetail offers {have}",
-                reinstall("dovetail"),
-            )
-        else:
+        if self.check_description(record, checked.type, checked.minimum_interface, "backend"):
             self._probe(record)
 
     def _probe(self, record: Record) -> None:
@@ -218,14 +105,6 @@ class Registry:
     def _probed(self, record: Record) -> tuple[DeviceInfo, ...] | Unavailable:
         config = self.config(record.type)
         return answers.probed(record.type, self.call(record, "dovetail_probe", config=config))
-
-    def call(self, record: Record, hook: str, **arguments: object) -> Any:
-        """Return what this one plugin's `hook` returns; None where it does not implement it."""
-        return None if record.manager is None else getattr(record.manager.hook, hook)(**arguments)
-
-    def texts(self, record: Record, hook: str) -> dict[str, str]:
-        """What one of the hooks that give texts by names returns. Raises: PluginError."""
-        return answers.texts(hook, self.call(record, hook))
 
     def config(self, type: str) -> dict[str, str]:
         """The settings for one device type, from the environment.
@@ -318,16 +197,17 @@ class Registry:
             if record.state in BROKEN:
                 raise record.error()
 
-    def _unknown(self, type: str) -> DeviceError:
+    def unknown(self, name: str) -> DeviceError:
+        """See `PluginRegistry.unknown`."""
         known = list(self.records())
-        near = [] if type == "gpu" else _near(type, known)  # which is not near to "cpu"
-        text = f'no device type "{type}" is installed; known: {", ".join(known)}.'
+        near = [] if name == "gpu" else nearest(name, known)  # which is not near to "cpu"
+        text = f'no device type "{name}" is installed; known: {", ".join(known)}.'
         if near:
             text += f' Did you mean "{near[0]}"?'
-        if self._environ.get(VARIABLE, "").partition(":")[0] == type:
+        if self._environ.get(VARIABLE, "").partition(":")[0] == name:
             text += f" {VARIABLE} asks for it."
-        if type in offers():
-            return DeviceError(f"{text} To have it: {obtain(offers()[type])}")
+        if name in offers():
+            return DeviceError(f"{text} To have it: {obtain(offers()[name])}")
         return DeviceError(
             f'{text} A device comes with a package that has an entry point in the group "{GROUP}"; '
             "`dovetail doctor` shows those that were found."
@@ -344,27 +224,7 @@ def _import_early() -> None:
     a.sum(), a.any(), a.all(), a.max(), a.min(), a.mean(), a.prod(), str(a), repr(a)
 
 
-def _near(name: str, known: Iterable[str]) -> list[str]:
-    """The known name that `name` may have been meant to be, if any."""
-    import difflib  # 3 ms, which `import dovetail` need not pay
-
-    return difflib.get_close_matches(name, list(known), 1)
-
-
-def _is_initialising(entry: Entry) -> bool:
-    """Return True while the plugin's package is imported: another thread would wait for that."""
-    package = sys.modules.get(entry.value.strip().partition(":")[0].partition(".")[0])
-    return bool(getattr(getattr(package, "__spec__", None), "_initializing", False))
-
-
-def _import_hint(record: Record, error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        missing = f"(the module {error.name} is missing)"
-        return f"{reinstall(record.distribution, '--force-reinstall')} {missing}"
-    return f"{reinstall(record.distribution)}, or pip uninstall it"
-
-
-registry = Registry()
+registry = DeviceRegistry()
 
 
 def open_device(dev: Device | str) -> Opened:

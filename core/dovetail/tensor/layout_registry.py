@@ -7,10 +7,8 @@ from typing import Any
 
 import pluggy
 
-from ..plugins.entry import Entry, installed
-from ..plugins.origin import reinstall
+from ..plugins.plugin_registry import PluginRegistry
 from ..plugins.record import Record, State
-from ..plugins.registry import Registry
 from .other_layouts import INTERFACE, LayoutInfo
 
 GROUPS = "dovetail.layouts.v"
@@ -31,38 +29,26 @@ class Hooks:
         """Declared gaps: {pattern of the layout kit's case names: reason}. Optional."""
 
 
-class LayoutRegistry(Registry):
+class LayoutRegistry(PluginRegistry):
     """All layout plugins of one process. A loaded one is in state `open`; it has no devices."""
 
     what = "layout"
-    limited = False
-    groups, interface = GROUPS, INTERFACE
-    hooks = Hooks
-    required = ("dovetail_layout_info",)
-
-    def _listed(self) -> list[str]:
-        return []
+    groups, interface, hooks = GROUPS, INTERFACE, Hooks
+    info_hook = "dovetail_layout_info"
 
     def accept(self, record: Record, info: object) -> None:
-        """See `Registry.accept`. There is nothing to probe."""
+        """See `PluginRegistry.accept`."""
         if not isinstance(info, LayoutInfo) or info.layout.name != record.type:
             record.fail(
                 State.IMPORT_FAILED,
                 f"dovetail_layout_info returned {info!r}, not a LayoutInfo of {record.type}",
             )
-        elif tuple(info.minimum_interface) > INTERFACE:
-            wanted = ".".join(map(str, info.minimum_interface))
-            record.fail(
-                State.API_MISMATCH,
-                f"it needs layout interface {wanted}",
-                reinstall("dovetail"),
-            )
-        else:
+        elif self.check_description(record, info.layout.name, info.minimum_interface):
             self._infos[record.type] = info
             record.state = State.OPEN
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"find": _installed, "built_in": (), **options})
+        super().__init__(**options)
         self._infos: dict[str, LayoutInfo] = {}
 
     def infos(self) -> list[LayoutInfo]:
@@ -84,10 +70,6 @@ class LayoutRegistry(Registry):
             if record.state is not State.OPEN:
                 raise AttributeError(f"{name!r} is not known") from record.error()
         raise AttributeError(name)
-
-
-def _installed() -> list[Entry]:
-    return installed(GROUPS)
 
 
 registry = LayoutRegistry()

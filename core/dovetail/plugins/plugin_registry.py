@@ -1,0 +1,219 @@
+"""What all kinds of plugins share: discovery, import and checks of hooks.
+
+Discovery reads package metadata only. A plugin is imported and checked when its name is first used,
+each in its own try, so that a broken one harms nobody who does not ask for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import pluggy
+
+from ..errors import DovetailError, PluginError
+from ..locks import Lock
+from ..memory.tracing.stacktrace import pass_over
+from . import answers
+from .entry import Entry, installed
+from .limited import call_limited, caught
+from .origin import reinstall
+from .record import Record, State, line
+
+__all__ = ["PluginRegistry", "nearest"]
+
+
+class PluginRegistry(ABC):
+    """All plugins of one kind in one process; safe to use from several threads.
+
+    They are discovered once, when somebody first asks. `find`: the installed entry points;
+    `built_in`: plugins that come with the core.
+    """
+
+    what: str  # a plugin is for, as errors say: "dtype"
+    groups: str  # of entry points, without the number of the interface
+    interface: tuple[int, int]
+    hooks: type  # pluggy's specifications
+    info_hook: str  # gives the plugin's description
+    required: tuple[str, ...] = ()  # other hooks that each plugin implements
+    is_limited = False  # plugins are imported in a thread of their own, within a time limit
+
+    def __init__(
+        self,
+        find: Callable[[], Iterable[Entry]] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        built_in: Iterable[Entry] = (),
+    ) -> None:
+        self._find = partial(installed, self.groups) if find is None else find
+        self._environ, self._built_in = environ, tuple(built_in)
+        self._lock = Lock(waited=False)
+        self._records: dict[str, Record] | None = None
+
+    @abstractmethod
+    def accept(self, record: Record, info: Any) -> None:
+        """Take the description of a plugin, or record why the plugin cannot be used.
+
+        Raises: whatever it likes, which is recorded.
+        """
+
+    # --- discovery
+    def records(self) -> dict[str, Record]:
+        """Return every known name and its record, without importing anything."""
+        with self._lock:
+            if self._records is None:
+                self._records = self._discover()
+            return self._records
+
+    def _discover(self) -> dict[str, Record]:
+        """Return a record of each plugin."""
+        by_type: dict[str, list[Entry]] = {}
+        for entry in (*self._built_in, *self._find()):
+            by_type.setdefault(entry.name, []).append(entry)
+        return {name: self._record(name, entries) for name, entries in sorted(by_type.items())}
+
+    def _record(self, name: str, entries: list[Entry]) -> Record:
+        ours = [e for e in entries if e.group == f"{self.groups}{self.interface[0]}"]
+        record = Record(name, tuple(ours or entries), what=self.what)
+        record.distribution = " and ".join(e.distribution for e in record.entries)
+        record.version = " and ".join(e.version for e in record.entries if e.version)
+        if not ours:
+            theirs = ", ".join(sorted(e.group.removeprefix(self.groups) for e in entries))
+            record.fail(
+                State.API_MISMATCH,
+                f"it speaks interface {theirs}, and this dovetail {self.interface[0]}",
+                ", and ".join(map(reinstall, ["dovetail", *(e.distribution for e in entries)])),
+            )
+        elif len(ours) > 1:
+            record.fail(
+                State.CONFLICT,
+                f"{record.distribution} both offer it",
+                f"pip uninstall {ours[-1].distribution} (or the other)",
+            )
+        return record
+
+    # --- one plugin: import, check
+    def probe(self, type: str) -> Record:
+        """Return the record of a plugin, which is imported, checked and accepted.
+
+        Raises: a DovetailError if no plugin offers this name.
+        """
+        record = self.records().get(type)
+        if record is None:
+            raise self.unknown(type)
+        with record.lock:
+            if record.state is State.DISCOVERED:
+                started = time.perf_counter()
+                self._start(record)
+                record.milliseconds = (time.perf_counter() - started) * 1e3
+            return record
+
+    def _start(self, record: Record) -> None:
+        (entry, *_) = record.entries
+        pass_over(entry.value)
+        load = partial(self._load, entry)
+        apart = self.is_limited and not _is_initialising(entry)
+        loaded, error = call_limited("the import of the plugin", load) if apart else caught(load)
+        if error is None:
+            record.manager, record.file, info = loaded
+            _, error = caught(partial(self.accept, record, info))
+        if error is not None:
+            record.fail(State.IMPORT_FAILED, line(error), _import_hint(record, error), error)
+
+    def _load(self, entry: Entry) -> tuple[pluggy.PluginManager, str, object]:
+        plugin = entry.load()
+        manager = self._managed(plugin, entry.name)
+        info: object = getattr(manager.hook, self.info_hook)()
+        return manager, str(getattr(plugin, "__file__", "") or ""), info
+
+    def _managed(self, plugin: object, name: str) -> pluggy.PluginManager:
+        """Return a manager of this plugin alone. Raises: PluginError for hooks that are wrong."""
+        manager = pluggy.PluginManager("dovetail")
+        manager.add_hookspecs(self.hooks)
+        manager.register(plugin, name=name)
+        self._check_marked(manager, plugin)
+        callers = manager.get_hookcallers(plugin) or []
+        for caller in callers:
+            if not caller.has_spec():
+                hooks = [name for name in vars(self.hooks) if name.startswith("dovetail_")]
+                near = nearest(caller.name, hooks)
+                known = f"; the hooks are {', '.join(hooks)}"
+                mend = f'; did you mean "{near[0]}"?' if near else known
+                raise PluginError(f'"{caller.name}" is not a hook of dovetail{mend}')
+        manager.check_pending()
+        required, there = (self.info_hook, *self.required), {c.name for c in callers}
+        missing = [name for name in required if name not in there]
+        if missing:
+            raise PluginError(
+                f"it does not implement {', '.join(missing)}, which every plugin must"
+            )
+        return manager
+
+    def _check_marked(self, manager: pluggy.PluginManager, plugin: object) -> None:
+        """Check that each hook is marked: pluggy never calls another one. Raises: PluginError."""
+        marked = f"{manager.project_name}_impl"
+        for name in vars(self.hooks):
+            own = getattr(plugin, name, None) if name.startswith("dovetail_") else None
+            if callable(own) and not hasattr(own, marked):
+                raise PluginError(f'"{name}" is not marked: put @hookimpl before it')
+
+    def unknown(self, name: str) -> DovetailError:
+        """Return the error for a name that no plugin has."""
+        return PluginError(f'no {self.what} "{name}" is installed')
+
+    def check_description(
+        self, record: Record, name: str, minimum_interface: tuple[int, ...], interface: str = ""
+    ) -> bool:
+        """Return True if a description has its plugin's name and an interface that is offered.
+
+        Else record why the plugin cannot be used. `interface`: as the error calls it.
+        """
+        if name != record.type:
+            record.fail(
+                State.IMPORT_FAILED,
+                f'its entry point is named "{record.type}" but its info says "{name}"',
+                f"tell the authors of {record.distribution}",
+            )
+        elif tuple(minimum_interface) > self.interface:
+            wanted, have = (".".join(map(str, v)) for v in (minimum_interface, self.interface))
+            record.fail(
+                State.API_MISMATCH,
+                f"it needs {interface or self.what} interface {wanted}, and this dovetail offers "
+                f"{have}",
+                reinstall("dovetail"),
+            )
+        else:
+            return True
+        return False
+
+    def call(self, record: Record, hook: str, **arguments: object) -> Any:
+        """Return what this one plugin's `hook` returns; None where it does not implement it."""
+        return None if record.manager is None else getattr(record.manager.hook, hook)(**arguments)
+
+    def texts(self, record: Record, hook: str) -> dict[str, str]:
+        """What one of the hooks that give texts by names returns. Raises: PluginError."""
+        return answers.texts(hook, self.call(record, hook))
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known name that `name` may have been meant to be, if any."""
+    import difflib  # 3 ms, which `import dovetail` need not pay
+
+    return difflib.get_close_matches(name, list(known), 1)
+
+
+def _is_initialising(entry: Entry) -> bool:
+    """Return True while the plugin's package is imported: another thread would wait for that."""
+    package = sys.modules.get(entry.value.strip().partition(":")[0].partition(".")[0])
+    return bool(getattr(getattr(package, "__spec__", None), "_initializing", False))
+
+
+def _import_hint(record: Record, error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        missing = f"(the module {error.name} is missing)"
+        return f"{reinstall(record.distribution, '--force-reinstall')} {missing}"
+    return f"{reinstall(record.distribution)}, or pip uninstall it"
