@@ -22,7 +22,7 @@ from ..ops.table import TABLE, Op
 PYTHON_TYPES: dict[str, type[object]] = {"b": bool, "i": int, "f": float, "c": complex}
 KINDS = {python_type: kind for kind, python_type in PYTHON_TYPES.items()}
 WIDEST_DTYPES = {"b": bool_, "i": int64, "f": float64, "c": complex128}
-KIND_ORDER = "bifc"
+KIND_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 class WeakNumber:
@@ -39,11 +39,6 @@ class WeakNumber:
     ) -> None:
         self.kind, self._value, self._declare = kind, value, declare
 
-    @property
-    def value(self) -> Value:
-        """The value in the widest dtype of its kind."""
-        return self.cast(WIDEST_DTYPES[self.kind]) if self._value is None else self._value
-
     def cast(self, dtype: DType) -> Value:
         """Return the value as a dtype."""
         if self._value is not None:
@@ -51,7 +46,7 @@ class WeakNumber:
         assert self._declare is not None
         if dtype.kind == "c":
             return pair(self.cast(dtype.part), const(0, dtype.part))
-        if KIND_ORDER.find(dtype.kind.replace("u", "i")) < KIND_ORDER.index(self.kind):
+        if KIND_RANKS[dtype.kind] < KIND_RANKS[self.kind]:
             return convert(self._declare(WIDEST_DTYPES[self.kind]), dtype)
         return convert(self._declare(dtype.compute), dtype)
 
@@ -107,15 +102,12 @@ def as_dtype(x: Number, dtype: DType) -> Value:
 
 def as_value(x: Number) -> Value:
     """Return a number in its dtype; a weakly typed one in the widest dtype of its kind."""
-    if isinstance(x, Value):
-        return x
-    return x.value if isinstance(x, WeakNumber) else as_dtype(x, WIDEST_DTYPES[kind_of(x)])
+    return x if isinstance(x, Value) else as_dtype(x, WIDEST_DTYPES[kind_of(x)])
 
 
 def as_element(x: Number, dtype: DType) -> Value:
     """Return a number as an element to store. Raises: DTypeError if its kind would be lost."""
-    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-    if order[kind_of(x)] > order[dtype.kind]:
+    if KIND_RANKS[kind_of(x)] > KIND_RANKS[dtype.kind]:
         kind = _promotion_type(x)
         name = kind.name if isinstance(kind, DType) else f"a Python {kind.__name__}"
         raise DTypeError(
@@ -144,7 +136,7 @@ def _apply_to_weak(op: Op, operands: tuple[Number, ...]) -> Number:
     python_operator = _PYTHON_OPERATORS.get(op.name)
     if python_operator is not None and all(map(is_constant, operands)):
         return python_operator(*operands)  # type: ignore[no-any-return]  # a number of Python's
-    kind = max((kind_of(x) for x in operands), key=KIND_ORDER.index)
+    kind = max((kind_of(x) for x in operands), key=KIND_RANKS.__getitem__)
     if op.name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert") and kind == "b":
         dtype = bool_
     elif op.name == "divide":
@@ -189,7 +181,7 @@ def select(condition: Value, a: Number, b: Number) -> Number:
         return a
     if isinstance(a, Value) or isinstance(b, Value):
         return _apply_to_elements(TABLE["where"], (condition, a, b))
-    kind = max(kind_of(a), kind_of(b), key=KIND_ORDER.index)
+    kind = max(kind_of(a), kind_of(b), key=KIND_RANKS.__getitem__)
     dtype = WIDEST_DTYPES[kind]
     return WeakNumber(kind, where(condition, as_dtype(a, dtype), as_dtype(b, dtype)))
 
@@ -213,7 +205,7 @@ def join_carry_type(a: CarryType, x: Number) -> CarryType:
     if is_same_type(a, b):
         return a
     if isinstance(a, str) and isinstance(b, str):
-        return max(a, b, key=KIND_ORDER.index)
+        return max(a, b, key=KIND_RANKS.__getitem__)
     operand = a if isinstance(a, DType) else PYTHON_TYPES[a]
     return TABLE["where"].dtypes("a loop", (bool_, operand, _promotion_type(x)), None)[1]
 
