@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import DType, dtype
 from ..errors import DovetailError
-from ..functions import datatypes, elementwise, number_parts, special, statistics
+from ..functions import elementwise, number_parts, special, statistics
 from ..ops.table import TABLE, Op
 
 BINARY_OPS: dict[type[ast.operator], str] = {
@@ -105,11 +105,6 @@ def _reduction_names() -> dict[int, str]:
 def reduction_name(f: object) -> str | None:
     """Return the name of the reduction that a function of a generator stands for."""
     return _reduction_names().get(id(f))
-
-
-def is_astype(f: object) -> bool:
-    """Return True for `dt.astype`."""
-    return f is datatypes.astype
 
 
 def as_dtype_object(x: object) -> DType | None:

@@ -9,25 +9,28 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from ..dtypes import float64, int64
+from ..functions import datatypes
 from ..loops.language import Value
-from ..ops.arithmetic import convert
 from ..ops.table import TABLE
 from . import dsl
-from .builtin_names import (
-    as_dtype_object,
-    as_user_function,
-    elementwise_op,
-    is_astype,
-    reduction_name,
-)
+from .builtin_names import as_dtype_object, as_user_function, elementwise_op, reduction_name
 from .lower_expressions import apply_binary
 from .lower_reductions import lower_reduction
 from .lower_statements import RESULT, RETURN, lower_block
 from .lowering_context import Lowering, PythonObject, describe
 from .source import Source, text_of
 from .user_kernel_builder import TensorParameter
-from .weak_types import WeakNumber, apply_op, as_dtype, is_constant, is_number, select, truth
+from .weak_types import (
+    KINDS,
+    WIDEST_DTYPES,
+    WeakNumber,
+    apply_op,
+    as_dtype,
+    is_constant,
+    is_number,
+    select,
+    truth,
+)
 
 INLINE_DEPTH_MAX = 32  # functions that call each other
 Builtin: TypeAlias = Callable[[Lowering, ast.Call, list[Any]], Any]
@@ -53,7 +56,7 @@ def lower_call(ctx: Lowering, node: ast.Call) -> Any:
     user_function = as_user_function(function)
     if node.keywords and user_function is None:
         ctx.refuse(node, f"{text_of(node)}: arguments go by place in a kernel")
-    if is_astype(function) and len(args) == 2:
+    if function is datatypes.astype and len(args) == 2:
         return _lower_cast(ctx, node, ctx.lower_number(args[0]), args[1:])
     dtype = as_dtype_object(function)
     if dtype is not None and len(args) == 1:
@@ -148,17 +151,15 @@ def _extreme(name: str) -> Builtin:
     return lower
 
 
-def _python_cast(python_type: Callable[[Any], Any], kind: str) -> Builtin:
+def _python_cast(python_type: type[int | float]) -> Builtin:
+    kind = KINDS[python_type]
+
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
         if len(args) != 1 or not is_number(args[0]):
             ctx.refuse(node, f"{text_of(node)}: takes one number")
-        x = args[0]
-        if is_constant(x):
-            return python_type(x)
-        if kind == "b":
-            return WeakNumber("b", truth(x))  # type: ignore[arg-type]  # no constant
-        dtype = int64 if kind == "i" else float64
-        return WeakNumber(kind, x.cast(dtype) if isinstance(x, WeakNumber) else convert(x, dtype))
+        if is_constant(args[0]):
+            return python_type(args[0])
+        return WeakNumber(kind, as_dtype(args[0], WIDEST_DTYPES[kind]))
 
     return lower
 
@@ -167,7 +168,7 @@ def _rounding(name: str) -> Builtin:
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
         if not all(map(is_number, args)):
             ctx.refuse(node, f"{text_of(node)}: takes one number")
-        return _python_cast(int, "i")(ctx, node, [_apply_function(ctx, node, name, args)])
+        return _python_cast(int)(ctx, node, [_apply_function(ctx, node, name, args)])
 
     return lower
 
@@ -184,9 +185,9 @@ def _lower_len(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
 _BUILTINS: dict[int, Builtin] = {
     id(builtins.max): _extreme("maximum"),
     id(builtins.min): _extreme("minimum"),
-    id(builtins.int): _python_cast(int, "i"),
-    id(builtins.float): _python_cast(float, "f"),
-    id(builtins.bool): _python_cast(bool, "b"),
+    id(builtins.int): _python_cast(int),
+    id(builtins.float): _python_cast(float),
+    id(builtins.bool): _python_cast(bool),
     id(builtins.len): _lower_len,
     id(builtins.round): _rounding("round"),
     id(math.floor): _rounding("floor"),
