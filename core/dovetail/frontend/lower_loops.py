@@ -9,7 +9,6 @@ from operator import or_
 from typing import Any, TypeAlias
 
 from ..dtypes import bool_, int64
-from ..errors import DovetailError
 from ..loops.language import Effect, Loop, Value, const, map_loop, quo, where
 from . import dsl
 from .lower_statements import (
@@ -50,7 +49,7 @@ def lower_for(ctx: Lowering, node: ast.For) -> None:
     if callee is range:
         _lower_range(ctx, node)
     elif callee is dsl.grid:
-        _lower_grid(ctx, node)
+        _lower_inner_grid(ctx, node)
     elif isinstance(items, tuple):
         _lower_unrolled(ctx, node, items)
     else:
@@ -107,10 +106,7 @@ def _lower_range(ctx: Lowering, node: ast.For) -> None:
     flags = [flag for flag, jump in jumps if _contains(node.body, jump)]
     for _ in range(CARRY_TYPE_ATTEMPTS_MAX):
         loop, after, effects = _lower_fold(ctx, node, bounds, index_of, types, flags)
-        try:
-            joined = {n: join_carry_type(kind, after[n]) for n, kind in types.items()}
-        except DovetailError as error:
-            raise ctx.source.with_line(node, error) from None
+        joined = {n: join_carry_type(kind, after[n]) for n, kind in types.items()}
         if all(is_same_type(joined[n], kind) for n, kind in types.items()):
             break
         types = joined
@@ -231,7 +227,7 @@ def _contains(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
     return False
 
 
-def _lower_grid(ctx: Lowering, node: ast.For) -> None:
+def _lower_inner_grid(ctx: Lowering, node: ast.For) -> None:
     """Lower independent iterations within a point."""
     axes, names = grid_axes(ctx, node)
     changed = [n for n in _assigned_names(node.body) if is_number(ctx.scope.get(n))]
