@@ -63,7 +63,7 @@ class KernelDefinition:
         self._positions: dict[tuple[int, str], int] = {}
 
     def outer_position(self, source: Source, name: str) -> int:
-        """Return the scalar argument that an outer number is."""
+        """Return the position of an outer number among the scalar arguments."""
         key = id(source.function), name
         if key not in self._positions:
             self._positions[key] = len(self.parameters) + len(self.outer_names)

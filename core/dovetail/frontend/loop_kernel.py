@@ -32,7 +32,7 @@ from .user_kernel_builder import STRIDE_ANY, TensorType
 
 __all__ = ["kernel"]
 
-SPECIALISATIONS_MAX = 64  # of one function, for types of tensors
+SPECIALISATIONS_MAX = 128  # of one function, for types of tensors
 LAUNCHES_MAX = 2048  # bound launches, of all functions
 REASON = Reason(Kind.WORDS, "a kernel of one's own")
 _launches: Recent[Hashable, tuple[BoundStep, ...]] = programs.holding(LAUNCHES_MAX)
@@ -65,8 +65,8 @@ class LoopKernel:
             i for i, k in enumerate(self._tensors) if "w" in self._parameters[k].access
         )
         # By specs and strides; and, fewer, by dtypes and classes of strides.
-        self._by_specs: Recent[Hashable, _Specialisation] = Recent(2 * SPECIALISATIONS_MAX)
-        self._by_types: Recent[Hashable, _Specialisation] = Recent(2 * SPECIALISATIONS_MAX)
+        self._by_specs: Recent[Hashable, _Specialisation] = Recent(SPECIALISATIONS_MAX)
+        self._by_types: Recent[Hashable, _Specialisation] = Recent(SPECIALISATIONS_MAX)
         self._lock = Lock()
 
     def __repr__(self) -> str:

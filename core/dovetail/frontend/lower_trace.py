@@ -95,7 +95,7 @@ def _cost(root: TracedValue) -> int:
 
 
 class _TraceLowering:
-    """Lowers traced values, each with the bits of its op on tensors of that dtype."""
+    """The lowering of traced values, each with the bits of its op on tensors of that dtype."""
 
     def __init__(self, values: Values) -> None:
         self.values = values

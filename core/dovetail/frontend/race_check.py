@@ -29,7 +29,7 @@ NO_FIRST_WRITER, NO_LAST_WRITER = POINTS_MAX - 1, -1
 
 
 class _WriterRecorder(Cloner):
-    """Copies a kernel, and replaces stores by records of the point that stores.
+    """A copier of kernels that replaces stores by records of the point that stores.
 
     `records`: by the id of a buffer, those for the first and for the last point.
     """

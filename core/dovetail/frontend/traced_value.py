@@ -31,6 +31,7 @@ NUMBERS = Layout("a_number")  # the layout of traced values, which have no memor
 REFERENCE = "reference"  # the device that they report; it computes nothing
 
 Operand: TypeAlias = "TracedValue | bool | int | float"
+Bound: TypeAlias = "TracedValue | int"  # of a loop
 _order = count()
 
 
@@ -226,9 +227,6 @@ class TracedLoop:
 
     def _values(self, op: str) -> tuple[TracedValue, ...]:
         return tuple([TracedValue(op, x.dtype, attrs=(self, i)) for i, x in enumerate(self.init)])
-
-
-Bound: TypeAlias = "int | TracedValue"
 
 
 def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: object) -> Any:

@@ -49,9 +49,9 @@ class ElementAccess(NamedTuple):
 class TensorParameter:
     """A parameter that is a tensor. `position`: its place among the arguments."""
 
-    def __init__(self, position: int, name: str, kind: TensorType, buffer: Buffer) -> None:
-        self.position, self.name, self.type, self.buffer = position, name, kind, buffer
-        self.access, self.rank = buffer.access, len(kind.strides)
+    def __init__(self, position: int, name: str, type_: TensorType, buffer: Buffer) -> None:
+        self.position, self.name, self.type, self.buffer = position, name, type_, buffer
+        self.access, self.rank = buffer.access, len(type_.strides)
 
 
 class UserKernelBuilder:
@@ -80,10 +80,10 @@ class UserKernelBuilder:
         self._names.add(name)
         return name
 
-    def tensor(self, position: int, name: str, access: str, kind: TensorType) -> TensorParameter:
+    def tensor(self, position: int, name: str, access: str, type_: TensorType) -> TensorParameter:
         """Declare a parameter that is a tensor."""
-        buffer = self._builder.buffer(self._unique(name), kind.dtype, access)
-        tensor = TensorParameter(position, name, kind, buffer)
+        buffer = self._builder.buffer(self._unique(name), type_.dtype, access)
+        tensor = TensorParameter(position, name, type_, buffer)
         self.tensors.append(tensor)
         return tensor
 
