@@ -570,3 +570,21 @@ def test_loop_runs_as_often_as_a_float_says(kernel: Any, dtype: str, device: dt.
     out = dt.zeros(len(values), dtype=dtype)
     kernel(out, x)
     assert out.tolist() == [ROUNDS[kernel](v, values) for v in values]
+
+
+MANY = tuple(range(1500))
+
+
+@dt.kernel
+def over_many(out: dt.Out):
+    for i in dt.grid(len(out)):
+        total = 0
+        for k in MANY:
+            total += k * i
+        out[i] = total
+
+
+def test_loop_over_a_tuple_is_longer_than_the_stack_is_deep() -> None:
+    out = dt.zeros(3, dtype=dt.int64, device="reference")
+    over_many(out)
+    assert out.tolist() == [0, sum(MANY), 2 * sum(MANY)]

@@ -72,18 +72,18 @@ def _lower_unrolled(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> Non
 
 
 def _lower_iterations(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> None:
-    if not items:
-        return
-    ctx.scope[CONTINUE] = False
-    assign(ctx, node.target, items[0])
-    lower_block(ctx, node.body)
-    ctx.scope[CONTINUE] = False
-    stopped = stop_flag(ctx)
-    if isinstance(stopped, Value):
-        with guard(ctx, ~stopped):
-            _lower_iterations(ctx, node, items[1:])
-    elif not stopped:
-        _lower_iterations(ctx, node, items[1:])
+    for k, item in enumerate(items):
+        ctx.scope[CONTINUE] = False
+        assign(ctx, node.target, item)
+        lower_block(ctx, node.body)
+        ctx.scope[CONTINUE] = False
+        stopped = stop_flag(ctx)
+        if stopped is True:
+            return
+        if isinstance(stopped, Value):
+            with guard(ctx, ~stopped):
+                _lower_iterations(ctx, node, items[k + 1 :])
+            return
 
 
 def _lower_range(ctx: Lowering, node: ast.For) -> None:
