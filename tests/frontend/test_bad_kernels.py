@@ -139,17 +139,22 @@ def test_what_stands_at_the_top() -> None:
 
 
 def test_parameters_are_declared() -> None:
-    with pytest.raises(dt.KernelError, match="say what x is"):
+    def plain(out: dt.Out, x):
+        pass
 
-        @dt.kernel
-        def plain(out: dt.Out, x):
-            pass
+    with pytest.raises(dt.KernelError, match="say what x is"):
+        dt.kernel(plain)
 
     with pytest.raises(dt.KernelError, match="say what x is"):
 
         @dt.kernel
         def texts(out: dt.Out, x: str):
             pass
+
+    for declared in ([float], X):  # neither has a hash, and X no truth value when compared
+        plain.__annotations__ = {"out": dt.Out, "x": declared}
+        with pytest.raises(dt.KernelError, match="say what x is"):
+            dt.kernel(plain)
 
     with pytest.raises(dt.KernelError, match="a kernel writes"):
 

@@ -87,12 +87,13 @@ def _parameters(source: Source) -> tuple[Parameter, ...]:
         )
     parameters = []
     for arg in (*a.posonlyargs, *a.args):
-        name, declared = arg.arg, annotations.get(arg.arg)
-        if declared in (dsl.In, dsl.Out, dsl.InOut):
+        name = arg.arg
+        declared: Any = annotations.get(name)
+        if any(declared is access for access in (dsl.In, dsl.Out, dsl.InOut)):
             parameters.append(Parameter(name, declared.access))
         elif isinstance(declared, DType) and declared.kind != "c":
             parameters.append(Parameter(name, "", declared.kind, declared))
-        elif declared in SCALAR_KINDS:
+        elif isinstance(declared, type) and declared in SCALAR_KINDS:
             parameters.append(Parameter(name, "", SCALAR_KINDS[declared]))
         else:
             source.refuse(arg, f"say what {name} is: `{name}: ...` one of {DECLARATIONS}")
