@@ -588,3 +588,32 @@ def test_loop_over_a_tuple_is_longer_than_the_stack_is_deep() -> None:
     out = dt.zeros(3, dtype=dt.int64, device="reference")
     over_many(out)
     assert out.tolist() == [0, sum(MANY), 2 * sum(MANY)]
+
+
+@dt.kernel
+def generator_of_the_same_name(out: dt.Out, n: int):
+    for i in dt.grid(len(out)):
+        k = 5
+        total = 0
+        for _ in range(n):
+            k = k + 1
+            total = total + sum(k for k in range(3))
+        out[i] = total + k
+
+
+def test_name_that_a_generator_shadows_is_carried_by_a_loop(device: dt.Device) -> None:
+    out = dt.zeros(1)
+    generator_of_the_same_name(out, 4)
+    assert out.tolist() == [4 * 3 + 9]
+
+
+@dt.kernel
+def signed_zero(out: dt.Out, x: dt.In):
+    for i in dt.grid(len(out)):
+        out[i] = 0.0 if x[i] > 0 else -0.0
+
+
+def test_zeros_of_both_signs_are_two_numbers(device: dt.Device) -> None:
+    out = dt.zeros(2)
+    signed_zero(out, dt.asarray([1.0, -1.0]))
+    assert [math.copysign(1.0, v) for v in out.tolist()] == [1.0, -1.0]

@@ -203,15 +203,10 @@ def _trip_count(start: Value, stop: Value, step: int) -> Value:
 def _assigned_names(body: Sequence[ast.stmt]) -> list[str]:
     """Return the names that statements assign, in order, but those of generators."""
     nodes = [node for statement in body for node in ast.walk(statement)]
-    names = {n.id: None for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    generators = {
-        name.id
-        for node in nodes
-        if isinstance(node, ast.comprehension)
-        for name in ast.walk(node.target)
-        if isinstance(name, ast.Name)
-    }
-    return [name for name in names if name not in generators]
+    generators = [node.target for node in nodes if isinstance(node, ast.comprehension)]
+    targets = {target for generator in generators for target in ast.walk(generator)}
+    stored = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return list(dict.fromkeys(n.id for n in stored if n not in targets))
 
 
 def _contains(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:

@@ -177,7 +177,7 @@ def conjunction(a: Condition, b: Condition) -> Condition:
 
 def select(condition: Value, a: Number, b: Number) -> Number:
     """Return `a` where the condition holds, else `b`, in their common type."""
-    if a is b or (is_constant(a) and type(a) is type(b) and a == b):
+    if a is b or (is_constant(a) and is_constant(b) and repr(a) == repr(b)):  # 0.0 == -0.0
         return a
     if isinstance(a, Value) or isinstance(b, Value):
         return _apply_to_elements(TABLE["where"], (condition, a, b))
