@@ -360,3 +360,17 @@ def test_importing_dovetail_is_quick(tmp_path: Path) -> None:
     )
     python(code, tmp_path)  # writes the byte code
     assert statistics.median(float(python(code, tmp_path)) for _ in range(7)) < 0.8
+
+
+def test_importing_leaves_nothing_for_the_collector_to_look_through(tmp_path: Path) -> None:
+    code = (
+        "import gc, sys, numpy; seen = []; look = 'dovetail.functions.methods';"
+        "gc.callbacks.append(lambda *_: seen.append(look in sys.modules));"
+        "import dovetail; print(any(seen))"
+    )
+    assert python(code, tmp_path).strip() == "False"
+
+
+def test_importing_keeps_frozen_objects_frozen(tmp_path: Path) -> None:
+    code = "import gc; gc.freeze(); import dovetail; print(gc.get_freeze_count() > 0)"
+    assert python(code, tmp_path).strip() == "True"

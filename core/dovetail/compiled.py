@@ -56,11 +56,12 @@ def modules() -> list[str]:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Looks for no garbage inside.
+def uncollected(is_kept: bool = False) -> Iterator[None]:
+    """Look for no garbage inside.
 
     What makes modules or plans leaves little; to look through all objects of the process for it is
-    4 % of the one and a third of the other.
+    4 % of the one and a third of the other. `is_kept`: what is made stays, so the collector need
+    not look through it soon afterwards, either.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -68,6 +69,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collects:
+            if is_kept and not gc.get_freeze_count():
+                gc.freeze()  # to and from the permanent generation: all are in the oldest now
+                gc.unfreeze()
             gc.enable()
 
 
