@@ -14,11 +14,8 @@ import dovetail as dt
 import pytest
 from dovetail.testing.verified import verified_kernels
 from installed import INSTALLED
-from places import PACKAGES, ROOT
 
 __all__ = ["device", "verified_kernels"]
-
-sys.path += map(str, [*PACKAGES, ROOT / "bench"])
 
 # Where PyData's sparse is not installed Dask would take the folder of that name in a checkout for
 # it; in processes of its own it still does.

@@ -20,7 +20,13 @@ pytestmark = [
 @pytest.mark.parametrize("pure", ["0", "1"])
 @pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.exhaustive)])
 def test_children_of_a_computing_parent_end_with_right_values(count: int, pure: str) -> None:
-    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "forking.py"), str(count)]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        str(ROOT / "tests" / "support" / "forking.py"),
+        str(count),
+    ]
     environ = {**os.environ, "DOVETAIL_PURE": pure}
     done = subprocess.run(
         command, env=environ, capture_output=True, text=True, timeout=3600, check=False

@@ -1,6 +1,6 @@
 """The node cases of onnx's backend test suite, run by `dt.onnx`; what is left out, and why.
 
-`python tests/onnx_cases.py` prints the table of docs/onnx.md.
+`python tests/support/onnx_cases.py` prints the table of docs/onnx.md.
 """
 
 from __future__ import annotations
