@@ -111,7 +111,7 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
         (at,) = (i for i, line in enumerate(lines) if line.lstrip().startswith(start))
         lines.insert(at + 1, text)
         (tree / path).write_text("".join(lines))
-    ours = [str(tree / part) for part in ("core", "sparse", "nn", "tests")]
+    ours = [str(tree / part) for part in ("core", "sparse", "nn", "tests", "tests/support")]
     others = [p for p in sys.path if p and not Path(p).is_relative_to(ROOT)]
     backends = [str(p) for p in (ROOT / "backends").iterdir()]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*ours, *backends, *others])}

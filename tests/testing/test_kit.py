@@ -16,7 +16,9 @@ from dovetail.testing.test_table import unreached
 DEVICES = ("reference", "cpu")
 
 
-def conformance(name: str, report: Path, *options: str) -> dict[str, Any]:
+def conformance(
+    name: str, report: Path, *options: str, folder: Path | None = None
+) -> dict[str, Any]:
     """The certificate of a run of the kit in its own process."""
     command = [
         sys.executable,
@@ -30,7 +32,7 @@ def conformance(name: str, report: Path, *options: str) -> dict[str, Any]:
     ]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, timeout=900, check=False
+        command, env=environ, capture_output=True, text=True, timeout=900, check=False, cwd=folder
     )
     assert report.exists(), done.stdout + done.stderr
     certificate: dict[str, Any] = json.loads(report.read_text())
@@ -50,6 +52,13 @@ def test_a_sample_conforms(name: str, tmp_path: Path) -> None:
     assert certificate["device"]["type"] == name and certificate["sample"] == 300
     assert certificate["cases"] > 50 and certificate["comparisons"] > 400
     assert len(certificate["digest"]) == 64 and certificate["versions"]["dovetail"]
+
+
+def test_conftest_of_the_working_directory_is_not_loaded(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "conftest.py").write_text("raise ImportError('of another project')")
+    report = tmp_path / "report.json"
+    conformance("reference", report, "--sample", "2000", "-n", "0", folder=tmp_path)
 
 
 @pytest.mark.exhaustive

@@ -77,10 +77,11 @@ def options(made: Parser) -> None:
 
 def common(asked: argparse.Namespace) -> list[str]:
     """What both kits tell pytest."""
-    # No configuration file: the kit's verdict must not depend on the directory it is run in.
+    # No configuration: the kit's verdict must not depend on the directory that it is run in.
     options = [
         "-c",
         os.devnull,
+        "--noconftest",
         "--rootdir",
         ".",
         "-p",
