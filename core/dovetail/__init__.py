@@ -30,7 +30,7 @@ from . import compiled as _compiled  # first: it says where the others are found
 # stack, which CPython then maps and unmaps 650 times: 5 % of this import.
 from . import arguments as _arguments  # isort: skip  # noqa: F401
 
-with _compiled.uncollected(is_kept=True):  # these load nearly all
+with _compiled.Uncollected(is_kept=True):  # these load nearly all
     from . import autograd, fft, func, linalg, memory
     from . import wiring as _wiring  # noqa: F401 - what it assigns
 from .functions import methods, random

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -55,21 +54,24 @@ def modules() -> list[str]:
     return sorted(n for n, s in specs if s is not None and is_extension(s))
 
 
-@contextmanager
-def uncollected(is_kept: bool = False) -> Iterator[None]:
-    """Look for no garbage inside.
+class Uncollected:
+    """A block in which no garbage is looked for.
 
     What makes modules or plans leaves little; to look through all objects of the process for it is
     4 % of the one and a third of the other. `is_kept`: what is made stays, so the collector need
     not look through it soon afterwards, either.
     """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            if is_kept and not gc.get_freeze_count():
+
+    def __init__(self, is_kept: bool = False) -> None:
+        self._is_kept = is_kept
+
+    def __enter__(self) -> None:
+        self._collects = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *error: object) -> None:
+        if self._collects:
+            if self._is_kept and not gc.get_freeze_count():
                 gc.freeze()  # to and from the permanent generation: all are in the oldest now
                 gc.unfreeze()
             gc.enable()

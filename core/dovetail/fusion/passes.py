@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from ..compiled import uncollected
+from ..compiled import Uncollected
 from ..environment import words
 from .decisions import Decisions, Graph
 from .emit import emit
@@ -43,19 +43,19 @@ PASSES: tuple[Callable[[Decisions], None], ...] = (
 )
 
 
-@uncollected()
 def plan(graph: Graph) -> Plan:
     """The launches for a graph, in order; or that its target overlaps what is read."""
-    d = Decisions(graph)
-    traced = "fusion" in words("DOVETAIL_TRACE", TRACES)
-    for run in PASSES:
-        before = str(d) if traced else ""
-        run(d)
-        if traced:
-            _say(run.__name__, before, str(d))
-        if d.overlaps:
-            return Plan([], 0, (), [], overlaps=True)
-    return _finished(d)
+    with Uncollected():
+        d = Decisions(graph)
+        traced = "fusion" in words("DOVETAIL_TRACE", TRACES)
+        for run in PASSES:
+            before = str(d) if traced else ""
+            run(d)
+            if traced:
+                _say(run.__name__, before, str(d))
+            if d.overlaps:
+                return Plan([], 0, (), [], overlaps=True)
+        return _finished(d)
 
 
 def _say(name: str, before: str, after: str) -> None:

@@ -154,10 +154,9 @@ class _Scheduler(Cloner):
     def __init__(self) -> None:
         super().__init__()
         self.open = [_Scope(0, None)]
-        self._scope: dict[int, _Scope] = {}  # id(placed value or loop) -> where it is known
+        self._scope: dict[Value | Loop, _Scope] = {}  # what is placed -> where it is known
         self._same: dict[Hashable, Value] = {}  # value number -> the placed value
-        self._loops: dict[int, Loop] = {}  # id(loop as built) -> as placed
-        self._keep: list[object] = []  # ids stay unique while their objects live
+        self._loops: dict[Loop, Loop] = {}  # as built -> as placed
         self._in_order = False  # whether an open loop says when it reads
 
     def run(self, effects: Sequence[Effect | Value]) -> Block:
@@ -167,60 +166,62 @@ class _Scheduler(Cloner):
 
     def bind(self, old: Value, new: Value, scope: _Scope) -> None:
         """`new` stands for `old` in `scope`."""
-        self.new[id(old)] = new
-        self._scope[id(new)] = scope
-        self._keep += [old, new]
+        self.new[old] = new
+        self._scope[new] = scope
 
     def operand(self, root: Value) -> Value:
         """The placed equivalent of `root` (iterative: graphs are deep)."""
+        placed = self.new.get(root)
+        if placed is not None:
+            return placed
         stack = [root]
         while stack:
-            v = stack[-1]
-            if id(v) in self.new:
-                stack.pop()
-                continue
-            waiting = len(stack)
-            for a in v.args[::-1]:
-                if id(a) not in self.new:
+            v, args, known = stack[-1], [], self.new  # `_close` makes another dict
+            for a in v.args:
+                arg = known.get(a)
+                if arg is None:
                     stack.append(a)
-            if len(stack) > waiting:
-                continue
-            stack.pop()
-            self._keep.append(v)
-            self.new[id(v)] = self._place(v)
-        return self.new[id(root)]
+                    break
+                args.append(arg)
+            else:
+                stack.pop()
+                placed = self._place(v, args)
+                self.new[v] = placed
+        return self.new[root]
 
-    def _place(self, v: Value) -> Value:
-        if v.op in ("loopvar", "carry", "arg"):
-            raise InternalError(f"{v.op} used outside of its loop", v)
-        if v.op == "result":
-            loop, i = v.place
-            placed: Value = self.loop(loop).results[i]
-            return placed
-        args = tuple([self.new[id(a)] for a in v.args])
-        if v.op == "load" and v.buffer.access != "r":
-            return self._here(Value("load", v.dtype, args, v.attr))
-        attr = exactly(v.attr) if v.op == "const" else v.attr
-        key = (v.op, v.dtype, attr, *map(id, args))
+    def _place(self, v: Value, placed: list[Value]) -> Value:
+        op, attr = v.op, v.attr
+        if op in OPERANDS:
+            if op in ("loopvar", "carry", "arg"):
+                raise InternalError(f"{op} used outside of its loop", v)
+            if op == "result":
+                loop, i = v.place
+                result: Value = self.loop(loop).results[i]
+                return result
+            if op == "const":
+                attr = exactly(attr)
+        elif op == "load" and v.buffer.access != "r":
+            return self._here(Value("load", v.dtype, tuple(placed), attr))
+        key = (op, v.dtype, attr, *placed)
         known = self._same.get(key)
         if known is not None:
             return known
-        new = Value(v.op, v.dtype, args, v.attr)
+        new = Value(op, v.dtype, tuple(placed), v.attr)
+        scopes = self._scope
         scope = self.open[0]
-        for a in args:
-            its = self._scope[id(a)]
+        for a in placed:
+            its = scopes[a]
             if its.depth > scope.depth:
                 scope = its
-        self._keep.append(new)
         self._same[key] = new
-        self._scope[id(new)] = scope
-        if v.op not in OPERANDS:
+        scopes[new] = scope
+        if op not in OPERANDS:
             scope.statements.append(new)
         return new
 
     def _here(self, new: Value) -> Value:
         """Places what a store may change: it neither moves nor stands for an equal one."""
-        self._scope[id(new)] = self.open[-1]
+        self._scope[new] = self.open[-1]
         self.open[-1].statements.append(new)
         return new
 
@@ -234,11 +235,13 @@ class _Scheduler(Cloner):
             self.open[-1].statements.append(placed)
 
     def loop(self, old: Loop) -> Loop:
-        done = self._loops.get(id(old))
+        done = self._loops.get(old)
         if done is not None:
             return done
-        free = _free_loops(old, self)
-        depth = max((s.depth for s in self.open if s.loop in free), default=0)
+        depth = 0
+        if len(self.open) > 1:
+            free = _free_loops(old, self)
+            depth = max((s.depth for s in self.open if s.loop in free), default=0)
         if old.effects or (self._in_order and _may_change(old)):
             depth = self.open[-1].depth
         inner, self.open = self.open[depth + 1 :], self.open[: depth + 1]
@@ -248,7 +251,6 @@ class _Scheduler(Cloner):
 
     def _loop_here(self, old: Loop) -> Loop:
         new = self.head(old)
-        self._keep += [old, new]
         scope = _Scope(len(self.open), new)
         self.bind(old.var, new.var, scope)
         new.carry = tuple(Value("carry", c.dtype, (), (new, i)) for i, c in enumerate(old.carry))
@@ -272,18 +274,18 @@ class _Scheduler(Cloner):
             Value("result", r.dtype, (), (new, i)) for i, r in enumerate(old.results)
         )
         for r in new.results:
-            self._scope[id(r)] = self.open[-1]
-        self._scope[id(new)] = self.open[-1]
+            self._scope[r] = self.open[-1]
+        self._scope[new] = self.open[-1]
         self.open[-1].statements.append(new)
-        self._loops[id(old)] = new
+        self._loops[old] = new
         return new
 
     def _close(self) -> None:
         """Values placed inside a closed block can no longer be named."""
         gone = self.open.pop()
-        self._same = {k: v for k, v in self._same.items() if self._scope[id(v)] is not gone}
-        self.new = {k: v for k, v in self.new.items() if self._scope[id(v)] is not gone}
-        self._loops = {k: v for k, v in self._loops.items() if self._scope[id(v)] is not gone}
+        self._same = {k: v for k, v in self._same.items() if self._scope[v] is not gone}
+        self.new = {k: v for k, v in self.new.items() if self._scope[v] is not gone}
+        self._loops = {k: v for k, v in self._loops.items() if self._scope[v] is not gone}
 
 
 def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
@@ -300,8 +302,8 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
             stack += [x.start, x.stop, *x.init, *x.update, *x.effects]
         elif isinstance(x, (Store, Atomic)):
             stack += [x.index, x.value] + ([] if x.when is None else [x.when])
-        elif (placed := scheduler.new.get(id(x))) is not None:
-            found.add(scheduler._scope[id(placed)].loop)
+        elif (placed := scheduler.new.get(x)) is not None:
+            found.add(scheduler._scope[placed].loop)
         elif x.op == "result":
             stack.append(x.place[0])
         else:

@@ -72,7 +72,7 @@ class _Point(PointCloner):
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if self.first is None:
             return None
-        found = self.first.new[id(v)]
+        found = self.first.new[v]
         same = all(a is b for a, b in zip(args, found.args, strict=True))
         return found if same else None
 

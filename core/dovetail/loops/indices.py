@@ -122,7 +122,7 @@ class _Resizing(Cloner):
 
     def int(self, v: Value) -> Value:
         """An integer of the launch, of the grid or of a loop."""
-        return self.new[id(v)] if v.op == "loopvar" else Value(v.op, self.index, (), v.attr)
+        return self.new[v] if v.op == "loopvar" else Value(v.op, self.index, (), v.attr)
 
     def operand(self, v: Value) -> Value:
         return cast(self.int(v), v.dtype) if _is_int(v, self.ints) else super().operand(v)
@@ -135,8 +135,8 @@ class _Resizing(Cloner):
 
     def again_as(self, v: Value, args: tuple[Value, ...]) -> None:
         """Puts a value once more, with other arguments."""
-        self.new[id(v)] = self.again(v, args)
-        self.emit(self.new[id(v)])
+        self.new[v] = self.again(v, args)
+        self.emit(self.new[v])
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
         new = super().effect(s)
@@ -154,8 +154,8 @@ class _Resizing(Cloner):
     def loop(self, old: Loop) -> Loop:
         new = super().loop(old)
         for v in new.update:  # a loop's variable, cast
-            if v.op not in OPERANDS and id(v) not in self.emitted:
-                self.emitted.add(id(v))
+            if v.op not in OPERANDS and v not in self.emitted:
+                self.emitted.add(v)
                 new.body = (*new.body, v)
         return new
 

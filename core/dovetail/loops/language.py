@@ -266,13 +266,17 @@ def binary(op: str, a: Operand, b: Operand) -> Value:
     if not isinstance(a, Value):
         assert isinstance(b, Value)
         a = const(a, b.dtype)
-    b = wrap(b, a.dtype)
-    if a.dtype is not b.dtype:
-        pair = f"{a.dtype.name} and {b.dtype.name}"
+    if not isinstance(b, Value):
+        b = const(b, a.dtype)
+    dtype = a.dtype
+    if dtype is not b.dtype:
+        pair = f"{dtype.name} and {b.dtype.name}"
         raise InternalError(f"{op} of {pair}: the loop language never promotes")
-    if a.dtype.kind in "iu" and (folded := _fold_integer(op, a, b)) is not None:
-        return folded
-    return Value(op, bool_ if OPS[op][2] == "b" else a.dtype, (a, b))
+    if (b.op == "const" or a.op == "const") and dtype.kind in "iu":
+        folded = _fold_integer(op, a, b)
+        if folded is not None:
+            return folded
+    return Value(op, bool_ if OPS[op][2] == "b" else dtype, (a, b))
 
 
 def _fold_integer(op: str, a: Value, b: Value) -> Value | None:

@@ -67,8 +67,8 @@ class _Pairs(PartsCloner):
             for part in parts:
                 self.emit(part)
         elif any(a.dtype.kind == "c" for a in v.args):
-            self.new[id(v)] = self._real(v)
-            self.emit(self.new[id(v)])
+            self.new[v] = self._real(v)
+            self.emit(self.new[v])
         else:
             super().value(v)
 

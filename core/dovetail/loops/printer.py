@@ -30,14 +30,14 @@ class _Printer:
     def __init__(self, taken: frozenset[str]) -> None:
         self.lines: list[str] = []
         self._taken = taken  # the parameters' names
-        self._names: dict[int, str] = {}
+        self._names: dict[Value, str] = {}
         self._counts = {"v": 0, "k": 0, "c": 0, "r": 0}
 
     def fresh(self, value: Value, letter: str) -> str:
         while (name := f"{letter}{self._counts[letter]}") in self._taken:
             self._counts[letter] += 1
         self._counts[letter] += 1
-        self._names[id(value)] = name
+        self._names[value] = name
         return name
 
     def name(self, v: Value) -> str:
@@ -47,7 +47,7 @@ class _Printer:
             return v.name
         if v.op == "index":
             return f"i{v.axis}"
-        return self._names[id(v)]
+        return self._names[v]
 
     def names(self, values: Iterable[Value]) -> str:
         return ", ".join(map(self.name, values))

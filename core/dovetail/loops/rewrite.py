@@ -24,13 +24,13 @@ class Cloner:
 
     def __init__(self, buffers: Mapping[Buffer, Buffer] | None = None) -> None:
         self.buffers = buffers or {}
-        self.new: dict[int, Value] = {}  # id(old value) -> what takes its place
-        self.emitted: set[int] = set()
+        self.new: dict[Value, Value] = {}  # an old value -> what takes its place
+        self.emitted: set[Value] = set()
         self.out: list[Statement] = []
 
     def operand(self, v: Value) -> Value:
         """What stands for an operand of the old kernel."""
-        return self.new.get(id(v), v)
+        return self.new.get(v, v)
 
     def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """The same for several."""
@@ -54,7 +54,7 @@ class Cloner:
     def value(self, v: Value) -> None:
         """Copies a value's statement, or puts there what takes its place."""
         args = self.operands(v.args)
-        new = self.new[id(v)] = self.rule(v, args) or self.again(v, args)
+        new = self.new[v] = self.rule(v, args) or self.again(v, args)
         self.emit(new)
 
     def again(self, v: Value, args: tuple[Value, ...]) -> Value:
@@ -66,11 +66,11 @@ class Cloner:
 
     def emit(self, v: Value) -> None:
         """Puts `v`, and before it whatever it needs, into the open block."""
-        if v.op in OPERANDS or id(v) in self.emitted:
+        if v.op in OPERANDS or v in self.emitted:
             return
         for a in v.args:
             self.emit(a)
-        self.emitted.add(id(v))
+        self.emitted.add(v)
         self.out.append(v)
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
@@ -91,7 +91,7 @@ class Cloner:
         """The copy of a loop."""
         new = self.head(old)
         new.carry = self.positions("carry", new, old.carry)
-        self.new[id(old.var)] = new.var
+        self.new[old.var] = new.var
         new.body = self.block(old.body)
         new.effects = tuple(s for s in new.body if not isinstance(s, Value))
         new.update = self.operands(old.update)
@@ -101,7 +101,7 @@ class Cloner:
     def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
         """The carries or results of a new loop, which take the place of the old one's."""
         new = tuple(Value(op, v.dtype, (), (loop, i)) for i, v in enumerate(old))
-        self.new.update((id(a), b) for a, b in zip(old, new, strict=True))
+        self.new.update(zip(old, new, strict=True))
         return new
 
 
@@ -139,7 +139,7 @@ class PartsCloner(Cloner):
             dtypes = (v.dtype,) if part is None else (part, part)
             made = [Value(op, d, (), (loop, len(new) + i)) for i, d in enumerate(dtypes)]
             if part is None:
-                self.new[id(v)] = made[0]
+                self.new[v] = made[0]
             else:
                 self.parts[id(v)] = made[0], made[1]
             new += made

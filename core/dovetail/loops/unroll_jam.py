@@ -82,9 +82,9 @@ def _join(points: list[PointCloner], old: Loop) -> None:
     def step(k: Value, *carries: Value) -> list[Value]:
         updates: list[Value] = []
         for j, point in enumerate(points):
-            point.new[id(old.var)] = k
+            point.new[old.var] = k
             own = carries[j * width : (j + 1) * width]
-            point.new.update((id(a), b) for a, b in zip(old.carry, own, strict=True))
+            point.new.update(zip(old.carry, own, strict=True))
             for s in old.body:
                 assert isinstance(s, Value)  # as `_worth` has seen
                 point.value(s)
@@ -95,7 +95,7 @@ def _join(points: list[PointCloner], old: Loop) -> None:
     start, stop = points[0].operands((old.start, old.stop))
     results = iter(fold_loop(start, stop, init, step).results)
     for point in points:
-        point.new.update((id(r), next(results)) for r in old.results)
+        point.new.update((r, next(results)) for r in old.results)
 
 
 def _stored(kernel: Kernel, points: list[PointCloner]) -> Block:

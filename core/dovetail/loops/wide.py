@@ -112,8 +112,8 @@ class _InWords(PartsCloner):
             for w in words:
                 self.emit(w)
         elif any(is_wide(a.dtype) for a in v.args):
-            self.new[id(v)] = self._single(v)
-            self.emit(self.new[id(v)])
+            self.new[v] = self._single(v)
+            self.emit(self.new[v])
         else:
             super().value(v)
 
@@ -261,6 +261,6 @@ def _args(cloner: _InWords, side: str, old: tuple[Value, ...]) -> tuple[Value, .
         if len(made) == 2:
             cloner.parts[id(v)] = made[0], made[1]
         else:
-            cloner.new[id(v)] = made[0]
+            cloner.new[v] = made[0]
         new += made
     return tuple(new)

@@ -1,1 +1,0 @@
-# `domain.py` is compiled as it is.

@@ -1,1 +1,0 @@
-# `layout.py` is compiled as it is: planning sees each value through its moves.
