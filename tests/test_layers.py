@@ -108,7 +108,7 @@ MAY_IMPORT = {
 GROUND = {
     "arguments", "callbacks", "command_line", "compiled", "device", "dtypes", "environment",
     "errors", "familiar", "foreign", "foreign_attributes", "forks", "freelists", "identity", "late",
-    "layout", "locks", "memo", "recent", "respelled", "settings",
+    "layout", "locks", "memo", "recent", "records", "respelled", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend", "wiring"}  # they import whatever they offer or connect
 # `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from . import callbacks, environment, settings
 from .arguments import named, shown
 from .errors import DeviceError
+from .records import DeviceRecord
 
 if TYPE_CHECKING:
     from .plugins.opened import Opened
@@ -25,7 +26,7 @@ VARIABLE = "DOVETAIL_DEFAULT_DEVICE"
 _SPEC = re.compile(r"([a-z][a-z0-9_]{0,63})(?::([0-9]{1,9}))?")
 
 
-class Device:
+class Device(DeviceRecord):
     """One device, such as `dt.device("opencl:1")`; instances are unique, so `is` compares them.
 
     It equals its names, too, with the hash of the shortest. As a context it is the default device,
@@ -46,7 +47,7 @@ class Device:
     device("reference")
     """
 
-    __slots__ = ("_hash", "changes", "index", "opened", "type")
+    __slots__ = ("changes", "index", "type")
 
     type: str
     index: int
@@ -68,8 +69,7 @@ class Device:
         def __getattr__(self, name: str) -> NoReturn:
             raise import_module(".familiar", __package__).absent(self, name)
 
-    def __hash__(self) -> int:
-        return self._hash
+    __hash__ = DeviceRecord.__hash__  # which a class with an `__eq__` does not inherit
 
     def __eq__(self, other: object) -> bool:
         if type(other) is Device:

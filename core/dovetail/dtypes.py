@@ -10,6 +10,7 @@ import numpy as np
 
 from .arguments import shown
 from .errors import DTypeError
+from .records import DTypeRecord
 
 __all__ = [
     "DType", "bfloat16", "bool_", "complex64", "complex128", "float16", "float32", "float64",
@@ -17,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class DType:
+class DType(DTypeRecord):
     """One kind of number, such as `dt.float32`; instances are unique, so `is` compares them.
 
     It equals what `dtype=` takes for it, too: its name, NumPy's dtype or scalar type. Its hash is
@@ -35,9 +36,7 @@ class DType:
     (True, True)
     """
 
-    __slots__ = (
-        "__numpy_dtype__", "_hash", "bits", "code", "compute", "itemsize", "kind", "name", "part",
-    )  # fmt: skip
+    __slots__ = ("__numpy_dtype__", "bits", "code", "part")
 
     name: str
     code: str
@@ -72,8 +71,7 @@ class DType:
         def __getattr__(self, name: str) -> NoReturn:
             raise import_module(".familiar", __package__).absent(self, name)
 
-    def __hash__(self) -> int:
-        return self._hash
+    __hash__ = DTypeRecord.__hash__  # which a class with an `__eq__` does not inherit
 
     def __eq__(self, other: object) -> bool:
         if type(other) is DType:

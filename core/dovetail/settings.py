@@ -23,33 +23,11 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from weakref import ref
 
 from .locks import Lock
+from .records import DEPTH_LIMIT, Flags
 
 __all__ = ["eager", "junk_filled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-# A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
-DEPTH_LIMIT = 64
-
-
-class Flags:
-    """What the hot path asks of the process each time, in one place that is quick to look at."""
-
-    __slots__ = ("captures", "depth", "exports", "profiled", "tainted")
-
-    captures: int  # recorders of captured functions that are in use, on any thread
-
-    # As above, or 0 while some ops run at once: those of a context, or those that read what others
-    # may write to. Which these are takes longer to ask.
-    depth: int
-    exports: int  # owners of views by which other code may write to memory (`storage.Export`)
-    profiled: bool  # whether any profile is being taken
-    tainted: bool  # whether any tensor may hold what comes of a bad index
-
-    def __init__(self) -> None:
-        self.captures, self.depth, self.exports = 0, DEPTH_LIMIT, 0
-        self.profiled = self.tainted = False
-
 
 flags = Flags()
 

@@ -8,7 +8,8 @@ from ..errors import DeviceError, DovetailError, DTypeError, GradientError, Shap
 from ..functions import elementwise as ew
 from ..graph.expr import spec
 from ..ops import table as ops
-from ..settings import DEPTH_LIMIT, current, record, restore
+from ..records import DEPTH_LIMIT
+from ..settings import current, record, restore
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply

@@ -6,7 +6,7 @@ from dovetail.graph.expr cimport Expr, Spec, leaf, readers
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
-from dovetail.settings cimport Flags
+from dovetail.records cimport Flags
 from dovetail.tensor.fields cimport alias, expr_of
 from dovetail.tensor.host cimport evaluated
 from dovetail.tensor.tensor cimport make

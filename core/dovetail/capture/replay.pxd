@@ -1,10 +1,10 @@
 # What the compiled form of `replay.py` knows of its types.
 cimport cython
 
-from dovetail.engine.events cimport Counters
+from dovetail.records cimport Counters
 from dovetail.engine.launching cimport part
 from dovetail.plugins.opened cimport Opened
-from dovetail.settings cimport Flags
+from dovetail.records cimport Flags
 
 
 cdef Counters counters

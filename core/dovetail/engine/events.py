@@ -7,31 +7,8 @@ import time
 from typing import TypedDict, Unpack
 
 from ..locks import Lock
+from ..records import Counters
 from ..settings import flags
-
-
-class Counters:
-    """What evaluation has done since the process began."""
-
-    __slots__ = (
-        "calls", "compile_seconds", "compiles", "disk_hits", "evaluations", "launches",
-        "load_failures", "plans", "recognised",
-    )  # fmt: skip
-
-    evaluations: int
-    recognised: int  # of those: known from their roots on, without a key
-    plans: int  # graphs of a structure not seen before
-    launches: int
-    compiles: int
-    disk_hits: int
-    load_failures: int  # binaries from disk that `Backend.load` refused
-    compile_seconds: float
-    calls: int  # vendor routines
-
-    def __init__(self) -> None:
-        self.evaluations = self.recognised = self.plans = self.launches = self.calls = 0
-        self.compiles = self.disk_hits = self.load_failures = 0
-        self.compile_seconds = 0.0
 
 
 class Details(TypedDict, total=False):

@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr
-from dovetail.settings cimport Flags
+from dovetail.records cimport Flags
 from dovetail.tensor.fields cimport Aliases, aliases_of, expr_of, is_strided
 
 cdef Flags flags

@@ -4,7 +4,7 @@ cimport cython
 from dovetail.graph.expr cimport Expr, Spec, ask, leaf, node, storage_of
 from dovetail.memory.storage cimport Storage
 from dovetail.memory.tracing.stacktrace cimport line
-from dovetail.settings cimport Flags
+from dovetail.records cimport Flags
 from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.tensor cimport make, waiting_storage
 

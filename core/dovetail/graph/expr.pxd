@@ -5,14 +5,15 @@ from dovetail.graph.regions cimport are_apart
 from dovetail.locks cimport Lock
 from dovetail.graph.weak cimport alive, referent, weakly
 from dovetail.memory.storage cimport Storage
+from dovetail.records cimport DeviceRecord, DTypeRecord
 
 
 @cython.final
 cdef class Spec:
     cdef object __weakref__
     cdef public tuple shape
-    cdef public object dtype
-    cdef public object device
+    cdef public DTypeRecord dtype
+    cdef public DeviceRecord device
     cdef public Py_ssize_t itemsize
     cdef public object size
     cdef public object sized

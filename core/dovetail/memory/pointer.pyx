@@ -5,7 +5,7 @@ between it and what gives the memory back.
 cimport cython
 
 from dovetail.freelists cimport keep
-from dovetail.settings cimport Flags
+from dovetail.records cimport Flags
 
 import sys
 

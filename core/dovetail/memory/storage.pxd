@@ -1,12 +1,13 @@
 cimport cython
 
 from dovetail.memory.pointer cimport DataPtr
+from dovetail.records cimport DeviceRecord
 
 
 cdef class Storage:
     cdef object __weakref__
     cdef public object checks
-    cdef public object device
+    cdef public DeviceRecord device
     cdef public object dtype
     cdef public list exports
     cdef public object nbytes

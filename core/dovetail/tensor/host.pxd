@@ -6,7 +6,7 @@ from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec, storage_of
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
-from dovetail.settings cimport Flags
+from dovetail.records cimport DeviceRecord, DTypeRecord, Flags
 from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.reading cimport array_over, copy_array, element
 from dovetail.tensor.tensor cimport make
@@ -19,7 +19,7 @@ cpdef host_array(object x, object dtype, bint writable=*)
 @cython.locals(s=Spec, storage=Storage)
 cpdef _shared_array(Expr e, object address, object dtype, object owner)
 @cython.locals(e=Expr, ptr=DataPtr, where=Opened)
-cpdef from_host(object values, object dtype, object device)
+cpdef from_host(object values, DTypeRecord dtype, DeviceRecord device)
 
 
 @cython.locals(e=Expr, pending=Expr)

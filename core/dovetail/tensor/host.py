@@ -280,16 +280,14 @@ def _element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
 
 def _host_address(e: Expr) -> int | None:
     """Where the host reads the first element of a leaf, once the work on its device is done."""
-    device: Opened = opened(e.spec.device)
+    device: Opened = e.spec.device.opened or opened(e.spec.device)
     if device.asynchronous or device.faults.pending:
         wait(device, current_handle(e.spec.device))
     storage = storage_of(e)
     if storage.checks:
         faults.look(storage)
     ptr = storage.ptr
-    found: int | None = device.host_address(
-        ptr.handle, ptr.offset + e.offset * e.spec.dtype.itemsize
-    )
+    found: int | None = device.host_address(ptr.handle, ptr.offset + e.offset * e.spec.itemsize)
     return found
 
 

@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, leaf, reads_exported
 from dovetail.memory.storage cimport Storage
-from dovetail.settings cimport Flags
+from dovetail.records cimport Flags
 from dovetail.tensor.fields cimport made
 
 cdef Flags flags

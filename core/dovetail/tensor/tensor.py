@@ -18,6 +18,7 @@ from ..errors import ArgumentTypeError, DTypeError, LayoutError
 from ..graph.expr import Expr, Spec, leaf, reads_exported
 from ..layout import Shape
 from ..memory.storage import Storage, storage_at
+from ..records import DEPTH_LIMIT
 from ..settings import flags
 from .fields import Aliases, Fields, bind, made
 
@@ -333,7 +334,7 @@ def _bound(e: Expr) -> None:
         return
     if is_to_finish(e):
         run.finish(e)
-    if eager or e.depth > settings.DEPTH_LIMIT:
+    if eager or e.depth > DEPTH_LIMIT:
         run.evaluate((e,), eager)
 
 
