@@ -74,7 +74,7 @@ def test_a_spec_in_use_stays_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
 GROW = """
 import gc, sys
 import dovetail as dt
-from dovetail.engine import evaluate as run
+from dovetail.engine import evaluation as run
 from dovetail.engine import guards
 from dovetail.functions import linalg
 from dovetail.graph import expr

@@ -19,7 +19,7 @@ from dovetail import memory
 from dovetail.backend import diskcache
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device
-from dovetail.engine import evaluate as run
+from dovetail.engine import evaluation as run
 from dovetail.engine import guards
 from dovetail.errors import CompileError, OutOfMemoryError
 from dovetail.loops.builder import Kernel

@@ -17,6 +17,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
+from dovetail.engine import evaluation as one
 from dovetail.engine import guards
 from dovetail.engine.known import APART, NOT_KNOWN
 from dovetail.graph.expr import node
@@ -110,7 +111,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
             keys.add(tuple(walk.key))
 
     def forget() -> set[Any]:
-        monkeypatch.setattr(run, "_plans", Recent(100))
+        monkeypatch.setattr(one, "_plans", Recent(100))
         monkeypatch.setattr(guards, "_known", Recent(100))
         forget_lately()
         keys.clear()
@@ -127,21 +128,21 @@ def forget_lately() -> None:
 
 def at_once(graph: Graph, given: list[Any]) -> Any:
     """The root's value, op by op, with nothing learnt from it."""
-    before = run._plans, guards._known
+    before = one._plans, guards._known
     try:
-        run._plans, guards._known = Recent(1000), Recent(1000)
+        one._plans, guards._known = Recent(1000), Recent(1000)
         forget_lately()
         with dt.eager():
             return build(graph, given)[0].copy().numpy().copy()
     finally:
-        run._plans, guards._known = before
+        one._plans, guards._known = before
         forget_lately()
 
 
 def looked_at(graph: Graph, given: list[Any]) -> tuple[Any, int]:
     """The key of a graph, and how many leaves it has."""
     root, held = build(graph, given)
-    evaluation = run.Evaluation([root._expr])
+    evaluation = one.Evaluation([root._expr])
     return evaluation._whole_key()[0], len(evaluation.leaves) + 0 * len(held)
 
 
@@ -196,7 +197,7 @@ def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> N
             if value[0].spec is not given[at]._expr.spec:
                 return None, 0 * len(held)
             copy = node(COPY, (take(value),), given[at]._expr.spec)
-            evaluation = run.Evaluation([copy], given[at]._expr)
+            evaluation = one.Evaluation([copy], given[at]._expr)
             return evaluation._whole_key()[0], len(evaluation.leaves)
 
         wanted, count = key_of(graph, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.engine import evaluate
+from dovetail.engine import evaluation
 from dovetail.engine.events import counters
 
 N = 50
@@ -30,7 +30,7 @@ def test_a_stencil_in_place_gives_what_numpy_gives(u: dt.Tensor) -> None:
 
 def test_an_overlap_is_found_out_once(u: dt.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     _smooth(u)
-    monkeypatch.setattr(evaluate.fusion, "plan", None)  # from now on everything is known
+    monkeypatch.setattr(evaluation.fusion, "plan", None)  # from now on everything is known
     plans = counters.plans
     _smooth(u)
     assert counters.plans == plans

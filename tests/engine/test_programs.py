@@ -7,7 +7,7 @@ import weakref
 
 import dovetail as dt
 import pytest
-from dovetail.engine import evaluate as run
+from dovetail.engine import evaluation as run
 from dovetail.engine import guards, programs
 from dovetail.plugins.registry import open_device
 from dovetail.recent import Recent, Shared

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
 from dovetail.engine import programs
-from dovetail.engine.evaluate import LARGE
+from dovetail.engine.evaluation import LARGE
 from dovetail.engine.events import counters
 
 Statement = Callable[[], object]

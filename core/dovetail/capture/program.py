@@ -25,7 +25,7 @@ from ..backend.interface import QueuedLaunch, Replay, Scalar
 from ..backend.streams import wait
 from ..dtypes import DType
 from ..engine import events
-from ..engine.programs import BoundStep
+from ..engine.launching import BoundStep
 from ..engine.traced_numbers import Env, Number
 from ..errors import InternalError, LinAlgError
 from ..fusion.plan import Step

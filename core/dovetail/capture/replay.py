@@ -12,8 +12,7 @@ from ..backend.limits import sequence
 from ..engine import events
 from ..engine.evaluate import lock
 from ..engine.events import counters
-from ..engine.launching import part
-from ..engine.programs import Part
+from ..engine.launching import Part, part
 from ..engine.traced_numbers import Env
 from ..memory.pointer import StreamHandle
 from ..plugins.blame import blame

@@ -30,7 +30,7 @@ from ..device import Device, usable
 from ..device import opened as open_device
 from ..dtypes import DType, dtype, int64
 from ..engine import programs, recording
-from ..engine.programs import BoundStep
+from ..engine.launching import BoundStep
 from ..engine.traced_numbers import Environment, Number, TracedFloat
 from ..errors import CaptureError, DovetailError
 from ..fusion.plan import Step

@@ -17,8 +17,8 @@ from ..device import opened as open_device
 from ..dtypes import uint8
 from ..engine import evaluate as engine
 from ..engine import recording
-from ..engine.evaluate import Evaluation
-from ..engine.programs import BoundCall, BoundPlan, BoundStep
+from ..engine.evaluation import Evaluation
+from ..engine.launching import BoundCall, BoundPlan, BoundStep
 from ..engine.traced_numbers import Environment, Number
 from ..errors import CaptureError
 from ..fusion.plan import Operand

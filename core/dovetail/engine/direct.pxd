@@ -1,16 +1,15 @@
 # What the compiled form of `direct.py` knows of its types.
 cimport cython
 
-from dovetail.backend.streams cimport current_handle
-from dovetail.engine.events cimport Counters
+from dovetail.records cimport Counters
 from dovetail.engine.launching cimport run as run_step
-from dovetail.engine.programs cimport BoundStep
+from dovetail.engine.launching cimport BoundStep
 from dovetail.graph.expr cimport Expr, overwritten, readers, reads, storage_of
 from dovetail.locks cimport Lock
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage
 from dovetail.plugins.opened cimport Opened
-from dovetail.settings cimport Flags
+from dovetail.records cimport Flags
 
 cdef Counters counters
 cdef Flags flags

@@ -20,11 +20,11 @@ from ..memory.storage import Storage
 from ..plugins.opened import Opened
 from ..settings import flags
 from . import events, recording
-from .evaluate import _finish, _launch, evaluate, finish_overlapping, lock
+from .evaluate import _finish, evaluate, finish_overlapping, lock
+from .evaluation import launch_step
 from .events import counters
-from .launching import Number, Slots
+from .launching import BoundStep, Number, Slots
 from .launching import run as run_step
-from .programs import BoundStep
 
 _turn = lock  # compiled to a typed variable
 
@@ -124,7 +124,7 @@ def _checked(
 ) -> None:
     """A launch in full: with error cells, traced."""
     slots = at + [None, 0] * len(step.checks)
-    made = [check for _, check in _launch(opened, step, slots, numbers, stream)]
+    made = [check for _, check in launch_step(opened, step, slots, numbers, stream)]
     for check in made:
         check.line = line
     faults.demand(made)

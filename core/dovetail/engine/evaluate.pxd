@@ -1,13 +1,11 @@
 # What the compiled form of `evaluate.py` knows of its types.
 cimport cython
 
-from dovetail.backend.streams cimport current_handle
 from dovetail.locks cimport Lock
-from dovetail.engine.launching cimport addresses, launch
 from dovetail.engine.guards cimport match, match_all, match_into, match_update
-from dovetail.graph.expr cimport Expr, is_read, readers, reads_exported, settle, storage_of
+from dovetail.graph.expr cimport Expr, is_read, readers, reads_exported, storage_of
 from dovetail.memory.storage cimport Storage
-from dovetail.settings cimport Flags
+from dovetail.records cimport Flags
 
 cdef Flags flags
 cdef Lock _turn

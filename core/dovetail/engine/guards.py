@@ -16,7 +16,8 @@ from ..memo import Memo
 from ..ops.table import COPY
 from ..recent import Recent
 from .known import ARGUMENTS, DONE, NODES, NOT_KNOWN, SLOTS, Known
-from .programs import BoundPlan, holders, holding
+from .launching import BoundPlan
+from .programs import holders, holding
 from .walk import Walk
 
 KEPT = 4  # graphs with the same root op and Spec that are compared; beyond, the oldest goes

@@ -1,5 +1,5 @@
 from cpython.object cimport PyObject
-from dovetail.engine.programs cimport BoundPlan, BoundStep
+from dovetail.engine.launching cimport BoundPlan, BoundStep
 from dovetail.graph.expr cimport Expr
 from dovetail.plugins.opened cimport Opened
 

@@ -19,8 +19,7 @@ from ..graph.ownership import is_held_alike
 from ..plugins.opened import Opened
 from ..settings import flags
 from .events import counters
-from .launching import Number, launch
-from .programs import BoundPlan
+from .launching import BoundPlan, Number, launch
 from .walk import Entry, held_lazily
 
 NODES = 256  # larger graphs are not worth it

@@ -8,20 +8,20 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
-from dovetail.backend.streams cimport current_handle
-from dovetail.engine.events cimport Counters
-from dovetail.engine.launching cimport call, launch, shifted
-from dovetail.engine.programs cimport Bound, BoundCall, BoundPlan, BoundStep
+from dovetail.engine.launching cimport (
+    Bound, BoundCall, BoundPlan, BoundStep, call, launch, shifted,
+)
 from dovetail.engine.walk cimport Entry as Said
 from dovetail.graph.expr cimport Expr, is_apart, settle, storage_of
 from dovetail.graph.ownership cimport is_held_beyond
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
-from dovetail.settings cimport Flags
+from dovetail.records cimport Counters, Flags
 
 from ..backend.faults import WIDTH, out_of_range
 from ..backend.interface import Entry as _Entry
+from ..backend.streams import current_handle
 from ..plugins.blame import blame
 from ..settings import flags as _all_flags
 from .events import counters as _all_counters

@@ -5,19 +5,118 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from ..backend.faults import WIDTH, out_of_range
-from ..backend.interface import Launch, StridedOperand
+from ..backend.faults import PROMPT, WIDTH, Asked, out_of_range
+from ..backend.interface import Launch, LibraryCall, StridedOperand
+from ..dtypes import DType
 from ..errors import OutOfMemoryError
+from ..fusion.plan import Call, Operand, Plan, Step
 from ..graph.expr import Expr, settle
+from ..layout import Shape
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import storage_over
 from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from .events import counters
-from .programs import BoundCall, BoundPlan, BoundStep, Part
 
 Slots: TypeAlias = list[Any]  # handle and byte offset of each slot
 Number: TypeAlias = float | int | bool
+Part: TypeAlias = tuple[int, int, Shape, Shape, DType]  # slot, byte offset, shape, strides
+
+
+# --- what is launched -----------------------------------------------------------------------------
+
+
+class Bound:
+    """What is to be done: a launch, or a call."""
+
+    __slots__ = ("drops", "fresh", "offsets", "picked", "run")
+
+    fresh: tuple[tuple[int, int], ...]  # slots that get memory before it, and how many bytes
+    drops: tuple[int, ...]  # slots that nobody needs after it
+    run: Launch | None  # None: a routine that is not made ready
+    picked: tuple[int, ...]  # which of all handles and offsets are arguments
+    offsets: tuple[tuple[int, int], ...]  # of arguments: static ones, that are added
+
+    def __init__(
+        self, step: Step | Call, run: Launch | None, buffers: Sequence[tuple[int, int]]
+    ) -> None:
+        """`buffers`: slot and byte offset of each."""
+        self.fresh, self.drops, self.run = step.fresh, step.drops, run
+        self.picked = tuple([k for slot, _ in buffers for k in (2 * slot, 2 * slot + 1)])
+        self.offsets = tuple((2 * k + 1, o) for k, (_, o) in enumerate(buffers) if o)
+
+
+class BoundStep(Bound):
+    """A step that can be launched."""
+
+    __slots__ = ("all_scalars", "checks", "empty", "scalars", "step")
+
+    step: Step
+    run: Launch
+    scalars: tuple[int, ...]
+    all_scalars: bool  # those are all of them, in order
+    empty: bool  # nothing to do
+    checks: tuple[tuple[int, int, Asked], ...]  # error cells: slot, node, for what
+
+    def __init__(self, step: Step, scalars: int, run: Launch) -> None:
+        super().__init__(step, run, step.buffers)
+        self.step, self.scalars = step, step.scalars
+        self.all_scalars = step.scalars == tuple(range(scalars))
+        self.empty = 0 in step.grid
+        self.checks = () if self.empty else step.checks
+
+
+class BoundCall(Bound):
+    """A vendor's routine."""
+
+    __slots__ = ("call", "inputs", "output", "routine")
+
+    call: Call
+    inputs: tuple[Part, ...]
+    output: Part
+    routine: LibraryCall
+
+    def __init__(self, opened: Opened, call: Call) -> None:
+        parts = [_operand_part(p) for p in (*call.inputs, call.output)]
+        given = [(None, 0, shape, strides, dtype) for _, _, shape, strides, dtype in parts]
+        self.routine = opened.library_calls[call.op.name, call.inputs[0].dtype]
+        run = opened.backend.bind_call(self.routine, given[:-1], given[-1])
+        super().__init__(call, run, [(slot, start) for slot, start, *_ in parts])
+        self.call, self.inputs, self.output = call, tuple(parts[:-1]), parts[-1]
+
+
+def _operand_part(p: Operand) -> Part:
+    return p.slot, p.view.offset * p.dtype.itemsize, p.view.shape, p.view.strides, p.dtype
+
+
+class BoundPlan:
+    """A plan whose steps can be launched."""
+
+    __slots__ = ("blank", "checks", "guarded", "kept", "none", "plan", "steps")
+
+    plan: Plan
+    steps: list[Bound]
+    kept: tuple[tuple[int, int], ...]
+    none: list[DataPtr | None]  # None for each slot
+    blank: list[object]  # handle and offset of each slot, where nothing is in memory
+    checks: int  # the most error cells of a step
+    guarded: bool  # whether guards know it
+
+    def is_prompt(self, opened: Opened, waits: bool) -> bool:
+        """Whether all is known of it when its launches return, if that is waited for."""
+        if self.checks == 0:
+            return True
+        return waits and self.checks <= PROMPT and opened.faults.prompt() is not None
+
+    def __init__(self, plan: Plan, steps: list[Bound]) -> None:
+        self.plan, self.steps, self.kept = plan, steps, plan.kept
+        self.none = [None] * plan.slots
+        self.blank = [None, 0] * plan.slots
+        self.checks = max([len(s.checks) for s in steps if isinstance(s, BoundStep)], default=0)
+        self.guarded = False
+
+
+# --- launches -------------------------------------------------------------------------------------
 
 
 def addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> Slots:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ..backend.interface import Scalar, StreamHandle
     from ..ops.host_routines import HostCall
     from ..tensor.tensor import Tensor
-    from .evaluate import Evaluation
-    from .programs import BoundStep
+    from .evaluation import Evaluation
+    from .launching import BoundStep
 
     # Takes handle and offset of each leaf, numbers and a stream.
     Work: TypeAlias = Callable[[list[Any], Sequence[Scalar], StreamHandle], object]

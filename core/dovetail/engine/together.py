@@ -12,9 +12,9 @@ from ..plugins.opened import Opened
 from ..recent import Recent
 from ..settings import flags
 from . import events, programs, recording
-from .evaluate import Evaluation, counters, evaluate, lock
-from .launching import launch
-from .programs import BoundPlan
+from .evaluate import counters, evaluate, lock
+from .evaluation import Evaluation
+from .launching import BoundPlan, launch
 
 _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(1024)
 

@@ -13,7 +13,7 @@ from ..arguments import function as callable_
 from ..backend.faults import Asked
 from ..device import opened as open_device
 from ..engine import direct, programs, recording
-from ..engine.programs import BoundStep
+from ..engine.launching import BoundStep
 from ..engine.traced_numbers import TracedFloat
 from ..errors import ArgumentTypeError
 from ..fusion.plan import Step

@@ -13,7 +13,7 @@ from ..backend.streams import current_handle
 from ..dtypes import int32
 from ..engine import direct, programs
 from ..engine.evaluate import evaluate
-from ..engine.programs import BoundStep
+from ..engine.launching import BoundStep
 from ..fusion.plan import Step
 from ..graph.expr import Expr, leaf, node, spec, storage_of
 from ..loops.builder import Kernel

@@ -18,8 +18,8 @@ from ..autograd.tape import Leaf
 from ..backend.interface import Scalar
 from ..engine import evaluate as engine
 from ..engine import recording
-from ..engine.evaluate import Evaluation
-from ..engine.programs import BoundStep
+from ..engine.evaluation import Evaluation
+from ..engine.launching import BoundStep
 from ..engine.together import Together
 from ..errors import TransformError
 from ..functions.statistics import any as any_true

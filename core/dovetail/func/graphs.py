@@ -19,7 +19,7 @@ from ..capture.pytree import Flat, flattened, rebuilt
 from ..dtypes import DType
 from ..engine import evaluate as engine
 from ..engine import recording
-from ..engine.evaluate import Evaluation
+from ..engine.evaluation import Evaluation
 from ..engine.together import Together
 from ..errors import CaptureError, DovetailError, LayoutError
 from ..functions.from_values import asarray
