@@ -27,9 +27,9 @@ from ..graph.expr import Expr, ask, node, spec
 from ..layout import Shape
 from ..memory.tracing.stacktrace import line
 from ..ops import table as ops
-from ..tensor.fields import expr_of, is_strided
+from ..tensor.fields import expr_of
 from ..tensor.host import from_host
-from ..tensor.slicing import span
+from ..tensor.slicing import is_integer_tensor, span
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import is_viewable, view
 from ..tensor.writes import array_of
@@ -330,11 +330,6 @@ def select(name: str, x: Tensor, parts: Sequence[Part]) -> Selection:
     found.shares = is_viewable(found.sliced, merge)
     found.merged = view(found.sliced, merge)
     return found
-
-
-def is_integer_tensor(key: object) -> TypeGuard[Tensor]:
-    """Whether a key is nothing but a tensor of integers."""
-    return is_strided(key) and expr_of(key).spec.dtype.kind in "iu"
 
 
 def along(name: str, x: Tensor, index: Tensor, d: int) -> Selection:

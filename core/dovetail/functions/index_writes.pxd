@@ -1,12 +1,11 @@
 # What the compiled form of `index_writes.py` knows of its types.
 cimport cython
 
-from dovetail.functions.index_keys cimport is_integer_tensor
 from dovetail.functions.recipes cimport again
 from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
 from dovetail.memory.tracing.stacktrace cimport line
 from dovetail.tensor.fields cimport expr_of, is_strided
-from dovetail.tensor.slicing cimport basic_leaf
+from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
 from dovetail.tensor.writes cimport to_spec, value_node, write
 
 cdef dict _PUT_LATELY

@@ -30,7 +30,7 @@ from ..recent import Recent
 from ..tensor.fields import alias, expr_of, is_strided
 from ..tensor.host import fresh, from_host
 from ..tensor.operands import Operand
-from ..tensor.slicing import basic_leaf
+from ..tensor.slicing import basic_leaf, is_integer_tensor
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, pending_view, view
 from ..tensor.writes import to_spec, value_node, write, write_value
@@ -45,7 +45,6 @@ from .index_keys import (
     checked,
     index_array,
     is_array,
-    is_integer_tensor,
     is_mask,
     key_parts,
     parts_along,

@@ -1,11 +1,10 @@
 # What the compiled form of `indexing.py` knows of its types.
 cimport cython
 
-from dovetail.functions.index_keys cimport is_integer_tensor
 from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
 from dovetail.memory.tracing.stacktrace cimport line
 from dovetail.tensor.fields cimport alias, expr_of, is_strided
-from dovetail.tensor.slicing cimport basic_leaf
+from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
 from dovetail.tensor.tensor cimport make
 
 

@@ -20,7 +20,7 @@ from ..ops import table as ops
 from ..recent import Recent
 from ..tensor.fields import alias, expr_of, is_strided
 from ..tensor.operands import ARRAYS, Array, Operand, Scalar, beside, operands
-from ..tensor.slicing import basic_leaf
+from ..tensor.slicing import basic_leaf, is_integer_tensor
 from ..tensor.tensor import Tensor, make, required, strided, without_meaning
 from ..tensor.verbs import apply, dispatch, pending_view, view
 from ..tensor.writes import array_of, value_node, whole_numbers
@@ -34,7 +34,6 @@ from .index_keys import (
     checked,
     index_array,
     is_array,
-    is_integer_tensor,
     key_parts,
     parts_along,
     positions_along,

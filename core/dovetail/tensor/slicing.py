@@ -7,11 +7,11 @@ is wrong. It takes four times as long.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..arguments import DIMENSIONS
 from ..graph.expr import Expr, leaf, spec
-from .fields import expr_of
+from .fields import expr_of, is_strided
 from .tensor import Tensor
 
 
@@ -80,3 +80,8 @@ def span(part: slice, extent: int) -> tuple[int, int, int]:
     start, stop, step = part.indices(extent)
     length = len(range(start, stop, step))
     return start, length, step if length > 1 else 1  # which else may be beyond all memory
+
+
+def is_integer_tensor(key: object) -> TypeGuard[Tensor]:
+    """Whether a key is nothing but a tensor of integers."""
+    return is_strided(key) and expr_of(key).spec.dtype.kind in "iu"

@@ -190,3 +190,11 @@ cpdef tuple span(object part, object extent):
     start, stop, step = part.indices(extent)
     length = len(range(start, stop, step))
     return start, length, step if length > 1 else 1  # which else may be beyond all memory
+
+
+cpdef bint is_integer_tensor(object key) except -1:
+    """Whether a key is nothing but a tensor of integers."""
+    if not is_strided(key):
+        return False
+    kind = expr_of(key).spec.dtype.kind
+    return kind == "i" or kind == "u"
