@@ -149,8 +149,7 @@ class Launch(Act):
 
     @cached_property
     def written(self) -> tuple[Place, ...]:
-        buffers = zip(self.buffers, self.planned.kernel.buffers, self._cells(), strict=True)
-        return tuple([p for p, b, is_cell in buffers if b.access != "r" and not is_cell])
+        return tuple([self.buffers[k] for k in self.bound.written])
 
     def _cells(self) -> list[bool]:
         """Return which buffers are error cells."""

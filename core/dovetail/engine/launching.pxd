@@ -25,6 +25,7 @@ cdef class BoundStep(Bound):
     cdef public bint all_scalars
     cdef public bint empty
     cdef public tuple checks
+    cdef public tuple written
 
 
 cdef class BoundCall(Bound):

@@ -49,7 +49,7 @@ class Bound:
 class BoundStep(Bound):
     """A step that can be launched."""
 
-    __slots__ = ("all_scalars", "checks", "empty", "scalars", "step")
+    __slots__ = ("all_scalars", "checks", "empty", "scalars", "step", "written")
 
     step: Step
     run: Launch
@@ -57,6 +57,7 @@ class BoundStep(Bound):
     all_scalars: bool  # those are all of them, in order
     empty: bool  # nothing to do
     checks: tuple[tuple[int, int, Asked], ...]  # error cells: slot, node, for what
+    written: tuple[int, ...]  # which buffers are written, without error cells
 
     def __init__(self, step: Step, scalars: int, run: Launch) -> None:
         super().__init__(step, run, step.buffers)
@@ -64,6 +65,11 @@ class BoundStep(Bound):
         self.all_scalars = step.scalars == tuple(range(scalars))
         self.empty = 0 in step.grid
         self.checks = () if self.empty else step.checks
+        cells = {slot for slot, _, _ in step.checks}
+        buffers = enumerate(zip(step.buffers, step.kernel.buffers, strict=True))
+        self.written = tuple(
+            [k for k, ((slot, _), b) in buffers if b.access != "r" and slot not in cells]
+        )
 
 
 class BoundCall(Bound):

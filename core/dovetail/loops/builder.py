@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from ..dtypes import DType, int64
@@ -50,6 +51,10 @@ class Kernel:
     before: Kernel | None = None  # this one while its numbers were no 32-bit words
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return print_kernel(self)
 
     def with_body(
