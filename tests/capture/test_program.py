@@ -41,6 +41,11 @@ def test_a_gap_that_is_too_small_is_left() -> None:
     assert found == {0: 0, 1: 3 * ROUND, 2: 0, 3: 5 * ROUND, 4: 2 * ROUND} and whole == 7 * ROUND
 
 
+def test_a_slot_that_has_a_value_twice_leaves_its_place_meanwhile() -> None:
+    sizes, spans = {0: 1, 1: 1, 2: 1}, {0: (0, 1, 4, 5), 1: (2, 3), 2: (3, 4)}
+    assert arranged(sizes, spans) == ({0: 0, 1: 0, 2: ROUND}, 2 * ROUND)
+
+
 def test_an_empty_arena_is_empty() -> None:
     assert arranged({}, {}) == ({}, 0)
 

@@ -42,11 +42,15 @@ def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> by
     numbers: list[int] = []
     runs: list[int] = []
     operations = 0.0
-    for launch, places, scalars in launches:
-        own, first = _fixed_part(launch), len(words)
+    firsts: dict[int, int] = {}  # the first word of each launch
+    for queued in launches:
+        launch, places, scalars = queued
+        own, first = _fixed_part(launch), firsts.setdefault(id(queued), len(words))
         operations += own.operations
-        words += own.slots
         runs += (own.function, own.tiles, own.shared, first)
+        if first < len(words):  # a loop repeats it
+            continue
+        words += own.slots
         for k, (slot, offset) in enumerate(places):
             buffers += (first + k, slots.setdefault(slot, len(slots)), offset)
         for k, ((value, variable), kind) in enumerate(zip(scalars, own.kinds, strict=True)):

@@ -265,6 +265,7 @@ class Backend(ABC):
         """One function that does these launches in order; None where one by one is as good.
 
         A captured function does them again and again. What one writes is seen by those after it.
+        A launch that a loop repeats without a change is one object, several times in the list.
         """
         return None
 

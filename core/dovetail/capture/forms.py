@@ -2,22 +2,27 @@
 
 The host may read from memory how often a body runs, or which branch.
 
-What a loop carries lies in buffers of its own. Where the body makes a new value it goes to the one
-of two buffers in which the last one is not, so that nothing is copied from iteration to iteration;
-where the body gives back what it got, perhaps written in place, there is one buffer.
+A re-rolled loop needs no memory but that of the program around it. What other loops carry lies in
+buffers of its own. Where the body makes a new value it goes to the one of two buffers in which the
+last one is not, so that nothing is copied from iteration to iteration; where the body gives back
+what it got, perhaps written in place, there is one buffer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from ..engine.traced_numbers import Env
+from ..backend.interface import QueuedLaunch, Replay
+from ..engine.traced_numbers import Env, Number
 from ..memory.pointer import StreamHandle
 from ..plugins.opened import Opened
 from .program import Act, At, Effect, Place, Program, location, nested
-from .replay import handles
+from .replay import Scalars, Unrolled, handles, numbers
+
+UNROLLED_LAUNCHES_MAX = 1 << 16  # of a loop: 0.5 KB each; an iteration by Python costs 0.5 us
 
 
 class Part(NamedTuple):
@@ -165,6 +170,79 @@ class Repeat(Form):
             (2 * slot + 1, at[2 * x.place.slot + 1] + x.place.offset, x.step)
             for slot, x in zip(slots, (*self.inputs, *self.results), strict=True)
         ]
+
+
+class NumberTable(NamedTuple):
+    """Numbers of the iterations, a row for each, which the variables from `variable` on take."""
+
+    variable: int
+    rows: tuple[tuple[Number, ...], ...]
+
+    def replace(self, scalars: Scalars, k: int) -> Scalars:
+        """Return the scalars of a launch, with numbers of iteration `k` in place of variables."""
+        row = dict(enumerate(self.rows[k], self.variable))
+        return tuple([x if x[1] is None else row.get(x[1], x) for x in scalars])
+
+
+@dataclass(frozen=True, eq=False)
+class RerolledLoop(Act):
+    """A Python loop: a body, `count` times, in the memory of the program around it.
+
+    `inputs`: where each input of the body is in the first iteration, and by how many bytes it moves
+    from one to the next.
+    """
+
+    body: Program
+    count: int
+    inputs: tuple[Scanned, ...]
+    table: NumberTable | None
+
+    what = "repeat"
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (self.body,)
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return tuple([self.inputs[slot].place for slot in sorted(self.body.written)])
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        slots: At = [*handles(tuple([x.place for x in self.inputs]), at)]
+        moving = [(2 * i + 1, x.step) for i, x in enumerate(self.inputs) if x.step]
+        for k in range(self.count):
+            if self.table is not None:
+                first, row = self.table.variable, self.table.rows[k]
+                env[first : first + len(row)] = numbers(row, env)
+            self.body.replay.run(slots, env, stream)
+            for position, step in moving:
+                slots[position] += step
+
+    def prepared(self, opened: Opened) -> Unrolled | Replay:
+        """Return the launches of all iterations, or what runs the body if it has other acts.
+
+        A launch that is the same in all of them is one object, which a backend needs to keep once.
+        """
+        body = [act.prepared(opened) for act in self.body.acts]
+        launches = [x for x in body if isinstance(x, QueuedLaunch)]
+        if len(launches) < len(body) or self.count * len(body) > UNROLLED_LAUNCHES_MAX:
+            return partial(self.run, opened)
+
+        def in_iteration(q: QueuedLaunch, k: int) -> QueuedLaunch:
+            buffers = list[tuple[int, int]]()
+            for slot, offset in q.buffers:
+                (outer, begin), step = self.inputs[slot]
+                buffers.append((outer, begin + k * step + offset))
+            scalars = q.scalars if self.table is None else self.table.replace(q.scalars, k)
+            return QueuedLaunch(q.launch, tuple(buffers), scalars)
+
+        def is_same(q: QueuedLaunch) -> bool:
+            moves = any(self.inputs[slot].step for slot, _ in q.buffers)
+            return not moves and in_iteration(q, 0).scalars == q.scalars
+
+        pairs = [(q, in_iteration(q, 0) if is_same(q) else None) for q in launches]
+        every = [same or in_iteration(q, k) for k in range(self.count) for q, same in pairs]
+        return Unrolled(every, self.count * sum(act.calls for act in self.body.acts))
 
 
 @dataclass(frozen=True, eq=False)

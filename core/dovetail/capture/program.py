@@ -12,7 +12,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
@@ -37,7 +37,7 @@ from ..ops.table import Op
 from ..plugins.opened import Opened
 from .host_steps import HostReplay, array_at, with_line
 from .replay import At as At
-from .replay import Checked, OneByOne, Replayer, Routine, handles, numbers
+from .replay import Checked, OneByOne, Replayer, Routine, Unrolled, handles, numbers
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
 T = TypeVar("T")
@@ -116,8 +116,8 @@ class Act(ABC):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Do it, and note events."""
 
-    def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
-        """Return what does the act while no profile is taken, or a launch for a sequence."""
+    def prepared(self, opened: Opened) -> QueuedLaunch | Unrolled | Replay:
+        """Return what does the act while no profile is taken, or launches for a sequence."""
         return partial(self.run, opened)
 
 
@@ -157,6 +157,8 @@ class Launch(Act):
         return [slot in cells for slot, _ in self.planned.buffers]
 
     def moved(self, move: Callable[[Place], Place]) -> Launch:
+        if not self.lines:
+            return Launch(self.bound, tuple(map(move, self.buffers)), self.numbers)
         pairs = zip(self.buffers, self._cells(), strict=True)
         buffers = tuple([p if is_cell else move(p) for p, is_cell in pairs])
         return Launch(self.bound, buffers, self.numbers, self.lines)
@@ -168,7 +170,7 @@ class Launch(Act):
             return queued
         prompt = opened.faults.prompt()
         if prompt is None or len(checks) > PROMPT:
-            return super().prepared(opened)
+            return partial(self.run, opened)
         slots = [slot for slot, _ in self.planned.buffers]
         asked = zip(checks, self.lines, strict=True)
         cells = [(slots.index(slot), purpose, line) for (slot, _, purpose), line in asked]
@@ -211,6 +213,9 @@ class Call(Act):
     @property
     def written(self) -> tuple[Place, ...]:
         return (self.output.place,)
+
+    def places(self) -> Iterator[Place]:
+        return (x.place for x in (*self.inputs, self.output))
 
     def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
         routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
@@ -298,11 +303,14 @@ class HostStep(Act):
     def written(self) -> tuple[Place, ...]:
         return tuple(x.place for x in self.results)
 
+    def places(self) -> Iterator[Place]:
+        return (x.place for x in (*self.operands, *self.results))
+
     def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
-        step = super().prepared(opened)
-        if not opened.backend.host or isinstance(step, QueuedLaunch):
-            return step
-        return HostReplay(opened, self.call, self.operands, self.results, self.line, step)
+        run = partial(self.run, opened)
+        if not opened.backend.host:
+            return run
+        return HostReplay(opened, self.call, self.operands, self.results, self.line, run)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: LinAlgError."""
@@ -370,11 +378,12 @@ class Fill(Act):
 class Effect(Act):
     """An action without memory: random numbers are drawn, a seed is set.
 
-    Its results, if `variable` is given, go to `env` from there on.
+    Its results, `count` of them, go to `env` from `variable` on, if that is given.
     """
 
     action: Callable[[], Any]
     variable: int | None = None
+    count: int = 0
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         results = self.action()
@@ -396,7 +405,7 @@ class Program:
         self.name = name
         self.opened, self.inputs, self.held, self.sizes = opened, inputs, held, sizes
         self.arena, self.acts, self.written = arena, acts, written
-        self.replay = Replayer(opened, acts, self.launches, name)
+        self.replay = Replayer(opened, acts, name)
 
     @property
     def launches(self) -> int:
@@ -420,30 +429,34 @@ class Program:
 
 
 def arranged(
-    sizes: dict[int, int], spans: dict[int, tuple[int, int]]
+    sizes: dict[int, int], spans: Mapping[int, tuple[int, ...]]
 ) -> tuple[dict[int, int], int]:
     """Return where each slot lies in an arena, and the size of that.
 
-    Slots whose spans (first and last act) do not meet may lie in one place. The largest first, each
-    at the lowest place that is free.
+    Slots whose spans (a first and a last act, or several of both) do not meet may lie in one place.
+    The largest first, each at the lowest place that is free.
     """
     in_use: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by act: begin, end
     begun: dict[int, list[tuple[int, int]]] = defaultdict(list)  # those that it is the first to use
     found: dict[int, int] = {}
     whole = 0
     for slot in sorted(sizes, key=lambda s: (-sizes[s], s)):
-        first, last = spans[slot]
+        ends = spans[slot]
+        parts = [ends] if len(ends) == 2 else [*zip(ends[::2], ends[1::2], strict=True)]
         size = -(-max(sizes[slot], 1) // ROUND) * ROUND
-        taken = [*in_use[first]]
-        for act in range(first + 1, last + 1):
-            taken += begun[act]
+        taken = list[tuple[int, int]]()
+        for first, last in parts:
+            taken += in_use[first]
+            for act in range(first + 1, last + 1):
+                taken += begun[act]
         at = 0
         for begin, end in sorted(taken):
             if begin < at + size and at < end:
                 at = end
-        begun[first].append((at, at + size))
-        for act in range(first, last + 1):
-            in_use[act].append((at, at + size))
+        for first, last in parts:
+            begun[first].append((at, at + size))
+            for act in range(first, last + 1):
+                in_use[act].append((at, at + size))
         found[slot] = at
         whole = max(whole, at + size)
     return found, whole
@@ -473,3 +486,14 @@ def touched(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
             first, _ = found.get(p.slot, (k, k))
             found[p.slot] = (first, k)
     return found
+
+
+def variables(acts: Iterable[Act]) -> Iterator[int]:
+    """Yield the variables that acts, and the programs in them, read."""
+    for act in acts:
+        numbers = act.numbers if isinstance(act, Launch) else vars(act).values()
+        for number in nested(tuple(numbers), Number):
+            if number.variable is not None:
+                yield number.variable
+        for program in act.programs:
+            yield from variables(program.acts)

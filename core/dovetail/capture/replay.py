@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..backend.faults import WIDTH, Asked, Prompt, out_of_range
 from ..backend.interface import Backend, QueuedLaunch, Replay, Scalar
@@ -27,14 +27,25 @@ Buffers: TypeAlias = tuple[tuple[int, int], ...]  # slots, and bytes there
 Scalars: TypeAlias = tuple[tuple[Scalar, int | None], ...]  # values, or numbers of `env`
 
 
+class Unrolled(NamedTuple):
+    """The launches of all iterations of a loop; `calls` of them are routines."""
+
+    launches: list[QueuedLaunch]
+    calls: int
+
+
 class Replayer:
-    """Replays a program's acts. `launches`: how many kernels and routines these are."""
+    """Replays a program's acts.
+
+    `launches`: how many kernels and routines `steps` are, without those that count themselves;
+    `calls`: how many of them are routines.
+    """
 
     __slots__ = ("acts", "calls", "launches", "name", "opened", "steps")
 
-    def __init__(self, opened: Opened, acts: Sequence[Act], launches: int, name: str) -> None:
-        self.opened, self.acts, self.launches, self.name = opened, acts, launches, name
-        self.calls = sum(act.calls for act in acts)
+    def __init__(self, opened: Opened, acts: Sequence[Act], name: str) -> None:
+        self.opened, self.acts, self.name = opened, acts, name
+        self.launches = self.calls = 0
         self.steps: list[Replay] | None = None
 
     def run(self, at: At, env: Env, stream: StreamHandle) -> None:
@@ -51,8 +62,8 @@ class Replayer:
             except Exception as error:
                 blame(self.opened.device, f"a replay of {self.name or 'launches'}", "", error)
                 raise
-        counters.launches += self.launches
-        counters.calls += self.calls
+            counters.launches += self.launches
+            counters.calls += self.calls
 
     def _run_profiled(self, at: At, env: Env, stream: StreamHandle) -> None:
         """Run the acts while a profile is taken: each adds its own event."""
@@ -60,19 +71,29 @@ class Replayer:
             events.note(f"replay {self.name}", time.perf_counter_ns())
         for act in self.acts:
             act.run(self.opened, at, env, stream)
+            counters.launches += act.launches
+            counters.calls += act.calls
 
     def _prepared(self) -> list[Replay]:
         """Return what runs the acts, with launches that follow each other in one sequence."""
         steps: list[Replay] = []
         waiting: list[QueuedLaunch] = []
+        launches = calls = 0
         for act in self.acts:
+            launches += act.launches
+            calls += act.calls
             step = act.prepared(self.opened)
             if isinstance(step, QueuedLaunch):
                 waiting.append(step)
+            elif isinstance(step, Unrolled):
+                waiting += step.launches
+                launches += len(step.launches)
+                calls += step.calls
             else:
                 steps += self._sequence(waiting)
                 waiting = []
                 steps.append(step)
+        self.launches, self.calls = launches, calls
         return steps + self._sequence(waiting)
 
     def _sequence(self, launches: list[QueuedLaunch]) -> list[Replay]:

@@ -50,10 +50,11 @@ from ..tensor.tensor import Tensor, make
 from .bindings import KnownTensor, Result, ResultNumber, Trace, bind
 from .closures import ClosurePath
 from .executable import MISS, NONE, Executable, Overlap
-from .forms import Branch, Carried, Part, Repeat, While
+from .forms import Branch, Carried, Part, Repeat, RerolledLoop, While
 from .jit import Captured
 from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, Strided
 from .pytree import Flat, Grown, Static, flattened, rebuilt
+from .replay import Scalars
 from .session import Capture, shown_leaf
 
 Json: TypeAlias = Any  # numbers, texts, lists, and dicts of them
@@ -374,7 +375,7 @@ def _write_draw(w: Writer, a: Effect) -> Json:
 def _read_draw(r: Reader, x: Json) -> Effect:
     count, variable = x
     _item(r.environment.values[1:], variable)  # two numbers are made
-    return Effect(partial(callbacks.reserve_random, _natural(count)), variable)
+    return Effect(partial(callbacks.reserve_random, _natural(count)), variable, 2)
 
 
 def _write_act(w: Writer, act: Act) -> Json:
@@ -493,10 +494,12 @@ class Memory:
         if part.arena is not None:
             self.check(part.arena, 0, p.arena)
         ranges = [(0, _natural(n)) for n in inputs]
-        for slot, offset in part.outer:
-            least, most = _item(self.slots, slot)
-            ranges.append((least - offset, most - offset))
-        check_program(p, ranges)
+        check_program(p, [*ranges, *[self.range_at(place, 0) for place in part.outer]])
+
+    def range_at(self, p: Place, distance: int) -> Range:
+        """Return the bytes that acts may touch from a place, and from all up to a distance."""
+        least, most = _item(self.slots, p.slot)
+        return least - p.offset - min(distance, 0), most - p.offset - max(distance, 0)
 
     def check_carried(self, carried: Sequence[Carried]) -> tuple[list[int], list[int]]:
         """Check buffers of a loop. Return the bytes of all, and of those that the body makes."""
@@ -529,10 +532,7 @@ def _check_launch(m: Memory, a: Launch) -> None:
     cells = {i for i, _, _ in step.checks}
     if len(a.numbers) != len(kernel.scalars) or not len(cells) == len(step.checks) == len(a.lines):
         raise ValueError(f"a launch does not fit its kernel {kernel.name}")
-    for number, (name, kind) in zip(a.numbers, kernel.scalars, strict=True):
-        x = number.value
-        if kind.kind in "iub" and not (isinstance(x, int) and kind.min <= x <= kind.max):
-            raise ValueError(f"the number {name} of {kernel.name} is {x}, of {kind.name}")
+    _check_numbers(a, a.numbers)
     touched = reach(kernel, step.ints, step.grid)
     for i, (buffer, place) in enumerate(zip(kernel.buffers, a.buffers, strict=True)):
         low, high = touched.get(buffer.name, (0, -1))
@@ -541,6 +541,13 @@ def _check_launch(m: Memory, a: Launch) -> None:
             m.check(place, low * size, (high + 1) * size, size)
         elif low < 0 or (high + 1) * size > WIDTH:
             raise ValueError(f"a launch of {kernel.name} writes beyond a cell for a bad index")
+
+
+def _check_numbers(a: Launch, numbers: Scalars) -> None:
+    kernel = a.planned.kernel
+    for (x, _), (name, kind) in zip(numbers, kernel.scalars, strict=True):
+        if kind.kind in "iub" and not (isinstance(x, int) and kind.min <= x <= kind.max):
+            raise ValueError(f"the number {name} of {kernel.name} is {x}, of {kind.name}")
 
 
 def _check_call(m: Memory, a: Call) -> None:
@@ -589,6 +596,19 @@ def _check_repeat(m: Memory, a: Repeat) -> None:
     m.check_part(a.body, [*sizes, *inputs], [*made, *results])
 
 
+def _check_rerolled(m: Memory, a: RerolledLoop) -> None:
+    rounds = range(a.count if a.table is None else len(a.table.rows))
+    if len(rounds) != a.count or not rounds:
+        raise ValueError(f"{len(rounds)} rows of numbers for {a.count} rounds")
+    if a.body.sizes or a.body.held or a.body.arena:  # it is given inputs alone
+        raise ValueError("the body of a Python loop has memory of its own")
+    if a.table is not None:
+        for act in [act for act in a.body.acts if isinstance(act, Launch)]:
+            for k in rounds:
+                _check_numbers(act, a.table.replace(act.numbers, k))
+    check_program(a.body, [m.range_at(x.place, x.step * (a.count - 1)) for x in a.inputs])
+
+
 def _check_while(m: Memory, a: While) -> None:
     m.check(a.truth, 0, 1)
     sizes, made = m.check_carried(a.carried)
@@ -612,6 +632,7 @@ ACTS: dict[str, tuple[Any, Callable[[Memory, Any], None]]] = {
     "fill": (Fill, lambda m, a: m.check(a.place, 0, len(a.values))),
     "draw": (Effect, lambda m, a: None),
     "repeat": (Repeat, _check_repeat),
+    "rerolled": (RerolledLoop, _check_rerolled),
     "while": (While, _check_while),
     "branch": (Branch, _check_branch),
 }

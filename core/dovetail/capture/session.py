@@ -20,8 +20,9 @@ from ..tensor.tensor import Tensor, make
 from .bindings import KnownTensor, NewGradient, Result, ResultNumber, Trace, bind
 from .closures import Closure, ClosurePath
 from .executable import NONE, Executable, Overlap
+from .forms import RerolledLoop
 from .grads import Flow, flow_of
-from .program import Program
+from .program import Act, Program, variables
 from .pytree import Flat, Static, flattened_parts, rebuilt, strided_leaf
 from .tracer import Recorder, evaluate_pending
 
@@ -233,7 +234,8 @@ class Session:
         exprs = [_in_memory(t) for t in tensors]
         places = [recorder.place(e) for e in exprs]
         saved = [] if flow is None else flow.saved
-        program = recorder.program([*places, *saved], self.name)
+        backward = () if flow is None else flow.program.acts
+        program = recorder.program([*places, *saved], self.name, {*variables(backward)})
         results = [
             Result(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides)
             for t, p, e in zip(tensors, places, exprs, strict=True)
@@ -332,4 +334,9 @@ def _touched_by(capture: Capture) -> list[object]:
 
 
 def _touched(program: Program) -> list[object]:
-    return [(type(a), *a.places(), *map(_touched, a.programs)) for a in program.acts]
+    return [(type(a), *_moves(a), *a.places(), *map(_touched, a.programs)) for a in program.acts]
+
+
+def _moves(act: Act) -> tuple[object, ...]:
+    """Return how often and how far the places of a re-rolled loop move."""
+    return (act.count, act.inputs) if isinstance(act, RerolledLoop) else ()

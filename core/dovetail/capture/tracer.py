@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -44,8 +44,8 @@ from .program import (
     Work,
     arranged,
     needed,
-    touched,
 )
+from .rerolling import reroll
 
 # Finds memory that a recorder has not seen: the slot among the inputs, and the byte at which that
 # begins; None if the program keeps the memory.
@@ -323,7 +323,7 @@ class Recorder(recording.Tracer):
         values = (0, 0) if self.dry else reserve()
         first = self.environment.variable(values[0])
         self._drawn = (first, self.environment.variable(values[1]))
-        self.acts.append(Effect(reserve, first))
+        self.acts.append(Effect(reserve, first, 2))
         return values
 
     def mark_drawn(self, args: Args) -> None:
@@ -337,7 +337,7 @@ class Recorder(recording.Tracer):
         variables = [self.environment.variable(x) for x in numbers]
         for x, v in zip(numbers, variables, strict=True):
             self.environment.tag(x, (v,))
-        self.acts.append(Effect(read, variables[0] if variables else None))
+        self.acts.append(Effect(read, variables[0] if variables else None, count))
         return numbers
 
     def run_effect(self, action: Callable[[], object]) -> None:
@@ -376,19 +376,27 @@ class Recorder(recording.Tracer):
         for e in _readers_of_bodies():
             settle(e, waiting_storage(_body_value(e.spec)))
 
-    def program(self, results: Sequence[Place], name: str = "") -> Program:
+    def program(
+        self, results: Sequence[Place], name: str = "", kept: Container[int] = ()
+    ) -> Program:
         """Return the program of what was recorded, with memory for results.
 
         Those are the slots allocated here in which one of `results` is. Slots are numbered anew;
-        `renumbered` moves a place from the old numbers to the new ones.
+        `renumbered` moves a place from the old numbers to the new ones. `kept`: variables that
+        another program reads.
         """
         acts = needed(self._with_constants(results), self.sizes, (p.slot for p in results))
-        spans = touched(acts)
         given = {p.slot: None for p in results}
+        rolled = reroll(acts, self.sizes.keys() - given.keys(), kept)
+        acts, spans = rolled.acts, rolled.spans()
         wanted = [slot for slot in given if slot in self.sizes]
         inner = {s: n for s, n in self.sizes.items() if s in spans and s not in given}
+        for slot in rolled.heirs:  # slots that share memory may differ in size
+            owner = rolled.owner(slot)
+            inner[owner] = max(inner[owner], self.sizes[slot])
         held = [slot for slot in self.held if slot in spans or slot in given]
         offsets, arena = arranged(inner, spans)
+        offsets |= {slot: offsets[rolled.owner(slot)] for slot in rolled.heirs}
         slots = [*self.inputs, *held, *wanted]
         order = {slot: i for i, slot in enumerate(slots)}
 
@@ -399,13 +407,14 @@ class Recorder(recording.Tracer):
 
         self.renumbered = move
         written = {p.slot for act in acts for p in act.written}
+        opened = open_device(self.device or default_device())
         return Program(
-            open_device(self.device or default_device()),
+            opened,
             len(self.inputs),
             tuple(self.held[slot] for slot in held),
             tuple(self.sizes[slot] for slot in wanted),
             arena,
-            tuple(act.moved(move) for act in acts),
+            tuple(rolled.build(move, opened, self.environment)),
             frozenset(order[slot] for slot in (*self.inputs, *held) if slot in written),
             name,
         )

@@ -14,6 +14,7 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
 import dovetail as dt
 from cuda.bindings.driver import CUresult
+from dovetail.capture.forms import RerolledLoop
 from dovetail_cuda.graph import LEAST
 from test_on_double import double as double
 from test_on_double import gpu as gpu
@@ -113,6 +114,24 @@ def test_launches_of_a_replay_are_one_graph(device: dt.Device, gpu: Any) -> None
     assert calls["cuGraphAddKernelNode"] == program.launches > LEAST
     for found, values, rate in late:  # graphs under way kept the arguments that they began with
         assert found.numpy().tobytes() == wanted(values, rate, device)
+
+
+def test_launches_of_a_rerolled_loop_are_one_graph(device: dt.Device, gpu: Any) -> None:
+    def f(x: dt.Tensor, rows: dt.Tensor) -> dt.Tensor:
+        for k in range(64):
+            x[1:-1] = 0.5 * (x[:-2] + x[2:]) + rows[k] * k
+        return x * 2
+
+    captured, calls = dt.jit(f), gpu.machine.calls
+    rows = np.linspace(0, 1, 64, dtype=VALUES.dtype)
+    found = [captured(dt.asarray(VALUES * k), dt.asarray(rows)).tolist() for k in range(4)]
+    ((_, program),) = captured.programs
+    assert any(isinstance(act, RerolledLoop) for act in program.acts)
+    assert calls["cuGraphInstantiate"] == 1 and calls["cuGraphLaunch"] == 3
+    dt.set_default_device("reference")
+    plain = [f(dt.asarray(VALUES * k), dt.asarray(rows)).tolist() for k in range(4)]
+    dt.set_default_device(device)
+    assert found == plain
 
 
 def test_only_what_has_changed_is_changed_in_a_graph(device: dt.Device, gpu: Any) -> None:

@@ -1,0 +1,389 @@
+"""Re-rolling: equal blocks of acts, which a Python loop has repeated, become one `RerolledLoop`.
+
+Each use of a slot is linked to the use before it. Blocks are equal if their acts are equal but for
+memory and numbers, and their links go back equally far. The program keeps the last block as the
+body of the loop. In a body each slot is one of three:
+
+- fixed: the same slot in all blocks. Its offset moves by the same number of bytes each time;
+- fresh: no act before the block uses it. All blocks use the memory of the last block's slot;
+- carried: fresh in the block before. It shares the memory of its heir, the slot that is fresh at
+  the same position of this block, so its last use must be before the first use of the heir.
+
+The loop runs the acts of the function in their order, so a value can be wrong only if memory is
+reused too early. `_match_blocks` excludes that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..engine.launching import BoundStep
+from ..engine.traced_numbers import Environment, Number
+from ..plugins.opened import Opened
+from .forms import NumberTable, RerolledLoop, Scanned
+from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, touched, variables
+
+BODY_ACTS_MIN = 32  # an iteration that Python runs costs 0.5 us beside its acts
+PERIODS_MAX = 8  # candidates for the length of an iteration
+MIX = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64
+)  # odd factors of a hash
+
+Ints: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+
+class Loop(NamedTuple):
+    """Equal blocks of acts: `blocks` of them, of `length` acts each.
+
+    `uses`: of each place in the body its slot, its offset in the first block, and by how many bytes
+    that moves. `numbers`: by act and position, those that differ between blocks. `held`: slots with
+    a value from block to block. `heirs`: the slots in whose memory other slots are. `idle`: slots,
+    and two acts of the body between which they have no value.
+    """
+
+    begin: int
+    length: int
+    blocks: int
+    uses: list[tuple[int, int, int]]
+    numbers: dict[tuple[int, int], tuple[Number, ...]]
+    held: set[int]
+    heirs: dict[int, int]
+    idle: list[tuple[int, int, int]]
+
+    @property
+    def end(self) -> int:
+        """The number of the first act after the blocks."""
+        return self.begin + self.length * self.blocks
+
+
+class RolledActs(NamedTuple):
+    """Acts, with the last block alone of each loop. `bodies`: where these begin and end."""
+
+    acts: list[Act]
+    loops: list[Loop]
+    bodies: list[tuple[int, int]]
+    heirs: dict[int, int]
+
+    def owner(self, slot: int) -> int:
+        """Return the slot in whose memory a slot is."""
+        while slot in self.heirs:
+            slot = self.heirs[slot]
+        return slot
+
+    def spans(self) -> Mapping[int, tuple[int, ...]]:
+        """Return the live ranges of each slot: a first and a last act, or several of both."""
+        spans = touched(self.acts)
+        if not self.loops:
+            return spans
+        uses = [(slot, *span) for slot, span in spans.items()]
+        idle = defaultdict[int, list[int]](list)
+        for loop, (begin, end) in zip(self.loops, self.bodies, strict=True):
+            uses += [(slot, begin, end - 1) for slot in loop.held]
+            for slot, last, first in loop.idle:
+                idle[self.owner(slot)] += begin + last, begin + first
+        whole: dict[int, tuple[int, int]] = {}
+        for slot, first, last in uses:
+            known = whole.get(self.owner(slot), (first, last))
+            whole[self.owner(slot)] = min(known[0], first), max(known[1], last)
+        return {slot: (first, *idle[slot], last) for slot, (first, last) in whole.items()}
+
+    def build(
+        self, move: Callable[[Place], Place], opened: Opened, environment: Environment
+    ) -> Iterator[Act]:
+        """Yield the acts in the memory of a program, each loop as one act."""
+        done = 0
+        for loop, (begin, end) in zip(self.loops, self.bodies, strict=True):
+            yield from (act.moved(move) for act in self.acts[done:begin])
+            yield _build_loop(loop, self.acts[begin:end], move, opened, environment)
+            done = end
+        yield from (act.moved(move) for act in self.acts[done:])
+
+
+def reroll(acts: list[Act], own: Container[int], kept: Container[int]) -> RolledActs:
+    """Find the loops in acts.
+
+    `own`: the slots that only these acts use. `kept`: variables that others read afterwards.
+    """
+    trace = _trace_acts(acts, own, kept) if len(acts) >= 2 * BODY_ACTS_MIN else None
+    loops = [] if trace is None else _find_loops(trace)
+    rolled, bodies, done = list[Act](), list[tuple[int, int]](), 0
+    for loop in loops:
+        rolled += acts[done : loop.begin]
+        bodies.append((len(rolled), len(rolled) + loop.length))
+        rolled += acts[loop.end - loop.length : loop.end]
+        done = loop.end
+    heirs = {slot: heir for loop in loops for slot, heir in loop.heirs.items()}
+    return RolledActs(rolled + acts[done:], loops, bodies, heirs)
+
+
+# --- acts as numbers ------------------------------------------------------------------------------
+
+
+class _Trace(NamedTuple):
+    """Acts as numbers, and the uses of their slots, in order.
+
+    `keys`: equal for acts that do the same in other memory, with other numbers. `counts`: how many
+    uses an act has. `starts`: its first use, and the end. `distances`: from each use to the one
+    before; 0 for the first use of an own slot, a negative number of its own for that of another
+    slot. `tokens`: hashes, equal for corresponding acts of equal blocks. `owners`: of each variable
+    that an effect sets, the first variable of that effect.
+    """
+
+    acts: list[Act]
+    own: Container[int]
+    keys: Ints
+    counts: Ints
+    starts: Ints
+    slots: Ints
+    offsets: Ints
+    distances: Ints
+    tokens: Ints
+    owners: dict[int, int]
+
+
+def _trace_acts(acts: list[Act], own: Container[int], kept: Container[int]) -> _Trace | None:
+    """Return acts as numbers; None if too few are equal. Variables of an effect are a slot < 0."""
+    ids: dict[Hashable, int] = {}
+    step_keys: dict[int, int] = {}  # by the id of a bound step
+    owners: dict[int, int] = {}
+    keys, operands = list[int](), list[Sequence[Place]]()
+    for act in acts:
+        if type(act) is Launch and not act.lines:
+            places: Sequence[Place] = act.buffers
+            key = step_keys.get(id(act.bound), -1)
+            if key < 0:
+                key = step_keys[id(act.bound)] = ids.setdefault(_step_key(act.bound), len(ids))
+        else:
+            places, key = [*act.places()], ids.setdefault(_key(act), len(ids))
+            if isinstance(act, Effect) and act.variable is not None:
+                owners.update((act.variable + k, act.variable) for k in range(act.count))
+                places = [Place(-1 - act.variable, 0)]
+        if owners:
+            numbers = [v for v in variables([act]) if v in owners]
+            places = [*places, *[Place(-1 - owners[v], v - owners[v]) for v in numbers]]
+        keys.append(key)
+        operands.append(places)
+    if len(acts) - len(ids) < BODY_ACTS_MIN:
+        return None
+    kinds, counts = np.array(keys), np.array([*map(len, operands)])
+    flat = np.fromiter(chain.from_iterable(chain.from_iterable(operands)), np.int64)
+    slots, offsets = flat.reshape(-1, 2).T
+    starts, uses = np.append(0, np.cumsum(counts)), np.arange(len(slots))
+    before = _find_previous(slots)
+    distances, new = uses - before, np.flatnonzero(before < 0)
+    foreign = {-1 - owners[v] for v in owners if v in kept}
+    is_own = [slot in own if slot >= 0 else slot not in foreign for slot in slots[new].tolist()]
+    distances[new] = np.where(is_own, 0, -1 - new)
+    position = uses - np.repeat(starts[:-1], counts)
+    alike = _find_previous((slots << 28) + (np.repeat(kinds, counts) << 8) + position)
+    moves = offsets - np.where(alike < 0, 0, offsets[alike])
+    mixed = distances.astype(np.uint64) * MIX[0] + moves.astype(np.uint64) * MIX[1]
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * MIX[2] * (2 * position + 1).astype(np.uint64)
+    sums = np.append(np.uint64(0), np.cumsum(mixed))
+    tokens = np.diff(sums[starts]) + kinds.astype(np.uint64) * MIX[3]
+    return _Trace(acts, own, kinds, counts, starts, slots, offsets, distances, tokens, owners)
+
+
+def _find_previous(values: Ints) -> Ints:
+    """Return the index of the previous equal value, or -1."""
+    order = np.argsort(values, kind="stable")
+    is_known = values[order[1:]] == values[order[:-1]]
+    before = np.full(len(values), -1)
+    before[order[1:][is_known]] = order[:-1][is_known]
+    return before
+
+
+def _step_key(bound: BoundStep) -> Hashable:
+    s, slots = bound.step, [slot for slot, _ in bound.step.buffers]
+    checks = tuple([(slots.index(slot), asked) for slot, _, asked in s.checks])
+    return str(s.kernel), s.ints, s.grid, s.nbytes, checks
+
+
+def _key(act: Act) -> Hashable:
+    """Return an equal key for acts that do the same in other memory, with other numbers."""
+    key: Hashable = object()  # equal to no other
+    if isinstance(act, Launch):
+        key = _step_key(act.bound), act.lines
+    elif isinstance(act, Call):
+        key = act.op, *[x[1:] for x in (*act.inputs, act.output)], act.nbytes
+    elif isinstance(act, HostStep):
+        operands = [x[1:] for x in (*act.operands, *act.results)]
+        key = act.call, repr(act.call.options), *operands, act.line  # 0.0, -0.0, False are equal
+    elif isinstance(act, Fill):
+        key = act.values
+    elif isinstance(act, Effect) and isinstance(action := act.action, partial):
+        is_plain = not action.keywords and all(type(x) is int for x in action.args)
+        key = (action.func, action.args, act.count) if is_plain else key
+    with suppress(TypeError):
+        hash(key)
+        return type(act), key
+    return object()
+
+
+# --- loops in them --------------------------------------------------------------------------------
+
+
+def _find_loops(trace: _Trace) -> list[Loop]:
+    """Return the loops, in order: the longest one, then those before and after it."""
+    loops, windows = list[Loop](), [(0, len(trace.acts))]
+    while windows:
+        first, last = windows.pop()
+        run = _find_longest_run(trace.tokens[first:last])
+        if run is not None:
+            begin, length, period = first + run[0], run[1], run[2]
+            loop = _fit_loop(trace, begin, length, period)
+            loops += [] if loop is None else [loop]
+            begin, end = (begin, begin + length) if loop is None else (loop.begin, loop.end)
+            windows += [(first, begin), (end, last)]
+    return sorted(loops, key=lambda loop: loop.begin)
+
+
+def _find_longest_run(tokens: Ints) -> tuple[int, int, int] | None:
+    """Return the longest run of tokens with a period: its begin, its length, the period."""
+    n, longest, most = len(tokens), None, 0
+    if n < 2 * BODY_ACTS_MIN:
+        return None
+    before = _find_previous(tokens)
+    distances = (np.arange(n) - before)[before >= 0]
+    weights = np.bincount(distances[distances <= n // 2], distances[distances <= n // 2])
+    for period in np.argsort(-weights, kind="stable")[:PERIODS_MAX].tolist():
+        if not weights[period]:
+            break
+        differ = np.flatnonzero(tokens[period:] != tokens[:-period])
+        edges = np.concatenate(([-1], differ, [n - period]))
+        k = int(np.argmax(np.diff(edges)))
+        length = int(edges[k + 1] - edges[k]) - 1 + period
+        body = -(-BODY_ACTS_MIN // period) * period
+        if length >= 2 * body and length - body > most:
+            longest, most = (int(edges[k]) + 1, length, period), length - body
+    return longest
+
+
+def _fit_loop(trace: _Trace, begin: int, length: int, period: int) -> Loop | None:
+    """Return the loop of blocks of one or more periods that leaves the fewest over."""
+    least = -(-BODY_ACTS_MIN // period)
+    best = min(range(least, 2 * least), key=lambda size: (length // period % size, size))
+    for size in (best, 2 * best):  # two buffers that take turns need an even number
+        for first in range(3):  # the first periods may read what later ones do not
+            count = (length // period - first) // size
+            at = begin + first * period
+            if count > 1 and (loop := _match_blocks(trace, at, size * period, count)):
+                return loop
+    return None
+
+
+def _match_blocks(trace: _Trace, begin: int, length: int, count: int) -> Loop | None:
+    """Return the loop of these blocks, if they are equal and may share their memory."""
+
+    def by_block(x: Ints, first: int, end: int) -> Ints:
+        return x[first:end].reshape(count, -1)
+
+    end = begin + length * count
+    low, high = trace.starts[[begin, end]].tolist()
+    keys, counts = (by_block(x, begin, end) for x in (trace.keys, trace.counts))
+    if (keys != keys[0]).any() or (counts != counts[0]).any():
+        return None
+    slots, offsets, distances = (
+        by_block(x, low, high) for x in (trace.slots, trace.offsets, trace.distances)
+    )
+    moves, is_fixed = offsets[1] - offsets[0], (slots == slots[0]).all(axis=0)
+    if (distances != distances[0]).any() or (np.diff(offsets, axis=0) != moves).any():
+        return None
+    if moves[~is_fixed].any():
+        return None
+    # By position in a block: the act, and the first and the last use of the slot in the block.
+    width, links = slots.shape[1], distances[0].tolist()
+    act_of = np.repeat(np.arange(length), counts[0]).tolist()
+    first, last = list(range(width)), list(range(width))
+    for k, distance in enumerate(links):
+        if 0 < distance <= k:
+            first[k] = first[k - distance]
+        last[first[k]] = k
+    is_fresh = distances[0][first] == 0
+    body, heirs, idle = slots[-1].tolist(), dict[int, int](), list[tuple[int, int, int]]()
+    for k in np.flatnonzero((distances[0] > np.arange(width)) & ~is_fixed).tolist():
+        source = k - links[k] + width  # the use in the block before
+        heir = first[source] if source >= 0 else k
+        initial = int(slots[0][k])
+        if not is_fresh[heir] or act_of[last[k]] >= act_of[heir]:
+            return None
+        if initial < 0 or initial not in trace.own:
+            return None
+        heirs[initial] = heirs[body[k]] = body[heir]
+        idle.append((body[heir], act_of[last[k]], act_of[heir]))
+    # Acts after the loop may use only fixed slots, and those that are fresh in the last block.
+    later = trace.distances[high:]
+    source = np.arange(high, len(trace.slots)) - later
+    source = source[(later > 0) & (source >= low) & (source < high)] - low
+    if (source < (count - 1) * width).any() or not (is_fixed | is_fresh)[source % width].all():
+        return None
+    numbers = _differing_numbers(trace, begin, length, end)
+    if numbers is None:
+        return None
+    held = {body[k] for k in np.flatnonzero(is_fixed)} | {slot for slot, _, _ in idle}
+    uses = zip(body, offsets[0].tolist(), moves.tolist(), strict=True)
+    real = [use for use in uses if use[0] >= 0]
+    return Loop(begin, length, count, real, numbers, {s for s in held if s >= 0}, heirs, idle)
+
+
+def _differing_numbers(
+    trace: _Trace, begin: int, length: int, end: int
+) -> dict[tuple[int, int], tuple[Number, ...]] | None:
+    """Return the numbers of launches, by act and position, that are not the same in all blocks.
+
+    None if some of them, but not all, are variables that effects set.
+    """
+    differing = {}
+    for i in range(length):
+        blocks = [getattr(act, "numbers", ()) for act in trace.acts[begin + i : end : length]]
+        for k, column in enumerate(zip(*blocks, strict=True)):
+            is_same = column.count(column[0]) == len(column)
+            if is_same and (column[0].value or len({*map(repr, column)}) == 1):  # not 0.0 and -0.0
+                continue
+            set_by_effects = sum(x.variable in trace.owners for x in column)
+            if not set_by_effects:
+                differing[i, k] = column
+            elif set_by_effects < len(column):
+                return None
+    return differing
+
+
+# --- the act of a loop ----------------------------------------------------------------------------
+
+
+def _build_loop(
+    loop: Loop, acts: Sequence[Act], move: Callable[[Place], Place], opened: Opened,
+    environment: Environment,
+) -> RerolledLoop:  # fmt: skip
+    """Return the act that runs a loop over the memory of the program around it."""
+    table = None
+    if loop.numbers:
+        variables = {at: environment.variable(c[0].value) for at, c in loop.numbers.items()}
+        rows = tuple(zip(*loop.numbers.values(), strict=True))
+        table = NumberTable(min(variables.values()), rows)
+        acts = [_replace_numbers(act, i, variables) for i, act in enumerate(acts)]
+    places = [(move(Place(slot, offset)), step) for slot, offset, step in loop.uses]
+    order = {key: i for i, key in enumerate(dict.fromkeys((p.slot, step) for p, step in places))}
+    inner = iter([Place(order[p.slot, step], p.offset) for p, step in places])
+    body = tuple([act.moved(lambda p: next(inner)) for act in acts])
+    written = frozenset(p.slot for act in body for p in act.written)
+    program = Program(opened, len(order), (), (), 0, body, written, "")
+    inputs = tuple([Scanned(Place(slot, 0), step) for slot, step in order])
+    return RerolledLoop(program, loop.blocks, inputs, table)
+
+
+def _replace_numbers(act: Act, i: int, variables: dict[tuple[int, int], int]) -> Act:
+    """Return an act that reads variables in place of its numbers that differ."""
+    if not isinstance(act, Launch):
+        return act
+    own = enumerate(act.numbers)
+    numbers = [Number(x.value, variables.get((i, k), x.variable)) for k, x in own]
+    return replace(act, numbers=tuple(numbers))
