@@ -30,7 +30,7 @@ ALLOWED = {
     "write to what a loop with gradients reads": r"GradientError: backward: a loop saved tensor",
     "not in a file": r"CaptureError: (save_function: |\S+, from a file: takes arguments of the)",
 }
-# The same of `cond` in `vmap`, where both branches run.
+# The same of branches and loops in `vmap`, which run for all examples if they do for one.
 ALLOWED_OF_BRANCHES = {
     "write of a branch": r"GradientError: backward: .* has written there in place since",
 }
@@ -199,7 +199,8 @@ def differences(
     for group in groups_of(program, seed):
         chosen = [name for name in ways if WAYS[name].group == group]
         want = run(program, group, PYTHON, PYTHONS[group], True) if chosen else []
-        has_branches = group == "gradients of examples" and "c.cond(" in program.source
+        is_shared = re.search(r"c\.(cond|while_loop)\(", program.source) is not None
+        has_branches = group == "gradients of examples" and is_shared
         for name in chosen:
             way = WAYS[name]
             made = run(program, group, dt, way.over, way.is_eager)

@@ -24,6 +24,7 @@ from .closures import CONTAINERS, NUMBERS, ClosurePath
 from .executable import (
     A_NUMBER,
     A_TENSOR,
+    ALIKE,
     AN_ARRAY,
     AS_ARGUMENT,
     AS_READ,
@@ -44,7 +45,7 @@ from .executable import (
     Overlap,
 )
 from .program import Place, Program
-from .pytree import Flat, Static, array_key, static_key
+from .pytree import Flat, Static, array_key, likeness, static_key
 
 
 class KnownTensor:
@@ -187,6 +188,10 @@ class _Binder:
                 is_computed and p.named and isinstance(p.value, np.ndarray)
             ):
                 self._read(p)
+        for p in paths:  # of these the code may ask the shape, without the values
+            if self._is_looked_at(p):
+                read = self.reads[self._read(p)]
+                read.check, read.expected = ALIKE, likeness(p.value)
         for p in paths:  # code that runs beside the tensors
             if p.parent is not None and id(p.parent) in self._read_of and callable(p.value):
                 self._read(p)
@@ -208,6 +213,15 @@ class _Binder:
             return True
         is_empty = isinstance(value, CONTAINERS) and not value
         return p.named and (is_empty or isinstance(value, NUMBERS))
+
+    def _is_looked_at(self, p: ClosurePath) -> bool:
+        """Return True for a tensor or array that the code names and does not use the values of."""
+        named = p
+        while not named.named and named.is_item and named.parent is not None:
+            named = named.parent  # a container
+        if not named.named or id(p) in self._read_of or likeness(p.value) is None:
+            return False
+        return type(p.value) is not Tensor or any(k.tensor is p.value for k in self.trace.known)
 
     def _read(self, p: ClosurePath) -> int:
         """Return the number of the read of a path; its owners are read before."""

@@ -30,12 +30,14 @@ from ..settings import Settings, current, flags
 from ..tensor.fields import alias, expr_of
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
-from .pytree import Flat, Static, array_key, rebuilt, static_key
+from .pytree import Flat, Static, array_key, likeness, rebuilt, static_key
 from .replay import At, Replayer
 
 MISS = object()  # what a call returns that the capture is not for
 NONE = -1  # in place of a number
-NOTHING_CHECKED, A_TENSOR, OF_TYPE, THE_SAME, AS_READ, AS_ARGUMENT, A_NUMBER, AN_ARRAY = range(8)
+NOTHING_CHECKED, A_TENSOR, OF_TYPE, THE_SAME, AS_READ, AS_ARGUMENT, A_NUMBER, AN_ARRAY, ALIKE = (
+    range(9)
+)
 ONE_VALUE, TUPLE, NOTHING, NESTED = range(4)  # what a function returns: its containers
 
 # Attaches gradients: given the input tensors, the result tensors and the numbers of a call.
@@ -79,6 +81,8 @@ class ClosureRead:
             return value is self.root or static_key(value) == self.expected
         if check == AN_ARRAY:
             return isinstance(value, np.ndarray) and array_key(value) == self.expected
+        if check == ALIKE:
+            return likeness(value) == self.expected
         return True
 
 

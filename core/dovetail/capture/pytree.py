@@ -135,6 +135,16 @@ def array_key(a: np.ndarray) -> Hashable:
     return a.dtype, a.shape, a.tobytes()
 
 
+def likeness(value: object) -> Hashable:
+    """Return what the code may ask of a tensor or array without its values; None for others."""
+    if type(value) is Tensor:
+        e = value._expr
+        return e.spec, e.tape is not None, e.spec.strides if e.op is not None else e.strides
+    if isinstance(value, LayoutTensor):
+        return type(value), value.shape, value.dtype, value.device, value.requires_grad
+    return (value.shape, value.dtype) if isinstance(value, np.ndarray) else None
+
+
 def _described(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"a NumPy array of shape {value.shape}"
