@@ -1,6 +1,7 @@
-"""The one list of what is assigned across layers when dovetail is imported: the slots of
-`callbacks`,
-the methods of Tensor, and the gradients of ops that are written in functions of tensors.
+"""What is assigned across layers when dovetail is imported, in one list.
+
+These are the slots of `callbacks`, the methods of Tensor, and the gradients of ops that are written
+in functions of tensors.
 """
 
 from __future__ import annotations

@@ -274,7 +274,8 @@ class _Generator:
     # --- the function
 
     def block(self, depth: int, most: int) -> list[str]:
-        kinds = {self.new: 6, self.write: 5.5, self.view: 2, self.gradient: 2, self.backward: 0.5}
+        kinds = {self.new: 6, self.write: 5.5, self.view: 2, self.gradient: 2, self.backward: 0.5,
+                 self.shape: 0.7}  # fmt: skip
         if depth:
             kinds |= {self.cond: 1.5, self.loop: 3.5}
         lines: list[str] = []
@@ -291,6 +292,13 @@ class _Generator:
 
     def new(self, depth: int) -> list[str]:
         return self.assign(self.expression(is_body=depth < self.depth))
+
+    def shape(self, depth: int) -> list[str]:
+        """Return a statement that uses a tensor of the closure without its values."""
+        path = self.path(self.random.choice(list(self.places))) if self.places else "y"
+        form = self.random.choice(["sum({0}.shape)", "dt.zeros_like({0}).sum()",
+                                   "({0}.dtype is dt.float32)"])  # fmt: skip
+        return self.assign(f"{self.operand()} * {form.format(path)}")
 
     def view(self, depth: int) -> list[str]:
         source = self.operand()
@@ -309,7 +317,8 @@ class _Generator:
         f = f if self.flip() else f"({f}) * v"
         self.variables = inner
         form = self.random.choice(GRADIENTS)
-        return self.assign(form.format(self.operand(), self.operand(), f=f))
+        is_new = ".vjp(" not in form  # else it may be the cotangent itself
+        return self.assign(form.format(self.operand(), self.operand(), f=f), is_new)
 
     def backward(self, depth: int) -> list[str]:
         leaf, other = self.name("leaf"), self.operand()

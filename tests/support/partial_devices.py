@@ -4,6 +4,7 @@ They are the reference under other names, as `lying_backends`."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -361,6 +362,7 @@ HONEST = (
 @contextmanager
 def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
     """These devices, as if pip had installed them; each is new."""
+    gc.collect()  # pending work of devices that are gone
     devices = []
     for backend in backends:
         name = backend.plugin.type
