@@ -102,7 +102,7 @@ GRADIENTS = [
     "dt.func.grad(lambda v: (dt.func.grad(lambda v: dt.func.grad(lambda v: (({f}) * v).sum())(v)"
     ".sum())(v) * v).sum())({0})",
     "dt.func.value_and_grad(lambda v: ({f}).sum())({0})[1]",
-    "dt.func.vjp(lambda v: {f}, {0})[1]({1})[0]",
+    "dt.func.vjp(lambda v: {f}, {0})[1]({1})[0] + 0",  # alone it may be the cotangent itself
 ]
 ERRORS = ["{0} + dt.zeros(3)", "dt.linalg.inv(dt.zeros((2, 2)) * {0}[0]).reshape(4)",
           "dt.linalg.cholesky(-dt.eye(2) - {0}[0] * {0}[0]).reshape(4)", "{0}.reshape(3, 2)",
@@ -317,8 +317,7 @@ class _Generator:
         f = f if self.flip() else f"({f}) * v"
         self.variables = inner
         form = self.random.choice(GRADIENTS)
-        is_new = ".vjp(" not in form  # else it may be the cotangent itself
-        return self.assign(form.format(self.operand(), self.operand(), f=f), is_new)
+        return self.assign(form.format(self.operand(), self.operand(), f=f))
 
     def backward(self, depth: int) -> list[str]:
         leaf, other = self.name("leaf"), self.operand()
