@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .backend.interface import Program
     from .device import Device
     from .dtypes import DType
     from .engine.recording import Tapes
     from .graph.expr import Expr
+    from .loops.builder import Kernel
     from .memory.storage import Storage
     from .plugins.opened import Opened
     from .tensor.tensor import Tensor
@@ -31,6 +33,11 @@ as_tensor: Callable[..., Tensor]
 view_storage: Callable[[Storage, DType | str | None], Tensor]
 # Reserve so many numbers of the default random generator; return its seed and their offset.
 reserve_random: Callable[[int], tuple[int, int]]
+
+# Return the program of a kernel on a device, compiled if need be.
+program_of: Callable[[Opened, Kernel], Program]
+# Note an event that began at this time, in nanoseconds, and ends now: `engine.events.note`.
+note_event: Callable[..., None]
 
 # Open a device that has not been used before.
 open_device: Callable[[Device], Opened]

@@ -55,7 +55,7 @@ def modules() -> list[str]:
 
 
 class Uncollected:
-    """A block in which no garbage is looked for.
+    """A context manager in which the garbage collector does not run.
 
     What makes modules or plans leaves little; to look through all objects of the process for it is
     4 % of the one and a third of the other. `is_kept`: what is made stays, so the collector need

@@ -8,7 +8,7 @@ DEPTH_LIMIT = 64  # of a pending chain; a deeper one is computed: it bounds kern
 
 
 class DeviceRecord:
-    """What compiled modules read of a `Device`; its hash takes no call of Python."""
+    """The attributes of a `Device` that compiled modules read as a C struct."""
 
     __slots__ = ("_hash", "opened")
 
@@ -20,7 +20,7 @@ class DeviceRecord:
 
 
 class DTypeRecord:
-    """What compiled modules read of a `DType`; its hash takes no call of Python."""
+    """The attributes of a `DType` that compiled modules read as a C struct."""
 
     __slots__ = ("_hash", "compute", "itemsize", "kind", "name")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import callbacks
 from .autograd import captured, engine, gradients, tape
+from .engine import events, programs
 from .functions import from_values, methods, random
 from .plugins import registry
 from .tensor import host
@@ -19,6 +20,9 @@ callbacks.tapes = captured.LoopTapes()
 callbacks.as_tensor = from_values.asarray
 callbacks.view_storage = host.view_storage
 callbacks.reserve_random = random.reserve_by_default
+
+callbacks.program_of = programs.program
+callbacks.note_event = events.note
 
 callbacks.open_device = registry.open_device
 callbacks.usual_device_type = registry.usual

@@ -45,7 +45,7 @@ from .executable import (
     Overlap,
 )
 from .program import Place, Program
-from .pytree import Flat, Static, array_key, likeness, static_key
+from .pytree import Flat, Static, array_key, metadata_key, static_key
 
 
 class KnownTensor:
@@ -189,9 +189,9 @@ class _Binder:
             ):
                 self._read(p)
         for p in paths:  # of these the code may ask the shape, without the values
-            if self._is_looked_at(p):
+            if self._needs_only_metadata(p):
                 read = self.reads[self._read(p)]
-                read.check, read.expected = ALIKE, likeness(p.value)
+                read.check, read.expected = ALIKE, metadata_key(p.value)
         for p in paths:  # code that runs beside the tensors
             if p.parent is not None and id(p.parent) in self._read_of and callable(p.value):
                 self._read(p)
@@ -214,12 +214,15 @@ class _Binder:
         is_empty = isinstance(value, CONTAINERS) and not value
         return p.named and (is_empty or isinstance(value, NUMBERS))
 
-    def _is_looked_at(self, p: ClosurePath) -> bool:
-        """Return True for a tensor or array that the code names and does not use the values of."""
+    def _needs_only_metadata(self, p: ClosurePath) -> bool:
+        """Return True if the code names a tensor or array, of which no values are read.
+
+        A container that the code names counts for its items.
+        """
         named = p
         while not named.named and named.is_item and named.parent is not None:
             named = named.parent  # a container
-        if not named.named or id(p) in self._read_of or likeness(p.value) is None:
+        if not named.named or id(p) in self._read_of or metadata_key(p.value) is None:
             return False
         return type(p.value) is not Tensor or any(k.tensor is p.value for k in self.trace.known)
 

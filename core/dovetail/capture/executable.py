@@ -30,7 +30,7 @@ from ..settings import Settings, current, flags
 from ..tensor.fields import alias, expr_of
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
-from .pytree import Flat, Static, array_key, likeness, rebuilt, static_key
+from .pytree import Flat, Static, array_key, metadata_key, rebuilt, static_key
 from .replay import At, Replayer
 
 MISS = object()  # what a call returns that the capture is not for
@@ -82,7 +82,7 @@ class ClosureRead:
         if check == AN_ARRAY:
             return isinstance(value, np.ndarray) and array_key(value) == self.expected
         if check == ALIKE:
-            return likeness(value) == self.expected
+            return metadata_key(value) == self.expected
         return True
 
 

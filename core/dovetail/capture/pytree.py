@@ -135,8 +135,8 @@ def array_key(a: np.ndarray) -> Hashable:
     return a.dtype, a.shape, a.tobytes()
 
 
-def likeness(value: object) -> Hashable:
-    """Return what the code may ask of a tensor or array without its values; None for others."""
+def metadata_key(value: object) -> Hashable:
+    """Return a key of the metadata of a tensor or array (shape, dtype, ...); None for others."""
     if type(value) is Tensor:
         e = value._expr
         return e.spec, e.tape is not None, e.spec.strides if e.op is not None else e.strides

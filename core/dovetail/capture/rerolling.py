@@ -79,7 +79,7 @@ class RolledActs(NamedTuple):
         return slot
 
     def spans(self) -> Mapping[int, tuple[int, ...]]:
-        """Return the live ranges of each slot: a first and a last act, or several of both."""
+        """Return the live ranges of the slots with memory: first and last acts, in turns."""
         spans = touched(self.acts)
         if not self.loops:
             return spans
@@ -108,7 +108,7 @@ class RolledActs(NamedTuple):
 
 
 def reroll(acts: list[Act], own: Container[int], kept: Container[int]) -> RolledActs:
-    """Find the loops in acts.
+    """Return acts with each loop in them as its last block.
 
     `own`: the slots that only these acts use. `kept`: variables that others read afterwards.
     """
@@ -268,7 +268,7 @@ def _find_longest_run(tokens: Ints) -> tuple[int, int, int] | None:
 
 
 def _fit_loop(trace: _Trace, begin: int, length: int, period: int) -> Loop | None:
-    """Return the loop of blocks of one or more periods that leaves the fewest over."""
+    """Return a loop of blocks of one or more periods, or None; few periods are left over."""
     least = -(-BODY_ACTS_MIN // period)
     best = min(range(least, 2 * least), key=lambda size: (length // period % size, size))
     for size in (best, 2 * best):  # two buffers that take turns need an even number
@@ -339,7 +339,7 @@ def _differing_numbers(
 ) -> dict[tuple[int, int], tuple[Number, ...]] | None:
     """Return the numbers of launches, by act and position, that are not the same in all blocks.
 
-    None if some of them, but not all, are variables that effects set.
+    Those that effects set are left out; None if effects set one in some of the blocks.
     """
     differing = {}
     for i in range(length):

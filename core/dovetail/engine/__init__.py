@@ -1,4 +1,3 @@
-"""Evaluation: a graph is recognised (`guards`) or planned, compiled and launched (`evaluate`).
-
-The only room that launches kernels.
+"""Evaluation: a graph is recognised (`guards`) or planned (`evaluation`), its kernels are compiled
+(`programs`) and launched (`launching`).
 """

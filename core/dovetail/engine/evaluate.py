@@ -1,7 +1,4 @@
-"""Evaluation: from a graph to its plan, its programs and their launches.
-
-Plans are cached under the graph's structure, programs in memory and on disk.
-"""
+"""The entry points of evaluation: the lock, known graphs first, and writes into existing memory."""
 
 from __future__ import annotations
 

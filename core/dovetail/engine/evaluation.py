@@ -38,8 +38,9 @@ class Evaluation(Walk):
     __slots__ = ()
 
     def run(self, asked: bool = True) -> bool:
-        """Whether it was done: nothing is, where the target overlaps what is read.
+        """Evaluate the graph; return False, with nothing done, if the target overlaps what is read.
 
+        A target that is read element by element is written in place.
         Raises: IndexOutOfRange, before anything is written, or where an answer is waited for.
         """
         recorder = recording.current()
@@ -57,18 +58,18 @@ class Evaluation(Walk):
         return True
 
     def overlook(self, others: int) -> None:
-        """Takes what is stored for a value that nobody else holds, though so many do."""
+        """Treat the value as unshared, although so many others refer to it."""
         if others and self.target is not None and not self.aim(self.target).overlaps:
             self.uses[-2] += others  # the last is the copy into the target
 
     def plan(self) -> Plan:
-        """The launches; what is not known is neither compiled nor kept."""
+        """Return the plan; one that is made is neither compiled nor kept."""
         key, held, roots, target = self._whole_key()
         known = _plans.find(key)
         return self._planned(held, roots, target) if known is None else known.plan
 
     def bound(self) -> BoundPlan:
-        """The launches, known under the graph's structure from now on."""
+        """Return the plan from the cache; a graph that is not there is planned and compiled."""
         key, held, roots, target = self._whole_key()
         known = _plans.young.get(key) or _plans.find(key)
         likely = known is not None or len(self.nodes) >= LARGE  # that more of it come

@@ -1,4 +1,4 @@
-"""The steps of a bound plan, launched: the one loop between a known graph and its kernels."""
+"""Bound plans, and the launch of their steps."""
 
 from __future__ import annotations
 

@@ -101,9 +101,6 @@ def _keep(opened: Opened, text: str, program: Program) -> None:
     opened.programs[text] = program
 
 
-companion.compiled, companion.note = program, events.note
-
-
 def does(opened: Opened, kernel: Kernel) -> Opened | None:
     """The device that runs a kernel: this one or its companion; None where nobody would."""
     backend = opened.backend

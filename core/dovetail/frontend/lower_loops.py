@@ -72,6 +72,7 @@ def _lower_unrolled(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> Non
 
 
 def _lower_iterations(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> None:
+    """Lower the body once per item; a conditional `break` guards the items after it."""
     for k, item in enumerate(items):
         ctx.scope[CONTINUE] = False
         assign(ctx, node.target, item)
@@ -201,7 +202,7 @@ def _trip_count(start: Value, stop: Value, step: int) -> Value:
 
 
 def _assigned_names(body: Sequence[ast.stmt]) -> list[str]:
-    """Return the names that statements assign, in order, but those of generators."""
+    """Return the names that statements assign, without the variables of comprehensions."""
     nodes = [node for statement in body for node in ast.walk(statement)]
     generators = [node.target for node in nodes if isinstance(node, ast.comprehension)]
     targets = {target for generator in generators for target in ast.walk(generator)}

@@ -8,9 +8,10 @@ launches, and copies what it may have written back, in the order of the stream.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
 
+from .. import callbacks
 from ..arguments import shown
 from ..backend.interface import (
     Backend,
@@ -39,21 +40,6 @@ from .opened import LibraryCalls, Opened
 
 Span: TypeAlias = tuple[int, int]  # first byte and end
 ALIGNED = 64  # places keep their remainder by this, on which alignment depends
-
-
-class Noted(Protocol):
-    """What notes an event that ends now."""
-
-    def __call__(self, name: str, begun: int, *, bytes: int = ..., device: str = ...) -> None: ...
-
-
-def _unset(*args: object, **named: object) -> Any:
-    raise AssertionError("the engine has not been imported")
-
-
-# Set by `engine`: what gives a device's program for a kernel, and what notes events.
-compiled: Callable[[Opened, Kernel], Program] = _unset
-note: Noted = _unset
 
 
 class Elsewhere(Program):
@@ -156,7 +142,7 @@ class Accompanied:
                 'run it. Its backend can name one, DeviceInfo(..., companion="reference"); or '
                 f"compute this on another device: x.to(...)\n{kernel}"
             )
-        return Elsewhere(kernel, compiled(self.companion, kernel))
+        return Elsewhere(kernel, callbacks.program_of(self.companion, kernel))
 
     # --- launches
     def bind(self, program: Program, ints: Sequence[int], grid: Sequence[int]) -> Launch:
@@ -395,7 +381,7 @@ class _Launch:
         self.run(args, scalars, None)
         self.companion.backend.synchronize(None)
         self.device.launches += 1
-        note(f"companion {self.name}", begun, device=str(self.companion.device))
+        callbacks.note_event(f"companion {self.name}", begun, device=str(self.companion.device))
 
     def _copied_there(
         self, pieces: Sequence[Piece], handles: Sequence[Handle], stream: StreamHandle
@@ -430,4 +416,4 @@ class _Launch:
 
     def _note(self, way: str, begun: int, nbytes: int) -> None:
         self.device.copied += nbytes
-        note(f"copy {way} {self.companion.device}", begun, bytes=nbytes)
+        callbacks.note_event(f"copy {way} {self.companion.device}", begun, bytes=nbytes)

@@ -29,10 +29,10 @@ __all__ = ["PluginRegistry", "nearest"]
 
 
 class PluginRegistry(ABC):
-    """All plugins of one kind in one process; safe to use from several threads.
+    """A base of registries of plugins: discovery, import and checks of those of one kind.
 
-    They are discovered once, when somebody first asks. `find`: the installed entry points;
-    `built_in`: plugins that come with the core.
+    Safe to use from several threads. Plugins are discovered once, when first asked for. `find`:
+    the installed entry points; `built_in`: plugins that come with the core.
     """
 
     what: str  # a plugin is for, as errors say: "dtype"
@@ -168,9 +168,9 @@ class PluginRegistry(ABC):
     def check_description(
         self, record: Record, name: str, minimum_interface: tuple[int, ...], interface: str = ""
     ) -> bool:
-        """Return True if a description has its plugin's name and an interface that is offered.
+        """Check the name and the interface of a description; return True if the plugin fits.
 
-        Else record why the plugin cannot be used. `interface`: as the error calls it.
+        Else its record says why it cannot be used. `interface`: as the error calls it.
         """
         if name != record.type:
             record.fail(
