@@ -1,3 +1,4 @@
-"""Evaluation: a graph is recognised (`guards`) or planned (`evaluation`), its kernels are compiled
-(`programs`) and launched (`launching`).
+"""Evaluation: recognised (`guards`) or planned (`evaluation`), compiled (`programs`), launched.
+
+`launching` has the launches.
 """
