@@ -328,3 +328,24 @@ def test_a_mask_with_a_size_of_0_selects_nothing(device: str) -> None:
         assert x.tolist() == a.tolist()
     with pytest.raises(IndexError, match="mask of shape"):
         dt.asarray(a, device=device)[dt.zeros((0, 4), dtype="bool", device=device)]
+
+
+def test_a_threshold_for_each_matrix_is_broadcast_to_the_batch(device: str) -> None:
+    rng = np.random.default_rng(0)
+    a = dt.asarray(rng.normal(size=(2, 4, 3)), dtype=dt.float32, device=device)
+    b = dt.asarray(rng.normal(size=(2, 4, 2)), dtype=dt.float32, device=device)
+    share = dt.asarray([1e-6, 0.9], dtype=dt.float32, device=device)
+    found = dt.linalg.lstsq(a, b, share)
+    assert dt.allclose(found.solution, dt.linalg.pinv(a, rtol=share) @ b, atol=1e-5)
+    assert found.rank.tolist() == dt.linalg.matrix_rank(a, rtol=share).tolist() == [3, 1]
+    raises(lambda: dt.linalg.lstsq(a, b, dt.ones(3, device=device)), ValueError, "^lstsq: ")
+
+
+def test_arguments_that_have_no_hash_no_axes_or_no_end_are_named() -> None:
+    x = dt.ones((2, 3), device="reference")
+    raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n is 1..")
+    raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n is 1..")
+    raises(lambda: dt.lexsort(np.array(1)), ValueError, "^lexsort: keys is an array without axes")
+    matrix = pytest.importorskip("scipy.sparse").eye_array(3)
+    raises(lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout is one of")
+    raises(lambda: dt.unfold(x, 10**5000), ValueError, "^unfold: kernel_size is 1 or more")

@@ -68,7 +68,7 @@ def from_scipy(
         raise dt.ArgumentError(f"from_scipy: {type(matrix).__name__} is no SciPy sparse array")
     if layout is None or layout is sparse_coo:
         return _coo_of(matrix, dtype, device)
-    if layout not in _CANONICAL:
+    if not isinstance(layout, Layout) or layout not in _CANONICAL:
         raise dt.ArgumentError(
             f"from_scipy: layout is one of dt.sparse_coo, dt.sparse_csr, dt.sparse_csc and "
             f"dt.sparse_bsr, not {arguments.shown(layout)}"

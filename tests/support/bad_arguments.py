@@ -258,7 +258,7 @@ NO_FUNCTIONS = [t for t in WRONG if not callable(eval(t, {"dt": dt, "np": np}))]
 
 def _argument(p: inspect.Parameter, rng: random.Random) -> str:
     luck = rng.random()
-    if p.name in ("function", "hook") and luck > 0.55:
+    if p.name in ("function", "hook", "mask_func") and luck > 0.55:
         return rng.choice(NO_FUNCTIONS)  # what others raise is theirs
     if luck < 0.55:
         if p.name in RIGHT_VALUES:

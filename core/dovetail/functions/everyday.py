@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from .. import layout as lay
 from ..arguments import integers, named, number, real, sequence, shown
 from ..dtypes import bool_, float32, uint8, uint16, uint32, uint64
@@ -401,7 +403,13 @@ def lexsort(
 
 
 def _keys(keys: object) -> Sequence[object]:
-    return list(keys) if isinstance(keys, ARRAYS) else sequence("lexsort", keys, "keys", "tensors")
+    if not isinstance(keys, ARRAYS):
+        return sequence("lexsort", keys, "keys", "tensors")
+    if np.ndim(keys) == 0:
+        raise ShapeError(
+            "lexsort: keys is an array without axes; its first axis is that of the keys"
+        )
+    return list(keys)
 
 
 @into(widen=False)

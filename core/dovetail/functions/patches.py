@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..arguments import integers
+from ..arguments import integers, shown
 from ..dtypes import int64
 from ..errors import ArgumentError, ShapeError
 from ..ops import table as ops
@@ -53,7 +53,8 @@ def _patches(op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Si
         if len(listed) != len(sizes) or not sizes:
             raise ArgumentError(f"{op}: {name} has {len(listed)} sizes for {len(sizes)} axes")
         if not all(least <= n < 1 << 40 for n in listed):
-            raise ArgumentError(f"{op}: {name} is {least} or more along each axis: {listed}")
+            sizes_text = ", ".join(map(shown, listed))
+            raise ArgumentError(f"{op}: {name} is {least} or more along each axis: {sizes_text}")
         found.append(listed)
     return _Patches(*found[1:])
 

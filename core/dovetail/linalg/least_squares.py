@@ -193,8 +193,10 @@ def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     True
     """
     a, b, vector = right_sides("lstsq", x1, x2)
-    share = _least_share("lstsq", a, rcond)
-    solution = matmul(_PseudoInverse.apply(a, share), b)
+    least = share = _least_share("lstsq", a, rcond)
+    if isinstance(share, Tensor):
+        a, least = same_batch("lstsq", a, view(share, ("reshape", (*share.shape, 1, 1))))
+    solution = matmul(_PseudoInverse.apply(a, least), b)
     apart = b - matmul(a, solution)
     values = svdvals(a.detach())
     return LstsqResult(
