@@ -343,8 +343,8 @@ def test_a_threshold_for_each_matrix_is_broadcast_to_the_batch(device: str) -> N
 
 def test_arguments_that_have_no_hash_no_axes_or_no_end_are_named() -> None:
     x = dt.ones((2, 3), device="reference")
-    raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n is 1..")
-    raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n is 1..")
+    raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n is at most")
+    raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n is at most")
     raises(lambda: dt.lexsort(np.array(1)), ValueError, "^lexsort: keys is an array without axes")
     matrix = pytest.importorskip("scipy.sparse").eye_array(3)
     raises(lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout is one of")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from .. import layout as lay
-from ..arguments import LARGEST, choice, integer, integers
+from ..arguments import LARGEST, choice, integer, integers, shown
 from ..dtypes import complex64, complex128, float32, float64
 from ..errors import ArgumentError, AxisError, DTypeError
 from ..functions.datatypes import cast
@@ -39,7 +39,10 @@ def real_input(name: str, x: Tensor) -> Tensor:
 def length(name: str, n: int | None, default: int) -> int:
     """How many points are transformed. Raises: ArgumentError below 1, ArgumentTypeError."""
     if n is not None:
-        return integer(name, n, "n", 1, LARGEST)
+        found = integer(name, n, "n", 1)
+        if found > LARGEST:
+            raise ArgumentError(f"{name}: n is at most {LARGEST}, not {shown(n)}")
+        return found
     if default < 1:
         raise ArgumentError(f"{name}: there are no points along the axis; give n, 1 or more")
     return default

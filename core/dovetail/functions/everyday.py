@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from .. import layout as lay
 from ..arguments import integers, named, number, real, sequence, shown
 from ..dtypes import bool_, float32, uint8, uint16, uint32, uint64
@@ -405,7 +403,7 @@ def lexsort(
 def _keys(keys: object) -> Sequence[object]:
     if not isinstance(keys, ARRAYS):
         return sequence("lexsort", keys, "keys", "tensors")
-    if np.ndim(keys) == 0:
+    if getattr(keys, "ndim", 1) == 0:
         raise ShapeError(
             "lexsort: keys is an array without axes; its first axis is that of the keys"
         )
