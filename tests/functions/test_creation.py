@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import array
+from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
@@ -125,6 +126,38 @@ def test_constants(name: str, shape: tuple[int, ...]) -> None:
         like = getattr(dt, f"{made.__name__}_like")(x)
         assert like.dtype is x.dtype and like.tolist() == x.tolist()
     assert dt.empty(shape, dtype=name).shape == dt.empty_like(dt.ones(shape)).shape == shape
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        lambda s: dt.full((2, 3), s),
+        lambda s: dt.full((2,), s, dtype="float64"),
+        lambda s: dt.full_like(dt.zeros(3), s),
+        lambda s: dt.pad(dt.zeros(2), 1, constant_values=s),
+    ],
+)
+def test_full_of_a_tensor_reads_no_value_on_the_host(fill: Callable[[dt.Tensor], dt.Tensor]) -> None:
+    x = dt.asarray([1.0, 2.0])
+
+    def sum_and_fill(x: dt.Tensor) -> dt.Tensor:
+        return fill(x.sum())
+
+    captured = dt.jit(sum_and_fill)
+    for k in (1.0, 3.0):
+        want = fill(dt.asarray(3.0 * k))
+        assert captured(x * k).tolist() == want.tolist()
+        assert dt.vmap(sum_and_fill)(dt.stack([x * k])).tolist() == [want.tolist()]
+    assert captured.captures == 1
+    count = np.count_nonzero(fill(dt.asarray(1.0)).numpy())
+    assert dt.func.grad(lambda x: sum_and_fill(x).sum())(x).tolist() == [count, count]
+
+
+def test_full_of_a_tensor_that_may_not_fit_is_checked() -> None:
+    with pytest.raises(dt.ValueOverflow, match="300"):
+        dt.full(2, dt.asarray(300), dtype=dt.uint8)
+    with pytest.raises(dt.ValueOverflow, match="300"):
+        dt.full(2, dt.asarray(300, dtype=dt.int16), dtype=dt.int8)
 
 
 def test_full_takes_the_dtype_of_its_value() -> None:

@@ -178,6 +178,7 @@ class _Binder:
     def _add_closure_reads(self) -> None:
         """Add a read for each path of the closure that decides what the function gives."""
         paths = self.trace.closure
+        tensors = {id(k.tensor) for k in self.trace.known}
         used = {id(k.tensor) for k in self.trace.known if id(k) in self.numbers}
         known = [p.value for p in paths if isinstance(p.value, np.ndarray)]
         is_computed = any(  # by NumPy, perhaps from an array that the code names
@@ -189,7 +190,7 @@ class _Binder:
             ):
                 self._read(p)
         for p in paths:  # of these the code may ask the shape, without the values
-            if self._needs_only_metadata(p):
+            if self._needs_only_metadata(p, tensors):
                 read = self.reads[self._read(p)]
                 read.check, read.expected = ALIKE, metadata_key(p.value)
         for p in paths:  # code that runs beside the tensors
@@ -214,17 +215,17 @@ class _Binder:
         is_empty = isinstance(value, CONTAINERS) and not value
         return p.named and (is_empty or isinstance(value, NUMBERS))
 
-    def _needs_only_metadata(self, p: ClosurePath) -> bool:
+    def _needs_only_metadata(self, p: ClosurePath, tensors: set[int]) -> bool:
         """Return True if the code names a tensor or array, of which no values are read.
 
-        A container that the code names counts for its items.
+        A container that the code names counts for its items. `tensors`: ids of the known ones.
         """
         named = p
         while not named.named and named.is_item and named.parent is not None:
             named = named.parent  # a container
         if not named.named or id(p) in self._read_of or metadata_key(p.value) is None:
             return False
-        return type(p.value) is not Tensor or any(k.tensor is p.value for k in self.trace.known)
+        return type(p.value) is not Tensor or id(p.value) in tensors
 
     def _read(self, p: ClosurePath) -> int:
         """Return the number of the read of a path; its owners are read before."""

@@ -227,7 +227,6 @@ class Recorder(recording.Tracer):
             for k, a in enumerate(e.args)
             if type(a) is not Expr
         ]
-        lines = [str(e.asked_at) if e.asked_at else None for e in evaluation.nodes]
         stored = [(i, slot) for i, slot in plan.kept if slot >= len(given)]
         if self.dry:
             for i, _ in stored:
@@ -237,20 +236,20 @@ class Recorder(recording.Tracer):
             evaluation.execute(plan, asked)
         for i, slot in stored:
             self._known[evaluation.nodes[i].storage] = self._slots + slot - len(given), 0
-        self._record_steps(plan, given, numbers, lines)
+        self._record_steps(plan, given, numbers, evaluation.nodes)
         return True
 
     def _record_steps(
-        self, plan: BoundPlan, given: list[Place], numbers: list[Number], lines: list[str | None]
+        self, plan: BoundPlan, given: list[Place], numbers: list[Number], nodes: Sequence[Expr]
     ) -> None:
         """Record the launches of a plan; its slots beyond those given are new ones here."""
-        first, count = self._slots, len(given)
-        self._slots += plan.plan.slots - count
+        first = self._slots
+        self._slots += plan.plan.slots - len(given)
+        begins = [*given, *[Place(slot, 0) for slot in range(first, self._slots)]]
 
-        def at(slot: int, offset: int = 0) -> Place:
-            if slot < count:
-                return Place(given[slot].slot, given[slot].offset + offset)
-            return Place(first + slot - count, offset)
+        def at(slot: int, offset: int) -> Place:
+            begin = begins[slot]
+            return Place(begin.slot, begin.offset + offset) if offset else begin
 
         def operand(x: Operand) -> Strided:
             where = at(x.slot, x.view.offset * x.dtype.itemsize)
@@ -258,16 +257,16 @@ class Recorder(recording.Tracer):
 
         for step in plan.steps:
             for slot, nbytes in step.fresh:
-                self.sizes[at(slot).slot] = nbytes
+                self.sizes[begins[slot].slot] = nbytes
             if isinstance(step, BoundCall):
                 call = step.call
                 inputs = tuple(operand(x) for x in call.inputs)
                 self.acts.append(Call(call.op, inputs, operand(call.output), call.nbytes))
             elif isinstance(step, BoundStep) and not step.empty:
-                buffers = tuple(at(slot, offset) for slot, offset in step.step.buffers)
-                scalars = tuple(numbers[k] for k in step.scalars)
-                asked = tuple(lines[i] for _, i, _ in step.step.checks)
-                self.acts.append(Launch(step, buffers, scalars, asked))
+                buffers = tuple([at(slot, offset) for slot, offset in step.step.buffers])
+                scalars = tuple([numbers[k] for k in step.scalars])
+                lines = tuple([_line_of(nodes[i]) for _, i, _ in step.step.checks])
+                self.acts.append(Launch(step, buffers, scalars, lines))
 
     # --- work over tensors in memory, without a graph
     def launch(
@@ -500,6 +499,11 @@ def _readers_of_bodies() -> list[Expr]:
         else:
             reads[stack.pop()] = e.op is BODY_VALUE or any(reads[a] for a in exprs)
     return [e for e in waiting if reads[e]]
+
+
+def _line_of(e: Expr) -> str | None:
+    """Return the source line that asked for a node that checks indices."""
+    return None if e.asked_at is None else str(e.asked_at)
 
 
 def _without_memory(s: Spec) -> Storage:

@@ -26,7 +26,7 @@ from ..arguments import (
     shown,
 )
 from ..device import default_device, usable
-from ..dtypes import DType, bool_, float32, float64, int64
+from ..dtypes import DType, bool_, float32, float64, int64, promote
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -185,10 +185,12 @@ def full(
 ) -> Tensor:  # fmt: skip
     """A new tensor of this shape, filled with one number.
 
-    `fill_value`: a number, or a tensor or array of one element, which the host reads.
+    `fill_value`: a number, or a tensor or array of one element.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`; unless given that of `fill_value`: of Python's float float32, of complex
     complex64, of int int64.
+    Gradient: to a tensor `fill_value` on the same device, of the same kind of dtype and no wider.
+    The host reads other tensors.
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow for a number that does not fit.
 
     >>> import dovetail as dt
@@ -208,10 +210,29 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: Devi
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
             raise ShapeError(f"{op}: the value must be one number, not of shape {value.shape}")
+        if (filled := _filled_on_device(op, shape, value, dtype, device)) is not None:
+            return filled
         value = values_of(op, value).item()
     if dtype is None:
         dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
     return _constant(op, shape, value, dtype, device)
+
+
+def _filled_on_device(
+    op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
+) -> Tensor | None:
+    """Return a tensor filled with the element of a tensor, without a read by the host.
+
+    None if the host must read it: on another device, or of a dtype that `dtype` may not hold.
+    """
+    d = any_dtype(op, dtype)
+    if not isinstance(value, Tensor) or not is_strided(value):
+        return None
+    is_held = value.dtype.kind == d.kind and promote(value.dtype, d) is d
+    if not is_held or value.device is not usable(device, op):
+        return None
+    one = view(cast(value, d), ("reshape", ()), op)
+    return apply(ops.COPY, (view(one, ("expand", extents(op, shape)), op),))
 
 
 def _of(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
@@ -321,9 +342,10 @@ def full_like(
 ) -> Tensor:  # fmt: skip
     """A new tensor of x's shape, dtype and device, filled with one number.
 
-    `fill_value`: a number, or a tensor or array of one element, which the host reads.
+    `fill_value`: a number, or a tensor or array of one element.
     Shapes: any.
     Dtypes: x's, unless `dtype` is given.
+    Gradient: to a tensor `fill_value`, as for `full`.
     Raises: DTypeError, DeviceError, ShapeError, ValueOverflow for a number that does not fit.
 
     >>> import dovetail as dt
