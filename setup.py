@@ -27,7 +27,7 @@ LIGHT = {"autograd", "backend", "frontend", "functions", "plugins"}
 
 def flags(path: Path) -> list[str]:
     """Return the options of the compiler for a module."""
-    level = "-O1" if path.parent.name in LIGHT else "-O2"
+    level = "-O1" if path.relative_to(CORE).parts[0] in LIGHT else "-O2"
     return [] if os.name == "nt" else [level, "-g0"]
 
 

@@ -216,7 +216,7 @@ CALLED_BACK = {
     "engine.lines": {"WeakKeyDictionary"},  # of nodes, while `debug_lines` asks
     "forks": {"ref"},  # of locks, by `discard` of a set, which is no Python
     "capture.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
-    "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
+    "functions.io.pickling": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching_allocator": {"WeakSet", "finalize"},  # allocators, when their devices end
     "memory.mapped": {"finalize"},  # files, when nobody uses them
     "settings": {"ref"},  # by `discard` of a set, which is no Python

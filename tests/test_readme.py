@@ -138,7 +138,7 @@ def passed(tree: Path, environment: dict[str, str], chosen: str, *tests: str) ->
 USE_OF_SOFTSIGN = """
 import doctest, inspect
 import dovetail as dt
-from dovetail.functions import elementwise
+from dovetail.functions.elementwise import op_functions
 from dovetail.autograd import gradcheck
 from dovetail.testing.test_table import unreached
 x = dt.asarray([1.0, -3.0], device="reference")
@@ -148,7 +148,7 @@ assert str(inspect.signature(x.softsign_)) == "() -> 'Tensor'"
 point = dt.asarray([1.0, -3.0], dtype=dt.float64, device="reference").requires_grad_()
 assert gradcheck(dt.softsign, point)
 runner = doctest.DocTestRunner()
-for test in doctest.DocTestFinder().find(dt.softsign, "softsign", elementwise, {}):
+for test in doctest.DocTestFinder().find(dt.softsign, "softsign", op_functions, {}):
     runner.run(test)
 assert runner.summarize() == (0, 2)
 assert x.softsign_().tolist() == [0.5, -0.75]

@@ -76,7 +76,7 @@ import gc, sys
 import dovetail as dt
 from dovetail.engine import evaluation as run
 from dovetail.engine import guards
-from dovetail.functions import linalg
+from dovetail.functions.products import matrix_products
 from dovetail.graph import expr
 from dovetail.tensor import inference, verbs
 
@@ -85,7 +85,7 @@ dt.set_default_device(name)
 x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
 caches = [expr._SPECS, run._plans, guards._known, verbs._moves, where.programs]
-caches += [inference.applied, linalg._products, *inference.of_operators.values()]
+caches += [inference.applied, matrix_products._products, *inference.of_operators.values()]
 for c in caches:
     c.half = max(2, c.half // scale)
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "core" / "dovetail"
 INIT = CORE / "__init__.py"
 METHODS = CORE / "tensor" / "signatures.pyi"
-FUNCTIONS = CORE / "functions" / "signatures.pyi"
+FUNCTIONS = CORE / "functions" / "elementwise" / "signatures.pyi"
 SHOWN = CORE / "functions" / "shown.pyi"
 REFERENCE = ROOT / "docs" / "reference"
 WIDTH = 100
@@ -40,59 +40,61 @@ OFFERS: dict[str, str] = {
     "backend.naming": "",
     "backend.streams": "",
     "backend.threads": "",
+    "capture.control_flow": "",
+    "capture.jit": "",
+    "capture.serialize": "",
     "device": "",
     "dtypes": "",
     "engine.lines": "",
     "errors": "",
-    "func.mapping": "",
-    "capture.serialize": "",
     "frontend.custom_op": "",
     "frontend.dsl": "",
     "frontend.elementwise_op": "",
     "frontend.loop_kernel": "",
     "frontend.raw_source": "",
-    "functions.choosing": "",
-    "capture.control_flow": "",
-    "functions.copies": "",
-    "functions.creation": "",
-    "functions.cumulative": "",
+    "func.mapping": "",
+    "functions.creation.constructors": "",
+    "functions.creation.from_values": "",
+    "functions.creation.grids": "",
+    "functions.creation.windows": "",
     "functions.datatypes": "",
-    "functions.editing": "",
-    "functions.einsum": "",
-    "functions.elementwise": "",
-    "functions.everyday": "",
-    "functions.files": "",
-    "functions.from_values": "",
-    "functions.grids": "",
-    "functions.histograms": "",
-    "functions.index_writes": "",
-    "functions.indexing": "",
-    "functions.interop": "",
-    "capture.jit": "",
-    "functions.joining": "",
-    "functions.linalg": "matmul matrix_transpose outer reproducible tensordot vecdot",
-    "functions.manipulation": "",
-    "functions.masks": "",
-    "functions.moments": "",
-    "functions.nan_functions": "",
-    "functions.number_parts": "",
-    "functions.order_statistics": "",
-    "functions.orientation": "",
-    "functions.padding": "",
-    "functions.patches": "",
-    "functions.places": "",
-    "functions.ported": "",
-    "functions.products": "",
-    "functions.sampled": "",
-    "functions.set_operations": "",
-    "functions.sets": "",
-    "functions.sorting": "",
-    "functions.special": "",
-    "functions.statistics": "",
-    "functions.strides": "",
-    "functions.transfer": "",
-    "functions.unique": "",
-    "functions.windows": "",
+    "functions.elementwise.composed": "",
+    "functions.elementwise.decompose": "",
+    "functions.elementwise.op_functions": "",
+    "functions.elementwise.special_functions": "",
+    "functions.indexing.index_arrays": "",
+    "functions.indexing.index_reads": "",
+    "functions.indexing.index_writes": "",
+    "functions.indexing.insert_delete": "",
+    "functions.indexing.masks": "",
+    "functions.indexing.selection": "",
+    "functions.io.files": "",
+    "functions.io.interop": "",
+    "functions.io.transfer": "",
+    "functions.products.einsum": "",
+    "functions.products.matrix_products": "matmul matrix_transpose outer reproducible tensordot "
+    "vecdot",
+    "functions.products.vector_products": "",
+    "functions.reductions.covariance": "",
+    "functions.reductions.cumulative": "",
+    "functions.reductions.histograms": "",
+    "functions.reductions.nan_functions": "",
+    "functions.reductions.numerical": "",
+    "functions.reductions.order_statistics": "",
+    "functions.reductions.statistics": "",
+    "functions.shape.copies": "",
+    "functions.shape.joining": "",
+    "functions.shape.manipulation": "",
+    "functions.shape.orientation": "",
+    "functions.shape.padding": "",
+    "functions.shape.patches": "",
+    "functions.shape.strides": "",
+    "functions.sorting.distinct": "",
+    "functions.sorting.lexsort_partition": "",
+    "functions.sorting.set_operations": "",
+    "functions.sorting.stable_sort": "",
+    "functions.sorting.unique": "",
+    "functions.torch_methods": "",
     "insight.explain": "",
     "insight.graph": "",
     "insight.profile": "",
@@ -119,70 +121,71 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "creation": (
         "Making tensors",
         {
-            "functions.from_values": "",
-            "functions.creation": "",
-            "functions.grids": "",
-            "functions.interop": "",
-            "functions.windows": "",
-            "functions.files": "",
+            "functions.creation.from_values": "",
+            "functions.creation.constructors": "",
+            "functions.creation.grids": "",
+            "functions.io.interop": "",
+            "functions.creation.windows": "",
+            "functions.io.files": "",
         },
     ),
     "datatypes": ("Dtypes", {"dtypes": "", "functions.datatypes": ""}),
     "elementwise": (
         "Elementwise functions",
         {
-            "functions.elementwise": "",
-            "functions.special": "",
-            "functions.number_parts": "",
-            "functions.everyday": "",
+            "functions.elementwise.op_functions": "",
+            "functions.elementwise.special_functions": "",
+            "functions.elementwise.decompose": "",
+            "functions.elementwise.composed": "",
         },
     ),
     "reductions": (
         "Reductions and running sums",
         {
-            "functions.statistics": "",
-            "functions.cumulative": "",
-            "functions.nan_functions": "",
-            "functions.order_statistics": "",
-            "functions.moments": "",
-            "functions.histograms": "",
-            "functions.sampled": "",
+            "functions.reductions.statistics": "",
+            "functions.reductions.cumulative": "",
+            "functions.reductions.nan_functions": "",
+            "functions.reductions.order_statistics": "",
+            "functions.reductions.covariance": "",
+            "functions.reductions.histograms": "",
+            "functions.reductions.numerical": "",
         },
     ),
     "shapes": (
         "Shapes and arrangement",
         {
-            "functions.manipulation": "",
-            "functions.copies": "",
-            "functions.joining": "",
-            "functions.orientation": "",
-            "functions.padding": "",
-            "functions.patches": "",
-            "functions.ported": "",
-            "functions.strides": "",
+            "functions.shape.manipulation": "",
+            "functions.shape.copies": "",
+            "functions.shape.joining": "",
+            "functions.shape.orientation": "",
+            "functions.shape.padding": "",
+            "functions.shape.patches": "",
+            "functions.torch_methods": "",
+            "functions.shape.strides": "",
         },
     ),
     "indexing": (
         "Indexing, sorting and sets",
         {
-            "functions.indexing": "",
-            "functions.masks": "",
-            "functions.index_writes": "",
-            "functions.choosing": "",
-            "functions.places": "",
-            "functions.editing": "",
-            "functions.sorting": "",
-            "functions.sets": "",
-            "functions.set_operations": "",
-            "functions.unique": "",
+            "functions.indexing.index_reads": "",
+            "functions.indexing.masks": "",
+            "functions.indexing.index_writes": "",
+            "functions.indexing.selection": "",
+            "functions.indexing.index_arrays": "",
+            "functions.indexing.insert_delete": "",
+            "functions.sorting.stable_sort": "",
+            "functions.sorting.distinct": "",
+            "functions.sorting.set_operations": "",
+            "functions.sorting.unique": "",
+            "functions.sorting.lexsort_partition": "",
         },
     ),
     "linalg": (
         "Linear algebra",
         {
-            "functions.linalg": "linalg",
-            "functions.products": "",
-            "functions.einsum": "",
+            "functions.products.matrix_products": "linalg",
+            "functions.products.vector_products": "",
+            "functions.products.einsum": "",
             "linalg.solving": "linalg",
             "linalg.triangular": "linalg",
             "linalg.eigenvalues": "linalg",
@@ -205,8 +208,8 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Random numbers",
         {
             "functions.random": "random",
-            "functions.distributions": "random",
-            "functions.discrete": "random",
+            "functions.random.samplers": "random",
+            "functions.random.discrete_samplers": "random",
         },
     ),
     "gradients": ("Gradients", {"autograd": "autograd"}),
@@ -219,7 +222,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "plugins.registry": "plugins",
             "backend.streams": "",
             "backend.threads": "",
-            "functions.transfer": "",
+            "functions.io.transfer": "",
             "layout": "",
         },
     ),
@@ -270,17 +273,19 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
 LATE = (
-    "autograd.nans", "func.mapping", "capture.serialize", "functions.choosing",
-    "capture.control_flow",
-    "functions.editing", "functions.everyday", "functions.files", "functions.grids",
-    "functions.histograms", "capture.jit", "functions.joining", "functions.moments",
-    "functions.nan_functions", "functions.number_parts", "functions.order_statistics",
-    "functions.orientation", "functions.padding", "functions.patches", "functions.places",
-    "functions.ported", "functions.products", "functions.sampled", "functions.set_operations",
-    "functions.special", "functions.strides", "functions.unique", "functions.windows",
+    "autograd.nans", "capture.control_flow", "capture.jit", "capture.serialize",
+    "frontend.custom_op", "frontend.dsl", "frontend.elementwise_op", "frontend.loop_kernel",
+    "frontend.raw_source", "func.mapping", "functions.creation.grids", "functions.creation.windows",
+    "functions.elementwise.composed", "functions.elementwise.decompose",
+    "functions.elementwise.special_functions", "functions.indexing.index_arrays",
+    "functions.indexing.insert_delete", "functions.indexing.selection", "functions.io.files",
+    "functions.products.vector_products", "functions.reductions.covariance",
+    "functions.reductions.histograms", "functions.reductions.nan_functions",
+    "functions.reductions.numerical", "functions.reductions.order_statistics",
+    "functions.shape.joining", "functions.shape.orientation", "functions.shape.padding",
+    "functions.shape.patches", "functions.shape.strides", "functions.sorting.lexsort_partition",
+    "functions.sorting.set_operations", "functions.sorting.unique", "functions.torch_methods",
     "insight.explain", "insight.graph", "insight.profile", "insight.show", "linalg.polynomials",
-    "frontend.custom_op",
-    "frontend.elementwise_op", "frontend.loop_kernel", "frontend.raw_source", "frontend.dsl",
 )  # fmt: skip
 
 
@@ -361,7 +366,7 @@ def lenient(name: str) -> list[str]:
     if name in GENERIC:
         return []
     functions = {n: getattr(module(name), n) for n in module(name).__all__}
-    made = {*rows_made()} if name == "functions.elementwise" else set()
+    made = {*rows_made()} if name == "functions.elementwise.op_functions" else set()
     return [
         n for n, f in sorted(functions.items(), key=lambda item: natural(item[0]))
         if n not in made and inspect.isfunction(f) and "theirs" in inspect.signature(f).parameters
@@ -369,8 +374,8 @@ def lenient(name: str) -> list[str]:
 
 
 def rows_made() -> list[str]:
-    """The functions that no `def` in `elementwise` makes."""
-    elementwise = module("functions.elementwise")
+    """The functions that no `def` in `op_functions` makes."""
+    elementwise = module("functions.elementwise.op_functions")
     written = {
         n.name
         for n in ast.parse(Path(str(elementwise.__file__)).read_text()).body
@@ -507,7 +512,7 @@ def methods() -> dict[str, object]:
         found |= importlib.import_module(name).dovetail_layout_info().methods
     late = module("functions.methods").LATE
     found |= {name: getattr(module(f"functions.{home}"), name) for name, home in late.items()}
-    forms = module("functions.forms")
+    forms = module("functions.variants")
     found |= forms.methods({*forms.IN_PLACE.values(), *forms.DRAWN.values()})
     found.pop("__getattr__")  # of unknown names type checkers are to say so
     return dict(sorted(found.items(), key=lambda item: natural(item[0])))
@@ -523,8 +528,8 @@ def method_stub() -> str:
 
 
 def function_stub() -> str:
-    """`functions/signatures.pyi`: the functions that no `def` in `elementwise` makes."""
-    stub, elementwise = Stub(), module("functions.elementwise")
+    """`elementwise/signatures.pyi`: the functions that no `def` in `op_functions` makes."""
+    stub, elementwise = Stub(), module("functions.elementwise.op_functions")
     lines = [x for n in rows_made() for x in stub.function(n, getattr(elementwise, n))]
     return stub.text("the functions that are rows of the op table.", lines)
 

@@ -60,14 +60,11 @@ from .errors import (
     NotYetError, OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError,
     SlowDeviceWarning, TransformError, UnavailableError, ValueOverflow,
 )
-from .functions.copies import contiguous, repeat, roll, stack, tile
-from .functions.creation import arange, eye, linspace, meshgrid, tril, triu
-from .functions.cumulative import cumulative_logsumexp, cumulative_prod, cumulative_sum, diff
+from .functions.creation.constructors import arange, eye, linspace, meshgrid, tril, triu
 from .functions.datatypes import (
     can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
 )
-from .functions.einsum import einsum
-from .functions.elementwise import (
+from .functions.elementwise.op_functions import (
     abs, acos, acosh, add, allclose, angle, array_equal, asin, asinh, atan, atan2, atanh, beta,
     bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor,
     cbrt, ceil, clip, conj, copysign, cos, cosh, deg2rad, digamma, divide, equal, erf, erfc, erfinv,
@@ -78,18 +75,29 @@ from .functions.elementwise import (
     real, reciprocal, relu, remainder, round, rsqrt, sigmoid, sign, signbit, sin, sinc, sinh,
     softmax, sqrt, square, subtract, tan, tanh, trunc, xlogy, zeta,
 )
-from .functions.index_writes import index_add, scatter
-from .functions.indexing import searchsorted, take, take_along_axis
-from .functions.interop import (
+from .functions.indexing.index_reads import searchsorted, take, take_along_axis
+from .functions.indexing.index_writes import index_add, scatter
+from .functions.indexing.masks import argwhere, nonzero
+from .functions.io.interop import (
     array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
 )
-from .functions.linalg import matrix_transpose, outer, reproducible, tensordot, vecdot
-from .functions.manipulation import as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel
-from .functions.masks import argwhere, nonzero
-from .functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
-from .functions.sorting import argsort, sort, topk
-from .functions.statistics import logsumexp, std, var
-from .functions.transfer import pin_memory
+from .functions.io.transfer import pin_memory
+from .functions.products.einsum import einsum
+from .functions.products.matrix_products import (
+    matrix_transpose, outer, reproducible, tensordot, vecdot,
+)
+from .functions.reductions.cumulative import (
+    cumulative_logsumexp, cumulative_prod, cumulative_sum, diff,
+)
+from .functions.reductions.statistics import logsumexp, std, var
+from .functions.shape.copies import contiguous, repeat, roll, stack, tile
+from .functions.shape.manipulation import (
+    as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel,
+)
+from .functions.sorting.distinct import (
+    isin, unique_all, unique_counts, unique_inverse, unique_values,
+)
+from .functions.sorting.stable_sort import argsort, sort, topk
 from .layout import sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .memory.storage import Storage
 from .plugins.registry import devices
@@ -105,25 +113,30 @@ if typing.TYPE_CHECKING:  # without the names that others have for parameters
         transpose, unstack, where, zeros, zeros_like,
     )
 else:
-    from .functions.copies import concat, copy
-    from .functions.creation import (
+    from .functions.creation.constructors import (
         empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like,
     )
+    from .functions.creation.from_values import asarray
     from .functions.datatypes import astype
-    from .functions.elementwise import pow, where
-    from .functions.from_values import asarray
-    from .functions.linalg import matmul
-    from .functions.manipulation import (
+    from .functions.elementwise.op_functions import pow, where
+    from .functions.products.matrix_products import matmul
+    from .functions.reductions.statistics import (
+        all, any, argmax, argmin, count_nonzero, max, mean, min, prod, sum,
+    )
+    from .functions.shape.copies import concat, copy
+    from .functions.shape.manipulation import (
         broadcast_to, diagonal, expand_dims, flip, moveaxis, permute_dims, reshape, split, squeeze,
         swapaxes, transpose, unstack,
-    )
-    from .functions.statistics import (
-        all, any, argmax, argmin, count_nonzero, max, mean, min, prod, sum,
     )
 
 _LATE = {  # name -> the module that is loaded when it is first asked for
     "debug_nans": "autograd.nans",
-    "vmap": "func.mapping",
+    "cond": "capture.control_flow",
+    "fori_loop": "capture.control_flow",
+    "scan": "capture.control_flow",
+    "while_loop": "capture.control_flow",
+    "constant": "capture.jit",
+    "jit": "capture.jit",
     "load_function": "capture.serialize",
     "save_function": "capture.serialize",
     "custom_op": "frontend.custom_op",
@@ -139,149 +152,144 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "elementwise": "frontend.elementwise_op",
     "kernel": "frontend.loop_kernel",
     "raw_kernel": "frontend.raw_source",
-    "choose": "functions.choosing",
-    "piecewise": "functions.choosing",
-    "put": "functions.choosing",
-    "put_along_axis": "functions.choosing",
-    "select": "functions.choosing",
-    "vectorize": "functions.choosing",
-    "cond": "capture.control_flow",
-    "fori_loop": "capture.control_flow",
-    "scan": "capture.control_flow",
-    "while_loop": "capture.control_flow",
-    "append": "functions.editing",
-    "block": "functions.editing",
-    "compress": "functions.editing",
-    "copyto": "functions.editing",
-    "delete": "functions.editing",
-    "extract": "functions.editing",
-    "fill_diagonal": "functions.editing",
-    "flatnonzero": "functions.editing",
-    "insert": "functions.editing",
-    "place": "functions.editing",
-    "putmask": "functions.editing",
-    "resize": "functions.editing",
-    "trim_zeros": "functions.editing",
-    "argpartition": "functions.everyday",
-    "array_equiv": "functions.everyday",
-    "bitwise_count": "functions.everyday",
-    "fmax": "functions.everyday",
-    "fmin": "functions.everyday",
-    "fmod": "functions.everyday",
-    "iscomplex": "functions.everyday",
-    "isneginf": "functions.everyday",
-    "isposinf": "functions.everyday",
-    "isreal": "functions.everyday",
-    "lexsort": "functions.everyday",
-    "logaddexp2": "functions.everyday",
-    "matvec": "functions.everyday",
-    "partition": "functions.everyday",
-    "unwrap": "functions.everyday",
-    "vecmat": "functions.everyday",
-    "load": "functions.files",
-    "save": "functions.files",
-    "fromfunction": "functions.grids",
-    "geomspace": "functions.grids",
-    "indices": "functions.grids",
-    "logspace": "functions.grids",
-    "mgrid": "functions.grids",
-    "ogrid": "functions.grids",
-    "bincount": "functions.histograms",
-    "digitize": "functions.histograms",
-    "histogram": "functions.histograms",
-    "histogram2d": "functions.histograms",
-    "histogram_bin_edges": "functions.histograms",
-    "constant": "capture.jit",
-    "jit": "capture.jit",
-    "array_split": "functions.joining",
-    "atleast_1d": "functions.joining",
-    "atleast_2d": "functions.joining",
-    "atleast_3d": "functions.joining",
-    "column_stack": "functions.joining",
-    "dsplit": "functions.joining",
-    "dstack": "functions.joining",
-    "hsplit": "functions.joining",
-    "hstack": "functions.joining",
-    "vsplit": "functions.joining",
-    "vstack": "functions.joining",
-    "average": "functions.moments",
-    "corrcoef": "functions.moments",
-    "cov": "functions.moments",
-    "ptp": "functions.moments",
-    "nanargmax": "functions.nan_functions",
-    "nanargmin": "functions.nan_functions",
-    "nancumprod": "functions.nan_functions",
-    "nancumsum": "functions.nan_functions",
-    "nanmax": "functions.nan_functions",
-    "nanmean": "functions.nan_functions",
-    "nanmin": "functions.nan_functions",
-    "nanprod": "functions.nan_functions",
-    "nanstd": "functions.nan_functions",
-    "nansum": "functions.nan_functions",
-    "nanvar": "functions.nan_functions",
-    "divmod": "functions.number_parts",
-    "frexp": "functions.number_parts",
-    "modf": "functions.number_parts",
-    "nan_to_num": "functions.number_parts",
-    "median": "functions.order_statistics",
-    "nanmedian": "functions.order_statistics",
-    "nanpercentile": "functions.order_statistics",
-    "nanquantile": "functions.order_statistics",
-    "percentile": "functions.order_statistics",
-    "quantile": "functions.order_statistics",
-    "diag": "functions.orientation",
-    "diag_indices": "functions.orientation",
-    "diagflat": "functions.orientation",
-    "fliplr": "functions.orientation",
-    "flipud": "functions.orientation",
-    "rot90": "functions.orientation",
-    "trace": "functions.orientation",
-    "tri": "functions.orientation",
-    "tril_indices": "functions.orientation",
-    "triu_indices": "functions.orientation",
-    "pad": "functions.padding",
-    "fold": "functions.patches",
-    "unfold": "functions.patches",
-    "diag_indices_from": "functions.places",
-    "ix_": "functions.places",
-    "mask_indices": "functions.places",
-    "ravel_multi_index": "functions.places",
-    "tril_indices_from": "functions.places",
-    "triu_indices_from": "functions.places",
-    "unravel_index": "functions.places",
-    "cat": "functions.ported",
-    "cross": "functions.products",
-    "dot": "functions.products",
-    "inner": "functions.products",
-    "kron": "functions.products",
-    "vdot": "functions.products",
-    "convolve": "functions.sampled",
-    "correlate": "functions.sampled",
-    "ediff1d": "functions.sampled",
-    "gradient": "functions.sampled",
-    "interp": "functions.sampled",
-    "polyval": "functions.sampled",
-    "trapezoid": "functions.sampled",
-    "vander": "functions.sampled",
-    "intersect1d": "functions.set_operations",
-    "setdiff1d": "functions.set_operations",
-    "setxor1d": "functions.set_operations",
-    "union1d": "functions.set_operations",
-    "expit": "functions.special",
-    "polygamma": "functions.special",
-    "element_size": "functions.strides",
-    "index_to_pos": "functions.strides",
-    "is_complex": "functions.strides",
-    "is_contiguous": "functions.strides",
-    "is_floating_point": "functions.strides",
-    "numel": "functions.strides",
-    "strides_from_shape": "functions.strides",
-    "unique": "functions.unique",
-    "bartlett": "functions.windows",
-    "blackman": "functions.windows",
-    "hamming": "functions.windows",
-    "hann": "functions.windows",
-    "kaiser": "functions.windows",
+    "vmap": "func.mapping",
+    "fromfunction": "functions.creation.grids",
+    "geomspace": "functions.creation.grids",
+    "indices": "functions.creation.grids",
+    "logspace": "functions.creation.grids",
+    "mgrid": "functions.creation.grids",
+    "ogrid": "functions.creation.grids",
+    "bartlett": "functions.creation.windows",
+    "blackman": "functions.creation.windows",
+    "hamming": "functions.creation.windows",
+    "hann": "functions.creation.windows",
+    "kaiser": "functions.creation.windows",
+    "array_equiv": "functions.elementwise.composed",
+    "bitwise_count": "functions.elementwise.composed",
+    "fmax": "functions.elementwise.composed",
+    "fmin": "functions.elementwise.composed",
+    "fmod": "functions.elementwise.composed",
+    "iscomplex": "functions.elementwise.composed",
+    "isneginf": "functions.elementwise.composed",
+    "isposinf": "functions.elementwise.composed",
+    "isreal": "functions.elementwise.composed",
+    "logaddexp2": "functions.elementwise.composed",
+    "unwrap": "functions.elementwise.composed",
+    "divmod": "functions.elementwise.decompose",
+    "frexp": "functions.elementwise.decompose",
+    "modf": "functions.elementwise.decompose",
+    "nan_to_num": "functions.elementwise.decompose",
+    "expit": "functions.elementwise.special_functions",
+    "polygamma": "functions.elementwise.special_functions",
+    "diag_indices_from": "functions.indexing.index_arrays",
+    "ix_": "functions.indexing.index_arrays",
+    "mask_indices": "functions.indexing.index_arrays",
+    "ravel_multi_index": "functions.indexing.index_arrays",
+    "tril_indices_from": "functions.indexing.index_arrays",
+    "triu_indices_from": "functions.indexing.index_arrays",
+    "unravel_index": "functions.indexing.index_arrays",
+    "append": "functions.indexing.insert_delete",
+    "block": "functions.indexing.insert_delete",
+    "compress": "functions.indexing.insert_delete",
+    "copyto": "functions.indexing.insert_delete",
+    "delete": "functions.indexing.insert_delete",
+    "extract": "functions.indexing.insert_delete",
+    "fill_diagonal": "functions.indexing.insert_delete",
+    "flatnonzero": "functions.indexing.insert_delete",
+    "insert": "functions.indexing.insert_delete",
+    "place": "functions.indexing.insert_delete",
+    "putmask": "functions.indexing.insert_delete",
+    "resize": "functions.indexing.insert_delete",
+    "trim_zeros": "functions.indexing.insert_delete",
+    "choose": "functions.indexing.selection",
+    "piecewise": "functions.indexing.selection",
+    "put": "functions.indexing.selection",
+    "put_along_axis": "functions.indexing.selection",
+    "select": "functions.indexing.selection",
+    "vectorize": "functions.indexing.selection",
+    "load": "functions.io.files",
+    "save": "functions.io.files",
+    "cross": "functions.products.vector_products",
+    "dot": "functions.products.vector_products",
+    "inner": "functions.products.vector_products",
+    "kron": "functions.products.vector_products",
+    "matvec": "functions.products.vector_products",
+    "vdot": "functions.products.vector_products",
+    "vecmat": "functions.products.vector_products",
+    "average": "functions.reductions.covariance",
+    "corrcoef": "functions.reductions.covariance",
+    "cov": "functions.reductions.covariance",
+    "ptp": "functions.reductions.covariance",
+    "bincount": "functions.reductions.histograms",
+    "digitize": "functions.reductions.histograms",
+    "histogram": "functions.reductions.histograms",
+    "histogram2d": "functions.reductions.histograms",
+    "histogram_bin_edges": "functions.reductions.histograms",
+    "nanargmax": "functions.reductions.nan_functions",
+    "nanargmin": "functions.reductions.nan_functions",
+    "nancumprod": "functions.reductions.nan_functions",
+    "nancumsum": "functions.reductions.nan_functions",
+    "nanmax": "functions.reductions.nan_functions",
+    "nanmean": "functions.reductions.nan_functions",
+    "nanmin": "functions.reductions.nan_functions",
+    "nanprod": "functions.reductions.nan_functions",
+    "nanstd": "functions.reductions.nan_functions",
+    "nansum": "functions.reductions.nan_functions",
+    "nanvar": "functions.reductions.nan_functions",
+    "convolve": "functions.reductions.numerical",
+    "correlate": "functions.reductions.numerical",
+    "ediff1d": "functions.reductions.numerical",
+    "gradient": "functions.reductions.numerical",
+    "interp": "functions.reductions.numerical",
+    "polyval": "functions.reductions.numerical",
+    "trapezoid": "functions.reductions.numerical",
+    "vander": "functions.reductions.numerical",
+    "median": "functions.reductions.order_statistics",
+    "nanmedian": "functions.reductions.order_statistics",
+    "nanpercentile": "functions.reductions.order_statistics",
+    "nanquantile": "functions.reductions.order_statistics",
+    "percentile": "functions.reductions.order_statistics",
+    "quantile": "functions.reductions.order_statistics",
+    "array_split": "functions.shape.joining",
+    "atleast_1d": "functions.shape.joining",
+    "atleast_2d": "functions.shape.joining",
+    "atleast_3d": "functions.shape.joining",
+    "column_stack": "functions.shape.joining",
+    "dsplit": "functions.shape.joining",
+    "dstack": "functions.shape.joining",
+    "hsplit": "functions.shape.joining",
+    "hstack": "functions.shape.joining",
+    "vsplit": "functions.shape.joining",
+    "vstack": "functions.shape.joining",
+    "diag": "functions.shape.orientation",
+    "diag_indices": "functions.shape.orientation",
+    "diagflat": "functions.shape.orientation",
+    "fliplr": "functions.shape.orientation",
+    "flipud": "functions.shape.orientation",
+    "rot90": "functions.shape.orientation",
+    "trace": "functions.shape.orientation",
+    "tri": "functions.shape.orientation",
+    "tril_indices": "functions.shape.orientation",
+    "triu_indices": "functions.shape.orientation",
+    "pad": "functions.shape.padding",
+    "fold": "functions.shape.patches",
+    "unfold": "functions.shape.patches",
+    "element_size": "functions.shape.strides",
+    "index_to_pos": "functions.shape.strides",
+    "is_complex": "functions.shape.strides",
+    "is_contiguous": "functions.shape.strides",
+    "is_floating_point": "functions.shape.strides",
+    "numel": "functions.shape.strides",
+    "strides_from_shape": "functions.shape.strides",
+    "argpartition": "functions.sorting.lexsort_partition",
+    "lexsort": "functions.sorting.lexsort_partition",
+    "partition": "functions.sorting.lexsort_partition",
+    "intersect1d": "functions.sorting.set_operations",
+    "setdiff1d": "functions.sorting.set_operations",
+    "setxor1d": "functions.sorting.set_operations",
+    "union1d": "functions.sorting.set_operations",
+    "unique": "functions.sorting.unique",
+    "cat": "functions.torch_methods",
     "explain": "insight.explain",
     "draw_graph": "insight.graph",
     "profile": "insight.profile",
@@ -297,7 +305,8 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
 }
 if typing.TYPE_CHECKING:
     from .autograd.nans import debug_nans
-    from .func.mapping import vmap
+    from .capture.control_flow import cond, fori_loop, scan, while_loop
+    from .capture.jit import constant, jit
     from .capture.serialize import load_function, save_function
     from .frontend.custom_op import custom_op
     from .frontend.dsl import (
@@ -306,57 +315,59 @@ if typing.TYPE_CHECKING:
     from .frontend.elementwise_op import elementwise
     from .frontend.loop_kernel import kernel
     from .frontend.raw_source import raw_kernel
-    from .functions.choosing import choose, piecewise, put, put_along_axis, select, vectorize
-    from .capture.control_flow import cond, fori_loop, scan, while_loop
-    from .functions.editing import (
-        append, block, compress, copyto, delete, extract, fill_diagonal, flatnonzero, insert, place,
-        putmask, resize, trim_zeros,
+    from .func.mapping import vmap
+    from .functions.creation.grids import fromfunction, geomspace, indices, logspace, mgrid, ogrid
+    from .functions.creation.windows import bartlett, blackman, hamming, hann, kaiser
+    from .functions.elementwise.composed import (
+        array_equiv, bitwise_count, fmax, fmin, fmod, iscomplex, isneginf, isposinf, isreal,
+        logaddexp2, unwrap,
     )
-    from .functions.everyday import (
-        argpartition, array_equiv, bitwise_count, fmax, fmin, fmod, iscomplex, isneginf, isposinf,
-        isreal, lexsort, logaddexp2, matvec, partition, unwrap, vecmat,
-    )
-    from .functions.files import load, save
-    from .functions.grids import fromfunction, geomspace, indices, logspace, mgrid, ogrid
-    from .functions.histograms import (
-        bincount, digitize, histogram, histogram2d, histogram_bin_edges,
-    )
-    from .capture.jit import constant, jit
-    from .functions.joining import (
-        array_split, atleast_1d, atleast_2d, atleast_3d, column_stack, dsplit, dstack, hsplit,
-        hstack, vsplit, vstack,
-    )
-    from .functions.moments import average, corrcoef, cov, ptp
-    from .functions.nan_functions import (
-        nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd,
-        nansum, nanvar,
-    )
-    from .functions.number_parts import divmod, frexp, modf, nan_to_num
-    from .functions.order_statistics import (
-        median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
-    )
-    from .functions.orientation import (
-        diag, diag_indices, diagflat, fliplr, flipud, rot90, trace, tri, tril_indices, triu_indices,
-    )
-    from .functions.padding import pad
-    from .functions.patches import fold, unfold
-    from .functions.places import (
+    from .functions.elementwise.decompose import divmod, frexp, modf, nan_to_num
+    from .functions.elementwise.special_functions import expit, polygamma
+    from .functions.indexing.index_arrays import (
         diag_indices_from, ix_, mask_indices, ravel_multi_index, tril_indices_from,
         triu_indices_from, unravel_index,
     )
-    from .functions.ported import cat
-    from .functions.products import cross, dot, inner, kron, vdot
-    from .functions.sampled import (
+    from .functions.indexing.insert_delete import (
+        append, block, compress, copyto, delete, extract, fill_diagonal, flatnonzero, insert, place,
+        putmask, resize, trim_zeros,
+    )
+    from .functions.indexing.selection import (
+        choose, piecewise, put, put_along_axis, select, vectorize,
+    )
+    from .functions.io.files import load, save
+    from .functions.products.vector_products import cross, dot, inner, kron, matvec, vdot, vecmat
+    from .functions.reductions.covariance import average, corrcoef, cov, ptp
+    from .functions.reductions.histograms import (
+        bincount, digitize, histogram, histogram2d, histogram_bin_edges,
+    )
+    from .functions.reductions.nan_functions import (
+        nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd,
+        nansum, nanvar,
+    )
+    from .functions.reductions.numerical import (
         convolve, correlate, ediff1d, gradient, interp, polyval, trapezoid, vander,
     )
-    from .functions.set_operations import intersect1d, setdiff1d, setxor1d, union1d
-    from .functions.special import expit, polygamma
-    from .functions.strides import (
+    from .functions.reductions.order_statistics import (
+        median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
+    )
+    from .functions.shape.joining import (
+        array_split, atleast_1d, atleast_2d, atleast_3d, column_stack, dsplit, dstack, hsplit,
+        hstack, vsplit, vstack,
+    )
+    from .functions.shape.orientation import (
+        diag, diag_indices, diagflat, fliplr, flipud, rot90, trace, tri, tril_indices, triu_indices,
+    )
+    from .functions.shape.padding import pad
+    from .functions.shape.patches import fold, unfold
+    from .functions.shape.strides import (
         element_size, index_to_pos, is_complex, is_contiguous, is_floating_point, numel,
         strides_from_shape,
     )
-    from .functions.unique import unique
-    from .functions.windows import bartlett, blackman, hamming, hann, kaiser
+    from .functions.sorting.lexsort_partition import argpartition, lexsort, partition
+    from .functions.sorting.set_operations import intersect1d, setdiff1d, setxor1d, union1d
+    from .functions.sorting.unique import unique
+    from .functions.torch_methods import cat
     from .insight.explain import explain
     from .insight.graph import draw_graph
     from .insight.profile import profile

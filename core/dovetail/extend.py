@@ -120,11 +120,11 @@ from .errors import (
     PluginError,
 )
 from .forks import register_lock
-from .functions.convolutions import convolved
-from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
-from .functions.halves import widen_halves
-from .functions.sorting import order_of
+from .functions.half_precision import widen_halves
+from .functions.products.convolutions import convolved
+from .functions.products.convolutions import transposed as transposed_convolution
+from .functions.sorting.stable_sort import order_of
 from .late import late
 from .layout import (
     Layout,
@@ -206,7 +206,7 @@ from .tensor.verbs import apply, reduce
 if TYPE_CHECKING:
     from .capture.jit import look_up_again
     from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
-    from .functions.places import in_range, read_at
+    from .functions.indexing.index_arrays import in_range, read_at
 else:  # which few plugins need
     __getattr__ = late(
         __name__,
@@ -214,7 +214,7 @@ else:  # which few plugins need
             **dict.fromkeys(
                 ("Composite", "Graph", "GraphNode", "composite", "graph_of"), ".func.graphs"
             ),
-            **dict.fromkeys(("in_range", "read_at"), ".functions.places"),
+            **dict.fromkeys(("in_range", "read_at"), ".functions.indexing.index_arrays"),
             "look_up_again": ".capture.jit",
         },
     )

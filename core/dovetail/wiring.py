@@ -9,7 +9,9 @@ from __future__ import annotations
 from . import callbacks
 from .autograd import captured, engine, gradients, tape
 from .engine import events, programs
-from .functions import from_values, methods, random
+from .functions import methods
+from .functions.creation import from_values
+from .functions.random import generator
 from .plugins import registry
 from .tensor import host
 
@@ -19,7 +21,7 @@ callbacks.tapes = captured.LoopTapes()
 
 callbacks.as_tensor = from_values.asarray
 callbacks.view_storage = host.view_storage
-callbacks.reserve_random = random.reserve_by_default
+callbacks.reserve_random = generator.reserve_by_default
 
 callbacks.program_of = programs.program
 callbacks.note_event = events.note

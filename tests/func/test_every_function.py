@@ -11,7 +11,7 @@ import dovetail as dt
 import numpy as np
 import optree
 import pytest
-from dovetail.functions.elementwise import FUNCTIONS
+from dovetail.functions.elementwise.op_functions import FUNCTIONS
 
 LINES = [
     line for line in (Path(__file__).parent / "lines.txt").read_text().splitlines()

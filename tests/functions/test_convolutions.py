@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions.convolutions import convolved, transposed, weights_of
+from dovetail.functions.products.convolutions import convolved, transposed, weights_of
 from dovetail.ops.convolution import Geometry
 
 Array = np.ndarray[Any, Any]

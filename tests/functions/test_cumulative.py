@@ -9,7 +9,7 @@ import pytest
 from dovetail import dtypes
 from dovetail.device import device
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from dovetail.functions.cumulative import (
+from dovetail.functions.reductions.cumulative import (
     cumulative_logsumexp,
     cumulative_prod,
     cumulative_sum,

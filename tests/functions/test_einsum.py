@@ -98,7 +98,7 @@ def test_einsum_of_three_operands_makes_no_product_of_all_labels() -> None:
 
 
 PATHS = """
-from dovetail.functions.einsum import _searched_path
+from dovetail.functions.products.einsum import _searched_path
 import numpy as np
 r = np.random.default_rng(0)
 for _ in range(40):

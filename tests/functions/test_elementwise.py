@@ -13,7 +13,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions.elementwise import FUNCTIONS
+from dovetail.functions.elementwise.op_functions import FUNCTIONS
 from dovetail.ops.table import TABLE
 
 HAS_CPU = any(e.name == "cpu" for e in dt.plugins.installed())

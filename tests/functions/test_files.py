@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import zarr
-from dovetail.functions import files
+from dovetail.functions.io import files
 from installed import INSTALLED
 
 FORMS = [".safetensors", ".npz", ".zarr"]

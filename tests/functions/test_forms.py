@@ -14,7 +14,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions import elementwise, forms
+from dovetail.functions import variants
+from dovetail.functions.elementwise import op_functions
 
 CALLS = """
 append(m, row, axis=0) | block([[m, m]]) | choose(i, [a, b]) | column_stack([v, w])
@@ -118,7 +119,7 @@ def takes_out(function: Any) -> bool:
 
 
 def test_the_table_has_every_function_that_takes_out() -> None:
-    rows = {*elementwise.FUNCTIONS}
+    rows = {*op_functions.FUNCTIONS}
     taking = {n for n, f in public().items() if takes_out(f)} - rows - {"empty"}  # see below
     assert taking == {call.partition("(")[0] for call in TABLE} - rows
     assert len(taking) > 170
@@ -283,7 +284,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*forms.IN_PLACE])
+@pytest.mark.parametrize("name", [*variants.IN_PLACE])
 def test_forms_in_place(device: dt.Device, name: str) -> None:
     args = ARGUMENTS.get(name, ())
     base = dt.stack([given()["m"]] * 2)  # of which the first half is written
@@ -316,7 +317,7 @@ def test_gradients_flow_through_forms_in_place(device: dt.Device) -> None:
 DRAWS: dict[str, tuple[Any, ...]] = {"integers": (0, 9), "binomial": (9, 0.5), "poisson": (3.0,)}
 
 
-@pytest.mark.parametrize("name", [*forms.DRAWN])
+@pytest.mark.parametrize("name", [*variants.DRAWN])
 def test_forms_that_draw(device: dt.Device, name: str) -> None:
     x = dt.zeros((2, 3), dtype=dt.int64 if name == "integers" else dt.float32)
     args = DRAWS.get(name, ())

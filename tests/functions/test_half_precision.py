@@ -9,7 +9,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions.elementwise import FUNCTIONS
+from dovetail.functions.elementwise.op_functions import FUNCTIONS
 from dovetail_nn.functional.precision import AS_GIVEN
 
 pytestmark = pytest.mark.values

@@ -12,7 +12,7 @@ from dovetail.device import device
 from dovetail.engine import evaluate as run
 from dovetail.engine.events import begin, end
 from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
-from dovetail.functions import index_writes, indexing, masks
+from dovetail.functions.indexing import index_reads, index_writes, masks
 from dovetail.insight.profile import profile
 from dovetail.ops import scatter as scatters
 from dovetail.ops import table as ops
@@ -233,10 +233,10 @@ def test_any_key_reads_and_writes_as_numpy_does(data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", DEVICES)
 def test_take_and_take_along_axis(name: str) -> None:
     x = on(name, X)
-    same(indexing.take(x, [3, 0, -1], axis=1), X.take([3, 0, -1], axis=1))
-    same(indexing.take(x, on(name, np.array([[1], [2]])), axis=0), X.take([[1], [2]], axis=0))
+    same(index_reads.take(x, [3, 0, -1], axis=1), X.take([3, 0, -1], axis=1))
+    same(index_reads.take(x, on(name, np.array([[1], [2]])), axis=0), X.take([[1], [2]], axis=0))
     order = X[:, ::-1].argsort(1)
-    same(indexing.take_along_axis(x, order, axis=1), np.take_along_axis(X, order, 1))
+    same(index_reads.take_along_axis(x, order, axis=1), np.take_along_axis(X, order, 1))
     one = order[:1, :2]
     same(x.take_along_axis(on(name, one), axis=1), np.take_along_axis(X, one, 1))
 
@@ -290,16 +290,18 @@ def test_searchsorted(name: str, side: Any, n: int) -> None:
     wanted = np.append(rng.integers(-1, 52, (3, 33)).astype(np.float64), [[np.nan]] * 3, 1)
     order = a.argsort()
     want = np.searchsorted(a[order], wanted, side)
-    same(indexing.searchsorted(on(name, a[order]), on(name, wanted), side=side), want)
-    found = indexing.searchsorted(on(name, a), on(name, wanted), side=side, sorter=on(name, order))
+    same(index_reads.searchsorted(on(name, a[order]), on(name, wanted), side=side), want)
+    found = index_reads.searchsorted(
+        on(name, a), on(name, wanted), side=side, sorter=on(name, order)
+    )
     same(found, want)
 
 
 def test_searchsorted_refuses() -> None:
     with pytest.raises(ArgumentError):
-        indexing.searchsorted(on("reference", [1.0]), 1.0, side="middle")
+        index_reads.searchsorted(on("reference", [1.0]), 1.0, side="middle")
     with pytest.raises(ShapeError):
-        indexing.searchsorted(on("reference", X), 1.0)
+        index_reads.searchsorted(on("reference", X), 1.0)
 
 
 @pytest.mark.parametrize(

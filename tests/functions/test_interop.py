@@ -13,7 +13,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions import interop
+from dovetail.functions.io import interop
 
 torch = pytest.importorskip(
     "torch", reason="PyTorch is one of the peers (pip install dovetail[peers])"

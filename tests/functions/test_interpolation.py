@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions.interpolation import lerp
+from dovetail.functions.elementwise.lerp import lerp
 
 INF, NAN = np.inf, np.nan
 METHODS = [

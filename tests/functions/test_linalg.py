@@ -14,7 +14,7 @@ from dovetail.device import device
 from dovetail.engine import evaluate as run
 from dovetail.engine.evaluate import counters
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from dovetail.functions.linalg import (
+from dovetail.functions.products.matrix_products import (
     matmul,
     matrix_transpose,
     outer,

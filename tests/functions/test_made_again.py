@@ -11,7 +11,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.errors import DovetailError
-from dovetail.functions.recipes import Remade
+from dovetail.functions.graph_cache import Remade
 
 pytestmark = pytest.mark.usefixtures("device")
 

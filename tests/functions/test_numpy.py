@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import scipy.special
 from dovetail.engine import evaluate as run
-from dovetail.functions import numpy_by_name, numpy_protocol
+from dovetail.functions.numpy import protocol, same_names
 from dovetail.tensor.operands import beside
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
@@ -268,7 +268,7 @@ def samples(ufunc: Any) -> list[np.ndarray[Any, Any]]:
     return [near, near[::-1] + 0.5][: ufunc.nin]
 
 
-@pytest.mark.parametrize("ufunc", numpy_protocol.UFUNCS, ids=lambda u: u.__name__)
+@pytest.mark.parametrize("ufunc", protocol.UFUNCS, ids=lambda u: u.__name__)
 def test_ufuncs_are_dovetails_functions(device: dt.Device, ufunc: Any) -> None:
     a = samples(ufunc)
     want = ufunc(*a)
@@ -441,7 +441,7 @@ def test_split_of_an_unequal_or_wrong_number_of_parts_is_refused(device: dt.Devi
 
 
 def test_every_namesake_is_a_function_of_numpy_and_of_dovetail() -> None:
-    for home, names in numpy_by_name.NAMES.items():
+    for home, names in same_names.NAMES.items():
         for name in names.split():
             module = importlib.import_module(home)
             theirs = getattr(module, name, None)
@@ -449,7 +449,7 @@ def test_every_namesake_is_a_function_of_numpy_and_of_dovetail() -> None:
                 assert name in ("matvec", "vecmat"), "which came after NumPy 2.0"
                 continue
             assert getattr(theirs, "__module__", home) == home, name
-            assert numpy_by_name.namesake(theirs) is not None, name
+            assert same_names.namesake(theirs) is not None, name
 
 
 @pytest.mark.parametrize("n", range(len(FUNCTIONS)))
@@ -468,7 +468,7 @@ def test_dot_of_three_dimensions_is_over_the_last_but_one(device: dt.Device) -> 
 
 def test_every_function_of_the_table_was_tried() -> None:
     text = "".join(p.read_text() for p in Path(__file__).parent.glob("test_numpy*.py"))
-    names = {f.__name__ for f in numpy_protocol.FUNCTIONS}
+    names = {f.__name__ for f in protocol.FUNCTIONS}
     assert {n for n in names if f".{n}(" not in text} <= {
         "common_type", "min_scalar_type", "iscomplexobj", "isrealobj", "savez", "savez_compressed",
         "savetxt", "array_str", "may_share_memory", "cumulative_sum", "cumulative_prod", "unstack",

@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions import numpy_by_name, numpy_makers, numpy_more, numpy_protocol
+from dovetail.functions.numpy import extra_functions, like_creation, protocol, same_names
 
 CUBE, CUBE_OF_0 = np.arange(24.0).reshape(2, 3, 4), np.zeros((2, 3, 4))
 A = np.array([[3.0, -1.5, 2.0], [0.5, 4.0, -7.25]])
@@ -63,7 +63,7 @@ def test_they_give_what_numpy_gives(number: int) -> None:
 
 def test_all_of_them_were_tried() -> None:
     named = {n for f, _ in MORE for n in f.__code__.co_names}
-    assert {f.__name__ for f in numpy_more.NUMPYS.values()} - named == {"einsum_path"}
+    assert {f.__name__ for f in extra_functions.NUMPYS.values()} - named == {"einsum_path"}
 
 
 def test_a_path_needs_no_elements() -> None:
@@ -161,11 +161,11 @@ ABSENT = {  # days; steps of floats; many dimensions; progressions whose ends ar
 
 
 def test_what_asks_a_tensor_has_an_answer_but_for_what_is_listed() -> None:
-    known = {*numpy_protocol.FUNCTIONS, *numpy_protocol.UFUNCS, *numpy_more.NUMPYS}
-    known |= set(numpy_makers.MADE_LIKE)
+    known = {*protocol.FUNCTIONS, *protocol.UFUNCS, *extra_functions.NUMPYS}
+    known |= set(like_creation.MADE_LIKE)
     lacking = {
         n for n in dispatched()
-        if getattr(np, n) not in known and numpy_by_name.namesake(getattr(np, n)) is None
+        if getattr(np, n) not in known and same_names.namesake(getattr(np, n)) is None
     }  # fmt: skip
     assert lacking == ABSENT
 

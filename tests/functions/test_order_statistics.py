@@ -12,7 +12,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.autograd import gradcheck
-from dovetail.functions import order_statistics
+from dovetail.functions.reductions import order_statistics
 
 AXES = [None, 0, 1, -1, (0, 2), (0, 1, 2)]
 METHODS = [

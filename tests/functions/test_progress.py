@@ -9,7 +9,7 @@ from pathlib import Path
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions import progress
+from dovetail.functions.io import progress
 
 
 class Terminal(io.StringIO):

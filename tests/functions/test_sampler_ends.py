@@ -219,7 +219,7 @@ def test_truncated_normal_in_a_tail_follows_its_distribution(
 
 @pytest.fixture
 def extreme(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dovetail.functions.random._default", ExtremeGenerator(2))
+    monkeypatch.setattr("dovetail.functions.random.generator._default", ExtremeGenerator(2))
 
 
 @pytest.mark.parametrize("d", DTYPES)

@@ -7,7 +7,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions import masks
+from dovetail.functions.indexing import masks
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 

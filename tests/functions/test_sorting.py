@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.device import opened
-from dovetail.functions.sorting import order_of
+from dovetail.functions.sorting.stable_sort import order_of
 from dovetail.ops import sort as radix
 
 DEVICES = ["reference", "cpu"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device, device
-from dovetail.functions import transfer
+from dovetail.functions.io import transfer
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.opened import Opened
 

@@ -19,8 +19,8 @@ import dovetail as dt
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from dovetail.functions.elementwise import FUNCTIONS
-from dovetail.functions.sentences import SENTENCES
+from dovetail.functions.elementwise.docstrings import SENTENCES
+from dovetail.functions.elementwise.op_functions import FUNCTIONS
 from dovetail.graph.expr import node, spec
 from dovetail.ops import table as ops
 from dovetail.tensor.tensor import make

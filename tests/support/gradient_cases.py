@@ -10,7 +10,7 @@ from zlib import crc32
 
 import dovetail as dt
 import numpy as np
-from dovetail.functions.convolutions import convolved, transposed, weights_of
+from dovetail.functions.products.convolutions import convolved, transposed, weights_of
 from dovetail.graph.expr import node
 from dovetail.ops import table as ops
 from dovetail.ops.convolution import Geometry

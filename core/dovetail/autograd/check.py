@@ -11,7 +11,7 @@ from ..arguments import flag, named, real
 from ..arguments import function as callable_
 from ..dtypes import complex128, float64
 from ..errors import DTypeError, GradientError
-from ..functions.from_values import asarray
+from ..functions.creation.from_values import asarray
 from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 

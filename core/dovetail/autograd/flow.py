@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
-from ..functions import elementwise as ew
+from ..functions.elementwise import op_functions as ew
 from ..graph.expr import spec
 from ..ops import table as ops
 from ..records import DEPTH_LIMIT

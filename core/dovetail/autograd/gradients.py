@@ -16,14 +16,14 @@ from functools import reduce
 from .. import layout as lay
 from ..dtypes import float32, int64
 from ..engine import evaluate as run
-from ..functions import elementwise as ew
-from ..functions.convolutions import convolved, transposed, weights_of
-from ..functions.creation import generate
+from ..functions.creation.constructors import generate
 from ..functions.datatypes import cast, move
-from ..functions.linalg import matmul
-from ..functions.statistics import any as any_
-from ..functions.statistics import prod
-from ..functions.statistics import sum as sum_
+from ..functions.elementwise import op_functions as ew
+from ..functions.products.convolutions import convolved, transposed, weights_of
+from ..functions.products.matrix_products import matmul
+from ..functions.reductions.statistics import any as any_
+from ..functions.reductions.statistics import prod
+from ..functions.reductions.statistics import sum as sum_
 from ..graph.expr import Expr, ask, leaf, node, spec, tape_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..functions import elementwise as ew
 from ..functions.datatypes import move
-from ..functions.statistics import all as every
+from ..functions.elementwise import op_functions as ew
+from ..functions.reductions.statistics import all as every
 from ..graph.expr import bad_among, is_any_asked
 from ..settings import flags
 from ..tensor.tensor import Tensor

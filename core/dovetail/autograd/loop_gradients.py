@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..engine.recording import UnrolledLoop
-from ..functions.copies import concat, stack
+from ..functions.shape.copies import concat, stack
 from ..ops import table as ops
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..functions import elementwise
-from ..functions.creation import generate
-from ..functions.elementwise import *  # noqa: F403 - all of them
+from ..functions.creation.constructors import generate
+from ..functions.elementwise import op_functions
+from ..functions.elementwise.op_functions import *  # noqa: F403 - all of them
 from ..graph.expr import Spec
 from ..ops.table import FULL
 from ..tensor.tensor import Tensor
@@ -30,12 +30,12 @@ def conj(x: Tensor | float, /) -> Tensor | float:  # type: ignore[no-redef]  # o
     """The complex conjugate: of what is real, itself."""
     if not isinstance(x, Tensor):
         return x.conjugate()
-    return elementwise.conj(x) if is_complex(x) else x
+    return op_functions.conj(x) if is_complex(x) else x
 
 
 def real(x: Tensor, /) -> Tensor:  # type: ignore[no-redef]  # of reals itself
     """The real part: of what is real, itself."""
-    return elementwise.real(x) if is_complex(x) else x
+    return op_functions.real(x) if is_complex(x) else x
 
 
 def is_complex(x: Tensor, /) -> bool:

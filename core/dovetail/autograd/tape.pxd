@@ -1,7 +1,7 @@
 # What the compiled form of `tape.py` knows of its types.
 cimport cython
 
-from dovetail.functions.recipes cimport again, described
+from dovetail.functions.graph_cache cimport again, described
 from dovetail.graph.expr cimport Expr, Spec
 from dovetail.tensor.tensor cimport is_to_finish, make
 

@@ -20,7 +20,7 @@ from ..engine import recording
 from ..engine.events import counters
 from ..errors import GradientError
 from ..functions.datatypes import cast
-from ..functions.recipes import Recipe, again, described, recipe
+from ..functions.graph_cache import Recipe, again, described, recipe
 from ..fusion.cost import CHEAP
 from ..graph.expr import Expr, Spec, Watch, leaf, rematerialised, watched
 from ..ops.gradient import Functions, Rule

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ..engine import recording
 from ..engine.recording import BatchTracer, UnrolledLoop
-from ..functions.statistics import any as any_true
+from ..functions.reductions.statistics import any as any_true
 from ..graph.expr import storage_of
 from ..ops.table import LOGICAL_AND
 from ..settings import current, restore

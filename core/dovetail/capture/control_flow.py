@@ -22,7 +22,7 @@ from ..dtypes import int64
 from ..engine import recording
 from ..engine.recording import BatchTracer, UnrolledLoop
 from ..errors import DTypeError, GradientError, ShapeError
-from ..functions.creation import arange
+from ..functions.creation.constructors import arange
 from ..settings import current
 from ..tensor.tensor import Tensor
 from .batched_loops import batch_tracer, run_loop, run_while

@@ -14,7 +14,7 @@ from ..device import Device, default_device
 from ..dtypes import bool_, int64
 from ..engine import recording
 from ..errors import ArgumentTypeError, DTypeError, ShapeError
-from ..functions.copies import stack
+from ..functions.shape.copies import stack
 from ..graph.expr import Expr, node, spec, storage_of
 from ..graph.ownership import Holder, is_alone
 from ..ops import table as ops

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arguments import shown
 from ..errors import CaptureError, DTypeError, LayoutError
-from ..functions.from_values import asarray
+from ..functions.creation.from_values import asarray
 from ..tensor.other_layouts import LayoutTensor, Way
 from ..tensor.tensor import Tensor
 

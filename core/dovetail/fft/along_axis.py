@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..functions.padding import pad
+from ..functions.shape.padding import pad
 from ..layout import Shape
 from ..ops import table as ops
 from ..tensor.tensor import Tensor

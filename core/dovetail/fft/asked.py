@@ -11,7 +11,7 @@ from ..arguments import LARGEST, choice, integer, integers, shown
 from ..dtypes import complex64, complex128, float32, float64
 from ..errors import ArgumentError, AxisError, DTypeError
 from ..functions.datatypes import cast
-from ..functions.padding import pad
+from ..functions.shape.padding import pad
 from ..layout import Shape
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import slice_along

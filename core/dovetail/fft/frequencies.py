@@ -9,10 +9,10 @@ import numpy as np
 from .. import layout as lay
 from ..arguments import integer, real
 from ..errors import ArgumentError, DTypeError
-from ..functions.copies import roll
+from ..functions.creation.from_values import asarray
 from ..functions.datatypes import DeviceLike, DTypeLike, get_default_dtype, real_dtype
-from ..functions.forms import into
-from ..functions.from_values import asarray
+from ..functions.shape.copies import roll
+from ..functions.variants import into
 from ..tensor.tensor import Tensor, required
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]

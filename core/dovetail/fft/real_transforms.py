@@ -12,12 +12,12 @@ import numpy as np
 from .. import layout as lay
 from ..dtypes import DType, complex64, complex128, float32
 from ..errors import ArgumentError
-from ..functions import elementwise as ew
-from ..functions.copies import concat, stack
-from ..functions.creation import of_parts
+from ..functions.creation.constructors import of_parts
 from ..functions.datatypes import cast
-from ..functions.forms import into
-from ..functions.manipulation import flip
+from ..functions.elementwise import op_functions as ew
+from ..functions.shape.copies import concat, stack
+from ..functions.shape.manipulation import flip
+from ..functions.variants import into
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import slice_along, view
 from .along_axis import along, transform

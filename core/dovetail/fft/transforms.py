@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import layout as lay
-from ..functions.forms import into
+from ..functions.variants import into
 from ..tensor.tensor import Tensor
 from .along_axis import transform
 from .asked import Norm, Sizes, complex_input, length, lengths, resized, scale

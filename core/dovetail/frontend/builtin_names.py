@@ -14,7 +14,8 @@ import numpy as np
 
 from ..dtypes import DType, dtype
 from ..errors import DovetailError
-from ..functions import elementwise, number_parts, special, statistics
+from ..functions.elementwise import decompose, op_functions, special_functions
+from ..functions.reductions import statistics
 from ..ops.table import TABLE, Op
 
 BINARY_OPS: dict[type[ast.operator], str] = {
@@ -78,7 +79,7 @@ def _elementwise_names() -> dict[int, str]:
     """Return the op names of dovetail's elementwise functions, by the id of the function."""
     names = {
         id(getattr(module, name)): name
-        for module in (elementwise, number_parts, special)
+        for module in (op_functions, decompose, special_functions)
         for name in module.__all__
         if name in TABLE and TABLE[name].kind == "map"
     }

@@ -25,7 +25,7 @@ from ..errors import (
     GradientError,
     ShapeError,
 )
-from ..functions.creation import empty
+from ..functions.creation.constructors import empty
 from ..functions.datatypes import DTypeLike
 from ..graph.expr import Spec, spec
 from ..tensor.tensor import Tensor, required, strided

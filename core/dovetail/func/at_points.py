@@ -23,7 +23,7 @@ from ..autograd.transforms import (
     recorded,
 )
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
-from ..functions.creation import eye
+from ..functions.creation.constructors import eye
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, required
 from .mapping import vmap

@@ -10,7 +10,7 @@ from weakref import ref
 from ..autograd.function import Context, FunctionNode, Output, output
 from ..autograd.tape import Kept, Node, Sent, edge_to
 from ..engine import recording
-from ..functions.statistics import sum as sum_
+from ..functions.reductions.statistics import sum as sum_
 from ..graph.expr import Expr, spec
 from ..tensor.tensor import Tensor, make
 from .examples import Examples

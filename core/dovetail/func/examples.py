@@ -22,7 +22,7 @@ from ..engine.evaluation import Evaluation
 from ..engine.launching import BoundStep
 from ..engine.together import Together
 from ..errors import TransformError
-from ..functions.statistics import any as any_true
+from ..functions.reductions.statistics import any as any_true
 from ..graph.expr import (
     Args,
     Expr,

@@ -22,7 +22,7 @@ from ..engine import recording
 from ..engine.evaluation import Evaluation
 from ..engine.together import Together
 from ..errors import CaptureError, DovetailError, LayoutError
-from ..functions.from_values import asarray
+from ..functions.creation.from_values import asarray
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
 from ..identity import WeakIdentityMap
 from ..layout import Shape, StridedView, contiguous, move_shape

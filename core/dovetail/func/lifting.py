@@ -16,7 +16,7 @@ from ..autograd.engine import detach
 from ..autograd.tape import Leaf, OpNode
 from ..device import opened as open_device
 from ..errors import TransformError
-from ..functions.manipulation import as_strided
+from ..functions.shape.manipulation import as_strided
 from ..graph.expr import Expr, ask, node, spec, storage_of
 from ..layout import LIMIT, Move, Shape, StridedView, contiguous
 from ..layout import move as moved_layout

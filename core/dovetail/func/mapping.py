@@ -19,9 +19,9 @@ from ..autograd.tape import Node
 from ..capture.pytree import Flat, flattened, rebuilt
 from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
-from ..functions.copies import concat
-from ..functions.from_values import asarray
-from ..functions.manipulation import moveaxis
+from ..functions.creation.from_values import asarray
+from ..functions.shape.copies import concat
+from ..functions.shape.manipulation import moveaxis
 from ..ops import table as ops
 from ..respelled import retold
 from ..settings import Switch, current

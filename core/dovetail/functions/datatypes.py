@@ -26,7 +26,7 @@ from ..tensor.operands import PYTHON_NUMBERS, Scalar, operands
 from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, dispatch
 from ..tensor.writes import value_node
-from .transfer import queue_move
+from .io.transfer import queue_move
 
 __all__ = [
     "astype", "can_cast", "finfo", "get_default_dtype", "iinfo", "isdtype", "result_type",

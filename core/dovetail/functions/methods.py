@@ -25,37 +25,23 @@ from ..tensor.operators import OPERATORS
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
 from ..tensor.writes import write_result
-from . import (
-    bit_views,
-    copies,
-    creation,
-    cumulative,
-    datatypes,
-    elementwise,
-    forms,
-    index_writes,
-    indexing,
-    interop,
-    keeping,
-    linalg,
-    manipulation,
-    masks,
-    numpy_protocol,
-    ported,
-    random,
-    resizing,
-    sets,
-    sorting,
-    statistics,
-    transfer,
-)
+from . import datatypes, random, torch_methods, variants
+from .creation import constructors
 from .datatypes import DeviceLike, DTypeLike
-from .elementwise import Number
+from .elementwise import op_functions
+from .elementwise.op_functions import Number
+from .indexing import index_reads, index_writes, masks
+from .io import interop, pickling, transfer
+from .numpy import protocol
+from .products import matrix_products
+from .reductions import cumulative, statistics
+from .shape import bit_views, copies, manipulation, resizing
+from .sorting import distinct, stable_sort
 
 # Functions that are methods under their own names.
 SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
-    (elementwise, (
-        *(name for name in elementwise.FUNCTIONS if name not in ("real", "imag")),  # properties
+    (op_functions, (
+        *(name for name in op_functions.FUNCTIONS if name not in ("real", "imag")),  # properties
         "clip", "softmax", "log_softmax", "isclose", "allclose",
     )),
     (statistics, (*statistics.__all__,)),
@@ -66,13 +52,13 @@ SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
         "as_strided",
     )),
     (copies, ("copy", "contiguous", "roll", "repeat", "tile")),
-    (indexing, ("take", "take_along_axis")),
+    (index_reads, ("take", "take_along_axis")),
     (masks, ("nonzero",)),
     (index_writes, ("index_add", "index_add_", "scatter", "scatter_", "scatter_add_")),
-    (creation, ("tril", "triu")),
-    (sorting, (*sorting.__all__,)),
-    (sets, (*sets.__all__,)),
-    (linalg, ("matmul",)),
+    (constructors, ("tril", "triu")),
+    (stable_sort, (*stable_sort.__all__,)),
+    (distinct, (*distinct.__all__,)),
+    (matrix_products, ("matmul",)),
     (datatypes, ("astype", "to")),
     (transfer, ("pin_memory", "is_pinned")),
 )  # fmt: skip
@@ -80,16 +66,17 @@ SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
 LATE = {  # name -> the module that is loaded when somebody first asks for the method
     name: home
     for home, names in {
-        "choosing": "choose put put_along_axis",
-        "histograms": "bincount histogram",
-        "moments": "corrcoef cov ptp",
-        "nan_functions": "nanargmax nanargmin nanmax nanmean nanmin nanstd nansum nanvar",
-        "number_parts": "frexp nan_to_num",
-        "order_statistics": "median nanmedian nanquantile percentile quantile",
-        "orientation": "diag diagflat fliplr flipud rot90 trace",
-        "products": "cross dot inner kron vdot",
-        "strides": "element_size is_complex is_floating_point",
-        "unique": "unique",
+        "elementwise.decompose": "frexp nan_to_num",
+        "indexing.selection": "choose put put_along_axis",
+        "products.vector_products": "cross dot inner kron vdot",
+        "reductions.covariance": "corrcoef cov ptp",
+        "reductions.histograms": "bincount histogram",
+        "reductions.nan_functions": "nanargmax nanargmin nanmax nanmean nanmin nanstd nansum "
+        "nanvar",
+        "reductions.order_statistics": "median nanmedian nanquantile percentile quantile",
+        "shape.orientation": "diag diagflat fliplr flipud rot90 trace",
+        "shape.strides": "element_size is_complex is_floating_point",
+        "sorting.unique": "unique",
     }.items()
     for name in names.split()
 }
@@ -109,7 +96,7 @@ def missing(x: Tensor, name: str) -> MethodType:
     refuse("Tensor", name)
     if name in LATE:
         return MethodType(getattr(import_module(f".{LATE[name]}", __package__), name), x)
-    if (form := forms.method_of(name) or ported.CONVERSIONS.get(name)) is not None:
+    if (form := variants.method_of(name) or torch_methods.CONVERSIONS.get(name)) is not None:
         return MethodType(form, x)
     method = added("methods", name, "'Tensor' object has no attribute", type(x))
     assert callable(method)
@@ -170,7 +157,7 @@ def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> 
     >>> dt.asarray([-1, 2, 9], device="reference").clip_(0, 5).tolist()
     [0, 2, 5]
     """
-    return write_result("clip", x, [elementwise.clip(x, min, max)])
+    return write_result("clip", x, [op_functions.clip(x, min, max)])
 
 
 @named(widen=False)
@@ -187,7 +174,9 @@ def fill_(x: Tensor, value: Number) -> Tensor:
     >>> dt.zeros(2, device="reference").fill_(7).tolist()
     [7.0, 7.0]
     """
-    return write_result("fill", x, [creation.full(x.shape, value, dtype=x.dtype, device=x.device)])
+    return write_result(
+        "fill", x, [constructors.full(x.shape, value, dtype=x.dtype, device=x.device)]
+    )
 
 
 @named(widen=False)
@@ -252,7 +241,7 @@ def imaginary_part(x: Tensor) -> Tensor:
     return apply(ops.IMAG, (x,))
 
 
-@forms.into
+@variants.into
 def cumsum(
     x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -273,7 +262,7 @@ def cumsum(
     return cumulative.cumulative_sum(whole, axis=0 if axis is None else axis, dtype=dtype)
 
 
-@forms.into
+@variants.into
 def cumprod(
     x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -330,11 +319,11 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
 
 
 def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
-    return NotImplemented if decides(other) else linalg.matmul(other, self)
+    return NotImplemented if decides(other) else matrix_products.matmul(other, self)
 
 
 def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
-    made = linalg.matmul(self, other)
+    made = matrix_products.matmul(self, other)
     if made.shape != self.shape:  # it would be broadcast into `self`
         raise ShapeError(
             f"matmul in place: the result has shape {made.shape} and cannot be written into a "
@@ -351,19 +340,19 @@ OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Pytho
     "unsqueeze": manipulation.expand_dims,
     "clone": copies.copy,
     "movedim": manipulation.moveaxis,
-    "mul": elementwise.multiply,
-    "sub": elementwise.subtract,
-    "div": elementwise.divide,
-    "neg": elementwise.negative,
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
-    "clamp": elementwise.clip,
-    "conjugate": elementwise.conj,
-    "__getitem__": indexing.getitem,
+    "mul": op_functions.multiply,
+    "sub": op_functions.subtract,
+    "div": op_functions.divide,
+    "neg": op_functions.negative,
+    "eq": op_functions.equal,
+    "ne": op_functions.not_equal,
+    "lt": op_functions.less,
+    "le": op_functions.less_equal,
+    "gt": op_functions.greater,
+    "ge": op_functions.greater_equal,
+    "clamp": op_functions.clip,
+    "conjugate": op_functions.conj,
+    "__getitem__": index_reads.getitem,
     "__setitem__": index_writes.setitem,
     "__repr__": printing.represent,
     "__str__": printing.text,
@@ -371,8 +360,8 @@ OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Pytho
     "_repr_html_": printing.in_notebook,
     "__dlpack__": interop.dlpack,
     "__dlpack_device__": interop.dlpack_device,
-    "__array_ufunc__": numpy_protocol.array_ufunc,
-    "__array_function__": numpy_protocol.array_function,
+    "__array_ufunc__": protocol.array_ufunc,
+    "__array_function__": protocol.array_function,
 }
 OWN: dict[str, object] = {
     "clip_": clip_,
@@ -387,19 +376,19 @@ OWN: dict[str, object] = {
     "cumprod": cumprod,
     "to_device": to_device,
     "to_dense": to_dense,
-    "__matmul__": linalg.matmul_operator,
+    "__matmul__": matrix_products.matmul_operator,
     "__rmatmul__": _matmul_reflected,
     "__imatmul__": _matmul_in_place,
     "__array_namespace__": array_namespace,
-    "__copy__": keeping.copied,
-    "__deepcopy__": keeping.deep_copied,
-    "__reduce_ex__": keeping.reduced,
+    "__copy__": pickling.copied,
+    "__deepcopy__": pickling.deep_copied,
+    "__reduce_ex__": pickling.reduced,
     "__getattr__": missing,
 }
-LOADED = (copies, creation, cumulative, elementwise, manipulation, random, sorting)
+LOADED = (copies, constructors, cumulative, op_functions, manipulation, random, stable_sort)
 IN_PLACE: dict[str, object] = {
-    **{f"{name}_": elementwise.in_place_form(op) for name, op in elementwise.FUNCTIONS.items()},
-    **forms.methods([module.__name__.rpartition(".")[2] for module in LOADED]),
+    **{f"{name}_": op_functions.in_place_form(op) for name, op in op_functions.FUNCTIONS.items()},
+    **variants.methods([module.__name__.removeprefix(f"{__package__}.") for module in LOADED]),
 }
 SHORT = {
     "mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_",
@@ -408,7 +397,7 @@ SHORT = {
 METHODS: dict[str, object] = {
     **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
     **OTHER_NAMES,
-    **ported.METHODS,
+    **torch_methods.METHODS,
     **OWN,
     **IN_PLACE,
     **{name: IN_PLACE[long] for name, long in SHORT.items()},

@@ -12,7 +12,8 @@ A matrix that has no such result is a LinAlgError (a ValueError) with its place 
 from typing import TYPE_CHECKING
 
 from ..errors import LinAlgError as LinAlgError  # NumPy has it here
-from ..functions.linalg import (
+from ..functions.numpy.protocol import ELSEWHERE
+from ..functions.products.matrix_products import (
     diagonal,
     matmul,
     matrix_transpose,
@@ -21,7 +22,6 @@ from ..functions.linalg import (
     tensordot,
     vecdot,
 )
-from ..functions.numpy_protocol import ELSEWHERE
 from ..late import late
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..autograd.function import Function
-from ..functions import elementwise as ew
-from ..functions.forms import into
-from ..functions.linalg import conjugate, diagonal
+from ..functions.elementwise import op_functions as ew
+from ..functions.products.matrix_products import conjugate, diagonal
+from ..functions.variants import into
 from ..ops.host_routines import EIG, EIGH, EIGVALS, EIGVALSH
 from ..tensor.tensor import Tensor
 from . import lapack

@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple
 from ..arguments import choice, flag, refused, sequence
 from ..autograd.function import Function
 from ..errors import GradientError
-from ..functions import elementwise as ew
-from ..functions.copies import concat
-from ..functions.creation import tril, triu
-from ..functions.forms import into
-from ..functions.linalg import matmul
+from ..functions.creation.constructors import tril, triu
+from ..functions.elementwise import op_functions as ew
+from ..functions.products.matrix_products import matmul
+from ..functions.shape.copies import concat
+from ..functions.variants import into
 from ..ops.host_routines import CHOLESKY, LU, QR, SVD, SVDVALS, HostCall
 from ..tensor.operands import Array
 from ..tensor.tensor import Tensor

@@ -17,9 +17,9 @@ import numpy as np
 from ..device import opened
 from ..dtypes import dtype as dtype_of
 from ..engine import events, recording
-from ..functions import elementwise as ew
-from ..functions.interop import address, share
-from ..functions.statistics import all as all_
+from ..functions.elementwise import op_functions as ew
+from ..functions.io.interop import address, share
+from ..functions.reductions.statistics import all as all_
 from ..ops.host_routines import HostCall, HostRoutine
 from ..ops.table import COPY
 from ..tensor.host import evaluate, evaluated, from_host, numpy

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from ..arguments import flag, named, real
 from ..autograd.function import Function
 from ..errors import ShapeError
-from ..functions import elementwise as ew
 from ..functions.datatypes import finfo
-from ..functions.forms import into
-from ..functions.linalg import matmul
-from ..functions.statistics import count_nonzero
-from ..functions.statistics import max as max_
-from ..functions.statistics import sum as sum_
+from ..functions.elementwise import op_functions as ew
+from ..functions.products.matrix_products import matmul
+from ..functions.reductions.statistics import count_nonzero
+from ..functions.reductions.statistics import max as max_
+from ..functions.reductions.statistics import sum as sum_
+from ..functions.variants import into
 from ..ops.host_routines import PINV
 from ..tensor.operands import ARRAYS, Array, beside
 from ..tensor.tensor import Tensor

@@ -5,9 +5,9 @@ from __future__ import annotations
 from .. import layout as lay
 from ..dtypes import COMPLEX, DType, float32, float64, promote
 from ..errors import DeviceError, DTypeError, ShapeError
-from ..functions.creation import eye
+from ..functions.creation.constructors import eye
 from ..functions.datatypes import cast
-from ..functions.linalg import conjugate
+from ..functions.products.matrix_products import conjugate
 from ..layout import Shape
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, required, strided

@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias
 from .. import layout as lay
 from ..arguments import choice, flag, integers, number, real
 from ..errors import ArgumentError, DTypeError
-from ..functions import elementwise as ew
 from ..functions.datatypes import cast
-from ..functions.forms import into
-from ..functions.statistics import max as max_
-from ..functions.statistics import min as min_
-from ..functions.statistics import sum as sum_
+from ..functions.elementwise import op_functions as ew
+from ..functions.reductions.statistics import max as max_
+from ..functions.reductions.statistics import min as min_
+from ..functions.reductions.statistics import sum as sum_
+from ..functions.variants import into
 from ..layout import Shape
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import view

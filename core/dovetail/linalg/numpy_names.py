@@ -1,6 +1,6 @@
 """`np.linalg.*` of tensors: NumPy's names and parameters for the functions of this package.
 
-What is not here is a TypeError that names the way, as everywhere in `functions.numpy_protocol`.
+What is not here is a TypeError that names the way, as everywhere in `functions.numpy.protocol`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 
 from ..arguments import choice, exclusive
 from ..errors import ArgumentError
-from ..functions import elementwise as ew
-from ..functions.creation import zeros
-from ..functions.manipulation import moveaxis, reshape
-from ..functions.statistics import count_nonzero
+from ..functions.creation.constructors import zeros
+from ..functions.elementwise import op_functions as ew
+from ..functions.reductions.statistics import count_nonzero
+from ..functions.shape.manipulation import moveaxis, reshape
 from ..tensor.operands import ARRAYS, Array, beside, brought
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_out

@@ -7,13 +7,13 @@ import numpy as np
 from ..arguments import integer, named, real
 from ..dtypes import float32, float64, int64, uint64
 from ..errors import ArgumentError, ShapeError
-from ..functions import elementwise as ew
-from ..functions.copies import concat
-from ..functions.creation import arange, eye, ones, zeros
+from ..functions.creation.constructors import arange, eye, ones, zeros
 from ..functions.datatypes import cast, finfo, meet, result_type
-from ..functions.forms import into
-from ..functions.sampled import convolve, vander
-from ..functions.statistics import sum as sum_
+from ..functions.elementwise import op_functions as ew
+from ..functions.reductions.numerical import convolve, vander
+from ..functions.reductions.statistics import sum as sum_
+from ..functions.shape.copies import concat
+from ..functions.variants import into
 from ..tensor.host import values_of
 from ..tensor.operands import Array, Operand, brought
 from ..tensor.tensor import Tensor

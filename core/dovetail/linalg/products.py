@@ -13,16 +13,16 @@ from ..capture.control_flow import fori_loop
 from ..dtypes import int64
 from ..engine import recording
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..functions import elementwise as ew
-from ..functions.copies import concat
-from ..functions.creation import tril, zeros
+from ..functions.creation.constructors import tril, zeros
 from ..functions.datatypes import DTypeLike, cast, result_type
-from ..functions.forms import into
-from ..functions.linalg import matmul
-from ..functions.manipulation import diagonal
-from ..functions.products import cross, kron
-from ..functions.statistics import max as max_
-from ..functions.statistics import sum as sum_
+from ..functions.elementwise import op_functions as ew
+from ..functions.products.matrix_products import matmul
+from ..functions.products.vector_products import cross, kron
+from ..functions.reductions.statistics import max as max_
+from ..functions.reductions.statistics import sum as sum_
+from ..functions.shape.copies import concat
+from ..functions.shape.manipulation import diagonal
+from ..functions.variants import into
 from ..ops import table as ops
 from ..ops.host_routines import FINITE, HostCall
 from ..tensor.tensor import Tensor, required, strided

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..autograd.function import Function
-from ..functions import elementwise as ew
-from ..functions.forms import into
-from ..functions.linalg import conjugate, matmul
-from ..functions.statistics import sum as sum_
+from ..functions.elementwise import op_functions as ew
+from ..functions.products.matrix_products import conjugate, matmul
+from ..functions.reductions.statistics import sum as sum_
+from ..functions.variants import into
 from ..ops.host_routines import (
     COFACTORS,
     DETERMINANT,

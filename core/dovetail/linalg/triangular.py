@@ -9,10 +9,10 @@ from ..arguments import flag
 from ..autograd.function import Function
 from ..engine import recording
 from ..errors import ArgumentError, ShapeError
-from ..functions import elementwise as ew
-from ..functions.creation import tril, triu
-from ..functions.forms import into
-from ..functions.statistics import all as all_
+from ..functions.creation.constructors import tril, triu
+from ..functions.elementwise import op_functions as ew
+from ..functions.reductions.statistics import all as all_
+from ..functions.variants import into
 from ..ops.host_routines import TRIANGULAR, HostCall
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor

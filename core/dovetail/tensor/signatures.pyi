@@ -8,17 +8,17 @@ from dovetail.autograd.engine import Tensors
 from dovetail.autograd.tape import HookHandle, Node
 from dovetail.device import Device
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
-from dovetail.functions.distributions import Parameter
-from dovetail.functions.elementwise import Number
-from dovetail.functions.histograms import Bins, Histogram, Range
-from dovetail.functions.index_keys import Key
-from dovetail.functions.keeping import Reduced
-from dovetail.functions.manipulation import Axes, Sizes
-from dovetail.functions.numpy_by_name import Function
-from dovetail.functions.random import Generator
-from dovetail.functions.sets import UniqueAll, UniqueCounts, UniqueInverse
-from dovetail.functions.sorting import TopK
-from dovetail.functions.statistics import Axis
+from dovetail.functions.elementwise.op_functions import Number
+from dovetail.functions.indexing.index_keys import Key
+from dovetail.functions.io.pickling import Reduced
+from dovetail.functions.numpy.same_names import Function
+from dovetail.functions.random.generator import Generator
+from dovetail.functions.random.samplers import Parameter
+from dovetail.functions.reductions.histograms import Bins, Histogram, Range
+from dovetail.functions.reductions.statistics import Axis
+from dovetail.functions.shape.manipulation import Axes, Sizes
+from dovetail.functions.sorting.distinct import UniqueAll, UniqueCounts, UniqueInverse
+from dovetail.functions.sorting.stable_sort import TopK
 from dovetail.tensor.operands import Array, Operand
 from dovetail.tensor.tensor import Tensor
 from dovetail_sparse.blocks import BSR

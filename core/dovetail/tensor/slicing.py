@@ -1,7 +1,7 @@
 """`x[key]` of integers, slices, `...` and None, over memory that is there: the view, at one go.
 
-The general way is in `functions.index_keys`: it knows every key, layout and gradient, and says what
-is wrong. It takes four times as long.
+The general way is in `functions.indexing.index_keys`: it knows every key, layout and gradient, and
+says what is wrong. It takes four times as long.
 """
 
 from __future__ import annotations

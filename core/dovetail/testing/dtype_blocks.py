@@ -14,9 +14,11 @@ from ..capture.jit import jit
 from ..device import Device
 from ..dtypes import float16, float32, int32
 from ..errors import DTypeError, ShapeError
-from ..functions import creation, elementwise, statistics
+from ..functions.creation import constructors
 from ..functions.datatypes import astype
-from ..functions.linalg import matmul
+from ..functions.elementwise import op_functions
+from ..functions.products.matrix_products import matmul
+from ..functions.reductions import statistics
 from ..plugins.registry import open_device
 from ..plugins.registry import registry as backends
 from ..tensor import tensor as T
@@ -120,14 +122,14 @@ def test_from_others(kit: BlockKit) -> None:
     with np.errstate(all="ignore"):
         found = host(astype(from_host(x, float16, kit.device), kit.name).to_dense())
     kit.alike(found, kit.blocks.nearest(x.astype(np.float32)), "from float16")
-    number = creation.zeros((), device=kit.device)
-    integers = creation.zeros(4, dtype=int32, device=kit.device)
+    number = constructors.zeros((), device=kit.device)
+    integers = constructors.zeros(4, dtype=int32, device=kit.device)
     for wrong, error in ((number, ShapeError), (integers, DTypeError)):
         with pytest.raises(error, match=kit.name):
             astype(wrong, kit.name)
         kit.comparisons += 1
     with pytest.raises(DTypeError, match="astype"):
-        creation.zeros(4, dtype=kit.name, device=kit.device)
+        constructors.zeros(4, dtype=kit.name, device=kit.device)
 
 
 def results(kit: BlockKit, on: Device) -> list[T.Tensor]:
@@ -137,7 +139,8 @@ def results(kit: BlockKit, on: Device) -> list[T.Tensor]:
                                                                float32, on)  # fmt: skip
     return [
         *q.parts, q.to_dense(), matmul(x, q.T), matmul(q, x.T), matmul(q, x[0]),
-        elementwise.exp(q) + 1, q * 2 - q, statistics.sum(q, axis=1), q[2:5, ::-3], q.T.reshape(-1),
+        op_functions.exp(q) + 1, q * 2 - q, statistics.sum(q, axis=1), q[2:5, ::-3],
+        q.T.reshape(-1),
     ]  # fmt: skip
 
 
@@ -154,11 +157,11 @@ def test_devices_agree(kit: BlockKit) -> None:
 
 
 READERS: dict[str, Callable[[T.Tensor], T.Tensor]] = {
-    "exp": elementwise.exp,
+    "exp": op_functions.exp,
     "less one": lambda q: q - 1,
     "sum": statistics.sum,
     "largest of columns": lambda q: statistics.max(q, axis=0),
-    "softmax": lambda q: elementwise.softmax(q, axis=1),
+    "softmax": lambda q: op_functions.softmax(q, axis=1),
     "rows": lambda q: q[1:4],
     "turned": lambda q: q.T + 0,
 }
@@ -191,7 +194,7 @@ def test_products(kit: BlockKit) -> None:
         e = from_host(exact(kit, (m, n), 3), float32, kit.device)
         kit.alike(host(matmul(e, q)), host(e) @ w, "across blocks")
     with pytest.raises(ShapeError, match="matmul"):
-        matmul(creation.ones((2, 3), device=kit.device), put(kit, numbers((4, 40))).T)
+        matmul(constructors.ones((2, 3), device=kit.device), put(kit, numbers((4, 40))).T)
 
 
 def test_gradients_reach_activations(kit: BlockKit) -> None:

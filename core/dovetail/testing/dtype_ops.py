@@ -16,12 +16,16 @@ from ..capture.jit import jit
 from ..device import device
 from ..dtypes import DType, bool_, float32
 from ..errors import DTypeError, SharingError
-from ..functions import creation, cumulative, elementwise, indexing, sorting, statistics
-from ..functions.copies import concat
+from ..functions.creation import constructors
 from ..functions.datatypes import astype
-from ..functions.interop import HasDLPack, from_dlpack
-from ..functions.linalg import matmul
-from ..functions.random import Generator
+from ..functions.elementwise import op_functions
+from ..functions.indexing import index_reads
+from ..functions.io.interop import HasDLPack, from_dlpack
+from ..functions.products.matrix_products import matmul
+from ..functions.random.generator import Generator
+from ..functions.reductions import cumulative, statistics
+from ..functions.shape.copies import concat
+from ..functions.sorting import stable_sort
 from ..ops import table as ops
 from ..plugins.registry import open_device
 from ..plugins.registry import registry as backends
@@ -102,7 +106,7 @@ def test_nextafter(kit: DTypeKit) -> None:
     known = kit.brought.positive
     x, _ = both(kit, np.arange(known.size - 1).astype(held(kit.dtype)))
     top = from_host(np.array([known.size - 1], held(kit.dtype)), kit.dtype, kit.device)
-    up, down = elementwise.nextafter(x, top), elementwise.nextafter(x, -top)
+    up, down = op_functions.nextafter(x, top), op_functions.nextafter(x, -top)
     kit.alike(kit.values(up), known[1:].astype(np.float32), "upwards")
     below = np.append(-known[1:2], known[: known.size - 2]).astype(np.float32)
     kit.alike(kit.values(down), below, "downwards")
@@ -119,19 +123,21 @@ FUNCTIONS: dict[str, Function] = {
     "prod": lambda x: statistics.prod(x[:, :3], axis=1),
     "cumulative sum": lambda x: cumulative.cumulative_sum(x, axis=1),
     "matmul": lambda x: matmul(x, x.T),
-    "sort": lambda x: sorting.sort(x, axis=1),
-    "sort descending": lambda x: sorting.sort(x, axis=0, descending=True),
+    "sort": lambda x: stable_sort.sort(x, axis=1),
+    "sort descending": lambda x: stable_sort.sort(x, axis=0, descending=True),
     "flipped": lambda x: x[::-1, ::2],
     "transposed": lambda x: x.T.reshape(-1),
     "concat": lambda x: concat([x, x + x], axis=1),
-    "take": lambda x: indexing.take(x, from_host(np.array([3, 0]), np_int64(), x.device), axis=1),
-    "where": lambda x: elementwise.where(x > 0, x, -x),
-    "relu": elementwise.relu,
+    "take": lambda x: index_reads.take(
+        x, from_host(np.array([3, 0]), np_int64(), x.device), axis=1
+    ),
+    "where": lambda x: op_functions.where(x > 0, x, -x),
+    "relu": op_functions.relu,
     "scaled": lambda x: x * 0.5,
     "cubed in float32": lambda x: astype(astype(x, float32) ** 3, x.dtype),
 }
 LOOKS: dict[str, Function] = {  # whose results are of another dtype
-    "argsort": lambda x: sorting.argsort(x, axis=1),
+    "argsort": lambda x: stable_sort.argsort(x, axis=1),
     "argmax": lambda x: statistics.argmax(x, axis=0),
     "argmin": statistics.argmin,
     "greater": lambda x: x > x.T[: x.shape[1], : x.shape[0]].T[::-1],
@@ -139,7 +145,7 @@ LOOKS: dict[str, Function] = {  # whose results are of another dtype
     "any": statistics.any,
     "count": lambda x: statistics.count_nonzero(x, axis=1),
     "as bool": lambda x: astype(x, bool_),
-    "isnan": elementwise.isnan,
+    "isnan": op_functions.isnan,
 }
 
 
@@ -177,8 +183,8 @@ def test_every_code_is_sorted(kit: DTypeKit) -> None:
     """NaNs last, and of equal ones the first first."""
     codes = np.random.default_rng(4).permutation(kit.brought.codes)
     x, wide = both(kit, codes)
-    kit.alike(kit.values(sorting.sort(x)), host(sorting.sort(wide)), "sort of every code")
-    found, wanted = sorting.argsort(x), sorting.argsort(wide)
+    kit.alike(kit.values(stable_sort.sort(x)), host(stable_sort.sort(wide)), "sort of every code")
+    found, wanted = stable_sort.argsort(x), stable_sort.argsort(wide)
     kit.same(host(found), host(wanted), found.dtype, "argsort of every code", str)
 
 
@@ -219,14 +225,16 @@ def test_a_gradient_is_rounded_once(kit: DTypeKit) -> None:
 
 def test_creation_and_writes(kit: DTypeKit) -> None:
     d, on = kit.dtype, kit.device
-    kit.alike(kit.values(creation.full((3,), 1.5, dtype=d, device=on)),
+    kit.alike(kit.values(constructors.full((3,), 1.5, dtype=d, device=on)),
               kit.brought.nearest(np.full(3, 1.5)), "full")  # fmt: skip
-    kit.alike(kit.values(creation.zeros(3, dtype=d, device=on)), np.zeros(3), "zeros")
-    kit.alike(kit.values(creation.ones((2, 2), dtype=d.name, device=on)), np.ones((2, 2)), "ones")
-    x = creation.zeros(6, dtype=d, device=on)
+    kit.alike(kit.values(constructors.zeros(3, dtype=d, device=on)), np.zeros(3), "zeros")
+    kit.alike(
+        kit.values(constructors.ones((2, 2), dtype=d.name, device=on)), np.ones((2, 2)), "ones"
+    )
+    x = constructors.zeros(6, dtype=d, device=on)
     x[1] = 1.0
     x[2:4] += 2.0
-    x[4:] = creation.ones(2, dtype=float32, device=on)
+    x[4:] = constructors.ones(2, dtype=float32, device=on)
     kit.alike(kit.values(x), np.array([0, 1, 2, 2, 1, 1.0]), "written in place")
 
 
@@ -280,7 +288,7 @@ def test_shared(kit: DTypeKit) -> None:
     kit.claim(np.array_equal(host(y), kit.brought.codes), "comes back with other bits")
 
 
-CHAIN: Function = lambda x: elementwise.softmax(x * 2 - statistics.mean(x, axis=0), axis=1)  # noqa: E731
+CHAIN: Function = lambda x: op_functions.softmax(x * 2 - statistics.mean(x, axis=0), axis=1)  # noqa: E731
 
 
 def test_devices_agree(kit: DTypeKit) -> None:
@@ -290,7 +298,7 @@ def test_devices_agree(kit: DTypeKit) -> None:
     for name in backends.devices():
         opened = open_device(name)
         x = from_host(codes, kit.dtype, opened.device)
-        parts = (x.to(kit.device), CHAIN(x), matmul(x, x.T), sorting.sort(x, axis=0), x + 1.0)
+        parts = (x.to(kit.device), CHAIN(x), matmul(x, x.T), stable_sort.sort(x, axis=0), x + 1.0)
         found = [host(p) for p in parts]
         wanted = found if wanted is None else wanted
         for k, (a, b) in enumerate(zip(found, wanted, strict=True)):

@@ -10,9 +10,11 @@ import pytest
 from ..autograd import grad
 from ..dtypes import DType, float32, float64
 from ..errors import LayoutError
-from ..functions import copies, linalg, statistics
-from ..functions import elementwise as e
-from ..functions.linalg import matmul, reproducible
+from ..functions.elementwise import op_functions as e
+from ..functions.products import matrix_products
+from ..functions.products.matrix_products import matmul, reproducible
+from ..functions.reductions import statistics
+from ..functions.shape import copies
 from ..tensor import tensor as T
 from ..tensor.host import from_host
 from .kit import host
@@ -36,7 +38,7 @@ FUNCTIONS: dict[str, tuple[str, str, Function]] = {
     "sum": ("sum", "reduce", lambda x, y, z: statistics.sum(x)),
     "sum of rows": ("sum", "reduce", lambda x, y, z: statistics.sum(x, axis=-1)),
     "mean of columns": ("mean", "reduce", lambda x, y, z: statistics.mean(x, axis=0)),
-    "transpose": ("matrix_transpose", "view", lambda x, y, z: linalg.matrix_transpose(x)),
+    "transpose": ("matrix_transpose", "view", lambda x, y, z: matrix_products.matrix_transpose(x)),
     "slice": ("index", "view", lambda x, y, z: x[1:4]),
     "concat": ("concat", "concat", lambda x, y, z: copies.concat([x, y], axis=0)),
     "product of matrices": ("matmul", "matmul", lambda x, y, z: matmul(x, z.mT)),

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from ..dtypes import DType, bool_, float32, int64
-from ..functions import copies, linalg
-from ..functions import manipulation as m
-from ..functions.creation import tril, triu
-from ..functions.indexing import getitem
-from ..functions.masks import nonzero
-from ..functions.products import kron
-from ..functions.sorting import sort
+from ..functions.creation.constructors import tril, triu
+from ..functions.indexing.index_reads import getitem
+from ..functions.indexing.masks import nonzero
+from ..functions.products import matrix_products
+from ..functions.products.vector_products import kron
+from ..functions.shape import copies
+from ..functions.shape import manipulation as m
+from ..functions.sorting.stable_sort import sort
 from ..layout import Shape
 from ..tensor import tensor as T
 from ..tensor.host import from_host
@@ -27,7 +28,7 @@ Function = Callable[[T.Tensor], T.Tensor]
 VIEWS: dict[str, tuple[str, Function, int]] = {
     "permute": ("permute_dims", lambda x: m.permute_dims(x, tuple(range(x.ndim))[::-1]), 0),
     "permute inner": ("permute_dims", lambda x: m.permute_dims(x, (0, 2, 1)), 3),
-    "transpose": ("matrix_transpose", linalg.matrix_transpose, 2),
+    "transpose": ("matrix_transpose", matrix_products.matrix_transpose, 2),
     "expand": ("broadcast_to", lambda x: m.broadcast_to(x, (3, *x.shape)), 0),
     "expand an axis": ("broadcast_to", lambda x: m.broadcast_to(x[:1], x.shape), 1),
     "slice": ("index", lambda x: x[1:3], 1),

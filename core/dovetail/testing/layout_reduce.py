@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ..dtypes import DType, bool_, float32, float64, int32, int64
-from ..functions import statistics
-from ..functions.elementwise import log_softmax, softmax
-from ..functions.linalg import matmul
+from ..functions.elementwise.op_functions import log_softmax, softmax
+from ..functions.products.matrix_products import matmul
+from ..functions.reductions import statistics
 from ..ops import table as ops
 from .cases import rows, takes
 from .layout import FEW, SOME, LayoutKit, Sample

@@ -13,11 +13,12 @@ from .. import layout as lay
 from ..device import Device
 from ..dtypes import DType, float32
 from ..errors import DeviceError, LayoutError
-from ..functions import copies, statistics
-from ..functions import elementwise as e
-from ..functions import manipulation as m
-from ..functions.index_writes import setitem
-from ..functions.linalg import matmul
+from ..functions.elementwise import op_functions as e
+from ..functions.indexing.index_writes import setitem
+from ..functions.products.matrix_products import matmul
+from ..functions.reductions import statistics
+from ..functions.shape import copies
+from ..functions.shape import manipulation as m
 from ..layout import Layout, Shape
 from ..plugins.registry import open_device
 from ..plugins.registry import registry as backends

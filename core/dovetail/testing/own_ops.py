@@ -21,9 +21,9 @@ from ..device import Device, device
 from ..dtypes import ALL, DType, complex128, float32, float64
 from ..errors import ArgumentError, CaptureError, DovetailError, DTypeError, GradientError
 from ..frontend.elementwise_op import Elementwise
-from ..functions.elementwise import multiply
-from ..functions.from_values import asarray
-from ..functions.linalg import reproducible
+from ..functions.creation.from_values import asarray
+from ..functions.elementwise.op_functions import multiply
+from ..functions.products.matrix_products import reproducible
 from ..plugins.registry import devices
 from ..settings import eager
 from ..tensor.tensor import Tensor

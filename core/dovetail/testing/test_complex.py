@@ -13,13 +13,13 @@ import pytest
 from ..autograd import grad
 from ..device import Device
 from ..dtypes import COMPLEX, DType, bool_, float32, int64
-from ..functions import creation
-from ..functions.copies import concat
-from ..functions.cumulative import cumulative_prod, cumulative_sum
-from ..functions.index_writes import index_add
-from ..functions.indexing import getitem, take
-from ..functions.linalg import matmul, reproducible, vecdot
-from ..functions.statistics import sum as sum_
+from ..functions.creation import constructors
+from ..functions.indexing.index_reads import getitem, take
+from ..functions.indexing.index_writes import index_add
+from ..functions.products.matrix_products import matmul, reproducible, vecdot
+from ..functions.reductions.cumulative import cumulative_prod, cumulative_sum
+from ..functions.reductions.statistics import sum as sum_
+from ..functions.shape.copies import concat
 from ..ops import table as ops
 from ..ops.table import Op
 from ..tensor import tensor as T
@@ -170,7 +170,7 @@ SEVERAL: dict[str, Several] = {
     "taken": lambda x, y, on: take(x, places(x.shape[0], on), axis=0),
     "masked": lambda x, y, on: getitem(x, x == x),
     "added": lambda x, y, on: index_add(x, 0, places(x.shape[0], on), y[:5]),
-    "diagonal": lambda x, y, on: creation.tril(x) + creation.eye(*x.shape, device=on) * 1j,
+    "diagonal": lambda x, y, on: constructors.tril(x) + constructors.eye(*x.shape, device=on) * 1j,
     "a chain": lambda x, y, on: ((x * y + y) * x - y) / (x + 2j),
     "row sums beside": lambda x, y, on: x - sum_(x, axis=1, keepdims=True) * y,
 }
@@ -192,7 +192,7 @@ def test_several_elements(kit: Kit, name: str, d: DType) -> None:
 
 
 def test_complex_scalars_fill(kit: Kit) -> None:
-    kit.agree(lambda on: creation.full((5, 33), 1.5 - 2j, device=on), "full_complex")
+    kit.agree(lambda on: constructors.full((5, 33), 1.5 - 2j, device=on), "full_complex")
 
 
 # --- gradients ------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_gradients(kit: Kit, name: str, d: DType) -> None:
             x: Any = xs[k]
             x.requires_grad_()
             found = verbs.apply(op, xs)
-            gradient: T.Tensor = grad(found, x, creation.ones_like(found))
+            gradient: T.Tensor = grad(found, x, constructors.ones_like(found))
             return gradient
 
         kit.agree(make, f"the gradient of {name} of {d.name} by operand {k}")

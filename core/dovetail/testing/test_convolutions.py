@@ -8,8 +8,8 @@ import pytest
 
 from ..device import Device
 from ..dtypes import DType
-from ..functions.convolutions import convolved, weights_of
-from ..functions.convolutions import transposed as back_to_x
+from ..functions.products.convolutions import convolved, weights_of
+from ..functions.products.convolutions import transposed as back_to_x
 from ..layout import Shape
 from ..ops.convolution import Geometry
 from ..tensor import tensor as T

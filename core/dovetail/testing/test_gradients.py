@@ -13,12 +13,13 @@ from ..autograd import vjp
 from ..autograd.tape import rules_of
 from ..device import Device, device
 from ..dtypes import DType, bfloat16, float16, float32, float64
-from ..functions import copies, cumulative, manipulation, statistics
-from ..functions.convolutions import convolved
-from ..functions.convolutions import transposed as back_to_x
-from ..functions.elementwise import exp, tanh, where
-from ..functions.indexing import getitem
-from ..functions.linalg import matmul, reproducible
+from ..functions.elementwise.op_functions import exp, tanh, where
+from ..functions.indexing.index_reads import getitem
+from ..functions.products.convolutions import convolved
+from ..functions.products.convolutions import transposed as back_to_x
+from ..functions.products.matrix_products import matmul, reproducible
+from ..functions.reductions import cumulative, statistics
+from ..functions.shape import copies, manipulation
 from ..ops import table as ops
 from ..ops.convolution import Geometry
 from ..ops.table import Op

@@ -14,8 +14,8 @@ from ..device import Device
 from ..dtypes import float32, int8, int32, int64
 from ..engine.evaluate import planned
 from ..errors import DeviceError
-from ..functions.copies import concat
-from ..functions.statistics import sum as sum_
+from ..functions.reductions.statistics import sum as sum_
+from ..functions.shape.copies import concat
 from ..fusion.plan import Step
 from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import const, load, rem

@@ -7,7 +7,7 @@ import pytest
 
 from ..device import Device
 from ..dtypes import DType, bool_, int32
-from ..functions.masks import FEW, run_bounds, true_positions
+from ..functions.indexing.masks import FEW, run_bounds, true_positions
 from ..ops.kernels import BLOCK
 from ..tensor.tensor import Tensor
 from .cases import STORED, dense

@@ -12,9 +12,9 @@ import pytest
 from ..autograd import grad
 from ..device import Device
 from ..dtypes import DType, bool_, float16, float32, float64, int32, int64
-from ..functions.linalg import reproducible
-from ..functions.statistics import max as max_
-from ..functions.statistics import sum as sum_
+from ..functions.products.matrix_products import reproducible
+from ..functions.reductions.statistics import max as max_
+from ..functions.reductions.statistics import sum as sum_
 from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import Value, fold_loop, load
 from ..tensor import tensor as T

@@ -11,13 +11,13 @@ import pytest
 
 from ..device import Device, device
 from ..dtypes import DType, bfloat16, bool_, float32, float64, int32, int64
-from ..functions import creation
-from ..functions.copies import concat
-from ..functions.index_writes import index_add, setitem
-from ..functions.indexing import getitem, searchsorted
-from ..functions.linalg import matmul, reproducible
-from ..functions.random import Generator
-from ..functions.sorting import argsort, sort
+from ..functions.creation import constructors
+from ..functions.indexing.index_reads import getitem, searchsorted
+from ..functions.indexing.index_writes import index_add, setitem
+from ..functions.products.matrix_products import matmul, reproducible
+from ..functions.random.generator import Generator
+from ..functions.shape.copies import concat
+from ..functions.sorting.stable_sort import argsort, sort
 from ..graph.expr import node, spec
 from ..layout import Shape
 from ..ops import sort as radix
@@ -207,14 +207,18 @@ def test_astype(kit: Kit, source: DType, target: DType) -> None:
 
 NUMBERS = [d for d in STORED if d is not bool_]
 GENERATED: dict[str, Callable[[DType, Device], T.Tensor]] = {
-    "full": lambda d, on: creation.full((5, 33), 3, dtype=d, device=on),
-    "arange": lambda d, on: creation.arange(2, 120, 3, dtype=d, device=on),
-    "linspace": lambda d, on: creation.linspace(
+    "full": lambda d, on: constructors.full((5, 33), 3, dtype=d, device=on),
+    "arange": lambda d, on: constructors.arange(2, 120, 3, dtype=d, device=on),
+    "linspace": lambda d, on: constructors.linspace(
         -0.3 if d.kind == "f" else 3, 100, 37, dtype=d, device=on
     ),
-    "eye": lambda d, on: creation.eye(7, 40, k=2, dtype=d, device=on),
-    "triangle": lambda d, on: creation.triu(creation.full((3, 17, 9), 5, dtype=d, device=on), k=-1),
-    "position": lambda d, on: creation.tril(creation.full((9, 70), 5, dtype=d, device=on), k=3),
+    "eye": lambda d, on: constructors.eye(7, 40, k=2, dtype=d, device=on),
+    "triangle": lambda d, on: constructors.triu(
+        constructors.full((3, 17, 9), 5, dtype=d, device=on), k=-1
+    ),
+    "position": lambda d, on: constructors.tril(
+        constructors.full((9, 70), 5, dtype=d, device=on), k=3
+    ),
 }
 
 

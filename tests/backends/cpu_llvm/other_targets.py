@@ -13,7 +13,7 @@ from typing import Any
 import dovetail as dt
 import llvmlite.binding as llvm
 import numpy as np
-from dovetail.functions.elementwise import FUNCTIONS
+from dovetail.functions.elementwise.op_functions import FUNCTIONS
 from dovetail_cpu_llvm.compile import Compiler
 
 # Selects between shifted bits and a sign put onto a magnitude: LLVM 22.1 miscompiled one of these.

@@ -13,7 +13,7 @@ pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed"
 
 import dovetail as dt
 from dovetail.device import Device
-from dovetail.functions.linalg import reproducible
+from dovetail.functions.products.matrix_products import reproducible
 from opencl_devices import DEVICES, NAMES, REASON, bare
 
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)

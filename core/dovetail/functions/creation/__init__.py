@@ -1,0 +1,1 @@
+"""Tensors of values, and of nothing but a shape."""

@@ -1,0 +1,625 @@
+"""Making tensors from nothing: filled, as ranges, as grids.
+
+What a formula gives stays pending, so it fuses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ... import environment, settings
+from ...arguments import (
+    LARGEST,
+    choice,
+    dimensions,
+    flag,
+    integer,
+    integers,
+    named,
+    number,
+    real,
+    shown,
+)
+from ...device import default_device, usable
+from ...dtypes import DType, bool_, float32, float64, int64, promote
+from ...errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+)
+from ...graph.expr import Spec, node, spec
+from ...layout import Shape
+from ...memory.allocator import Allocator
+from ...ops import table as ops
+from ...respelled import UNGIVEN
+from ...tensor import operands
+from ...tensor.fields import expr_of, is_strided
+from ...tensor.host import fresh, fresh_by, from_host, values_of
+from ...tensor.operands import Scalar
+from ...tensor.tensor import Tensor, make, required
+from ...tensor.verbs import apply, dispatch, view
+from ...tensor.writes import full_complex, write_value
+from .. import datatypes
+from ..datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
+from ..graph_cache import Remade, forget_makers
+from ..variants import made_again, made_into, remade
+
+BEYOND_FLOAT32 = 2.0**128 - 2.0**103  # numbers of this absolute value and more round to infinity
+ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
+Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace",
+    "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+datatypes.when_default_changes.append(forget_makers)
+
+_ARRAYS = (Tensor, np.ndarray)
+
+
+def extents(op: str, shape: object) -> Shape:
+    """A shape from an int or a sequence of ints. Raises: ShapeError."""
+    if type(shape) is int and 0 <= shape <= LARGEST:
+        return (shape,)
+    if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int:
+        return dimensions(op, shape)
+    listed = values_of(op, shape).tolist() if isinstance(shape, _ARRAYS) else shape
+    try:
+        return dimensions(op, integers(op, listed, "shape"))
+    except ArgumentTypeError:
+        raise ShapeError(
+            f"{op}: a shape is an int or a tuple of ints, not {shown(shape)}"
+        ) from None
+
+
+def generate(
+    op: ops.Op,
+    shape: Shape,
+    scalars: Sequence[Scalar],
+    kinds: Sequence[DType],
+    out: DType,
+    wanted: DeviceLike,
+    name: str = "",
+) -> Tensor:
+    """A pending tensor whose elements are a function of their linear index and of scalars.
+
+    The scalars are given at run time. `name` is the function's, where that is not the op's.
+    """
+    s = spec(shape, out, usable(wanted, name or op.name), name or op.name)
+    return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
+
+
+def empty(
+    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    allocator: Allocator | None = None, out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A new tensor of this shape, whose contents are whatever the memory holds.
+
+    `allocator`: whose memory it is (docs/storage.md); unless given, the device's own.
+    `out` is given back as it is, where it has that shape.
+    In `dt.junk_filled()` it holds NaN, or the largest integer.
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> dt.empty((2, 3), device="reference").shape
+    (2, 3)
+    """
+    if more or theirs or out is not None:
+        return _sized(empty, locals())
+    return _unfilled("empty", _spec("empty", shape, dtype, device), allocator)
+
+
+@cache
+def _junk_everywhere() -> bool:
+    return environment.flag("DOVETAIL_JUNK")
+
+
+def _unfilled(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
+    """A tensor over new memory, in which junk is put where settings say so."""
+    found = make(fresh(s) if allocator is None else fresh_by(op, s, allocator))
+    wanted = settings.current().junk
+    if _junk_everywhere() if wanted is None else wanted:
+        junk = math.nan if s.dtype.kind in "fc" else True if s.dtype is bool_ else s.dtype.max
+        write_value(op, found, junk)
+    return found
+
+
+def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
+    found = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
+    device = default_device() if wanted is None else usable(wanted, op)
+    if device.opened is None:
+        usable(device, op)
+    return spec(extents(op, shape), found, device, op)
+
+
+def zeros(
+    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A new tensor of this shape, filled with 0.
+
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.zeros((2,), dtype=dt.int32, device="reference").tolist()
+    [0, 0]
+    """
+    if more or theirs or out is not None:
+        return _sized(zeros, locals())
+    return _zeros.given((shape,), {"dtype": dtype, "device": device})
+
+
+def ones(
+    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A new tensor of this shape, filled with 1.
+
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.ones((2,), dtype=dt.int32, device="reference").tolist()
+    [1, 1]
+    """
+    if more or theirs or out is not None:
+        return _sized(ones, locals())
+    return _ones.given((shape,), {"dtype": dtype, "device": device})
+
+
+def full(
+    shape: ShapeLike = UNGIVEN, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A new tensor of this shape, filled with one number.
+
+    `fill_value`: a number, or a tensor or array of one element.
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: `dtype`; unless given that of `fill_value`: of Python's float float32, of complex
+    complex64, of int int64.
+    Gradient: to a tensor `fill_value` on the same device, of the same kind of dtype and no wider.
+    The host reads other tensors.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow for a number that does not fit.
+
+    >>> import dovetail as dt
+    >>> dt.full(2, 7, device="reference").tolist()
+    [7, 7]
+    """
+    if more or theirs or out is not None:
+        return _sized(full, locals())
+    if type(fill_value) not in REAL:  # of a tensor the host reads what to fill it with
+        return _full("full", shape, fill_value, dtype, device)
+    options = {"dtype": dtype, "device": device}
+    return _filled.given((shape, fill_value), options)
+
+
+def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    if isinstance(value, Tensor | np.generic | np.ndarray):
+        dtype = value.dtype if dtype is None else dtype
+        if value.size != 1:
+            raise ShapeError(f"{op}: the value must be one number, not of shape {value.shape}")
+        if (filled := _filled_on_device(op, shape, value, dtype, device)) is not None:
+            return filled
+        value = values_of(op, value).item()
+    if dtype is None:
+        dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
+    return _constant(op, shape, value, dtype, device)
+
+
+def _filled_on_device(
+    op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
+) -> Tensor | None:
+    """Return a tensor filled with the element of a tensor, without a read by the host.
+
+    None if the host must read it: on another device, or of a dtype that `dtype` may not hold.
+    """
+    d = any_dtype(op, dtype)
+    if not isinstance(value, Tensor) or not is_strided(value):
+        return None
+    is_held = value.dtype.kind == d.kind and promote(value.dtype, d) is d
+    if not is_held or value.device is not usable(device, op):
+        return None
+    one = view(cast(value, d), ("reshape", ()), op)
+    return apply(ops.COPY, (view(one, ("expand", extents(op, shape)), op),))
+
+
+def _of(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    d = datatypes.default_dtype if dtype is None else dtype
+    return _constant(op, shape, n, d, device)
+
+
+_zeros = Remade(partial(_of, "zeros", 0), makes=True)
+_ones = Remade(partial(_of, "ones", 1), makes=True)
+_filled = Remade(partial(_full, "full"), makes=True)
+
+
+def _alike(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    """A tensor of x's shape, filled with a number."""
+    if dtype is None and device is None and is_strided(x) and type(value) in REAL:
+        s = expr_of(x).spec
+        number = scalar(op, value, s.dtype)
+        return make(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
+    dtype, device = _like(op, x, dtype, device)
+    return _full(op, x.shape, value, dtype, device)
+
+
+def _constant(
+    op: str, shape: ShapeLike, value: object, dtype: DTypeLike, wanted: DeviceLike
+) -> Tensor:
+    d = datatypes.default_dtype if dtype is float else any_dtype(op, dtype)
+    if d.kind == "c" and isinstance(value, complex):
+        return make(full_complex(value, spec(extents(op, shape), d, usable(wanted, op), op)))
+    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, wanted, op)
+
+
+def _sized(function: Callable[..., Tensor], scope: dict[str, Any]) -> Tensor:
+    """What a maker gives for sizes one by one, a dtype by place, others' names, and `out`."""
+    more, out = list(scope.pop("more")), scope.pop("out", None)
+    sizes = [scope.get("shape"), *more]
+    if all(isinstance(n, int) for n in sizes) and "fill_value" not in scope:
+        scope["shape"], more = sizes, []
+    elif more and scope["dtype"] is None:
+        scope["dtype"] = more.pop(0)
+    return made_into(function, out, {**scope, "more": more, "out": None}, function is not empty)
+
+
+def empty_like(
+    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    allocator: Allocator | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A new tensor of x's shape, dtype and device, whose contents are whatever the memory holds.
+
+    `allocator`: whose memory it is; unless given, the device's own. See `empty`.
+    Shapes: any.
+    Dtypes: x's, unless `dtype` is given.
+    Raises: DTypeError, DeviceError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> dt.empty_like(dt.zeros((2, 3), device="reference")).shape
+    (2, 3)
+    """
+    if more or theirs:
+        return _sized(empty_like, locals())
+    if type(x) is Tensor and dtype is None and device is None and allocator is None:
+        return _unfilled("empty_like", expr_of(x).spec)
+    dtype, device = _like("empty_like", x, dtype, device)
+    return _unfilled("empty_like", _spec("empty_like", x.shape, dtype, device), allocator)
+
+
+def zeros_like(
+    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A new tensor of x's shape, dtype and device, filled with 0.
+
+    Shapes: any; of sparse ones the result is strided.
+    Dtypes: x's, unless `dtype` is given.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.zeros_like(dt.asarray([5, 6], device="reference")).tolist()
+    [0, 0]
+    """
+    if more or theirs:
+        return _sized(zeros_like, locals())
+    return _alike("zeros_like", x, 0, dtype, device)
+
+
+def ones_like(
+    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A new tensor of x's shape, dtype and device, filled with 1.
+
+    Shapes: any; of sparse ones the result is strided.
+    Dtypes: x's, unless `dtype` is given.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.ones_like(dt.asarray([5, 6], device="reference")).tolist()
+    [1, 1]
+    """
+    if more or theirs:
+        return _sized(ones_like, locals())
+    return _alike("ones_like", x, 1, dtype, device)
+
+
+def full_like(
+    x: Tensor = UNGIVEN, /, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
+    device: DeviceLike = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A new tensor of x's shape, dtype and device, filled with one number.
+
+    `fill_value`: a number, or a tensor or array of one element.
+    Shapes: any.
+    Dtypes: x's, unless `dtype` is given.
+    Gradient: to a tensor `fill_value`, as for `full`.
+    Raises: DTypeError, DeviceError, ShapeError, ValueOverflow for a number that does not fit.
+
+    >>> import dovetail as dt
+    >>> dt.full_like(dt.zeros(2, device="reference"), 7).tolist()
+    [7.0, 7.0]
+    """
+    if more or theirs:
+        return _sized(full_like, locals())
+    return _alike("full_like", x, fill_value, dtype, device)
+
+
+def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTypeLike, DeviceLike]:
+    """Those of `x` where none are given."""
+    required(op, x)
+    return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
+
+
+@made_again(widen=False)
+def arange(
+    start: Fill, /, stop: Fill | None = None, step: Fill = 1, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The numbers from `start` up to but excluding `stop`, `step` apart.
+
+    Given alone, `start` is where they stop, and they begin at 0. Number k is start + k * step, so
+    errors do not add up.
+    Shapes: (ceil((stop - start) / step),), or (0,).
+    Dtypes: `dtype`; unless given int64 where all three are ints, else the default one (float32).
+    Raises: ArgumentError for a zero step or no finite number of them, DTypeError for bool,
+    ValueOverflow, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.arange(2, 8, 3, device="reference").tolist()
+    [2, 5]
+    """
+    start, stop = (0, start) if stop is None else (start, stop)
+    start, stop, step = (
+        v if type(v) is int else _bound("arange", v, name)
+        for v, name in ((start, "start"), (stop, "stop"), (step, "step"))
+    )
+    given = None if dtype is None else real_dtype("arange", dtype)
+    ints = type(start) is type(stop) is type(step) is int
+    known = _of_ints if ints else _progression
+    count, first, by, wide, d = known(start, stop, step, given)
+    return generate(ops.ARANGE, (count,), (first, by), (wide, wide), d, device)
+
+
+def _progression(
+    start: float, stop: float, step: float, dtype: DType | None
+) -> tuple[int, int | float, int | float, DType, DType]:
+    """How many numbers, the first one, their distance; the dtype of these two, and of the result.
+
+    Raises: ArgumentError, ShapeError, DTypeError, ValueOverflow.
+    """
+    if step == 0:
+        raise ArgumentError("arange: step must not be 0")
+    ints = all(isinstance(v, int) for v in (start, stop, step))
+    d = dtype if dtype is not None else (int64 if ints else datatypes.default_dtype)
+    if d is bool_:
+        raise DTypeError("arange: bool has no arithmetic; cast the result with astype()")
+    count = _count(start, stop, step, ints)
+    if count and d.is_integer:
+        scalar("arange", start, d), scalar("arange", start + (count - 1) * step, d)
+    if d.kind == "f":
+        start, step = real("arange", start, "start"), real("arange", step, "step")
+    wide = d if d.kind == "f" else int64 if d.kind == "i" else d
+    first, by = (
+        (float(start), float(step))
+        if d.kind == "f"
+        else (int(start), int(step) % (wide.max + 1) if d.kind == "u" else int(step))
+    )
+    return count, first, by, wide, d
+
+
+_of_ints = lru_cache(256)(_progression)
+
+
+def _bound(op: str, value: object, name: str) -> int | float:
+    """A number, also of a tensor or an array of one element."""
+    if isinstance(value, Tensor | np.ndarray):
+        if value.size != 1:
+            raise ShapeError(f"{op}: {name} is one number, not of shape {value.shape}")
+        value = values_of(op, value).item()
+    if isinstance(value, complex):
+        raise DTypeError(f"{op}: {name} is a real number, not {value}")
+    return number(op, value, name)
+
+
+def _count(start: float, stop: float, step: float, ints: bool) -> int:
+    """How many numbers there are. Raises: ArgumentError, ShapeError."""
+    if ints:
+        found = int(-((start - stop) // step))
+    else:
+        a, b, s = (real("arange", v, "every bound") for v in (start, stop, step))
+        length = (b - a) / s
+        if not math.isfinite(length):
+            raise ArgumentError(f"arange: from {a} to {b} by {s} are no finite number of steps")
+        found = math.ceil(length)
+    return dimensions("arange", (max(0, found),))[0]
+
+
+@made_again(widen=False)
+def linspace(
+    start: complex, stop: complex, /, num: int, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, endpoint: bool = True, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """`num` numbers evenly from `start` to `stop`; both ends are exact.
+
+    `endpoint`: False leaves `stop` out.
+    Shapes: (num,).
+    Dtypes: `dtype`, the default one (float32, of complex ends complex64) unless given; integers are
+    truncated.
+    Raises: ArgumentError for a negative `num`, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.linspace(0, 1, 5, device="reference").tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    if isinstance(start, complex) or isinstance(stop, complex):
+        dtype = complex if dtype is None else dtype
+    d = datatypes.default_dtype if dtype is None else any_dtype("linspace", dtype)
+    if d.kind == "c":
+        a, b = complex(start), complex(stop)
+        re, im = (
+            linspace(v, w, num, dtype=d.part, device=device, endpoint=endpoint)
+            for v, w in ((a.real, b.real), (a.imag, b.imag))
+        )
+        return of_parts(re, im)
+    start, stop = (
+        _real_bound("linspace", v, name) for v, name in ((start, "start"), (stop, "stop"))
+    )
+    count = dimensions("linspace", (integer("linspace", num, "num", 0),))[0]
+    endpoint = flag("linspace", endpoint, "endpoint")
+    gaps = count - 1 if endpoint else count
+    wide = float64 if d is float64 else float32
+    step = (stop - start) / gaps if gaps > 0 else 0.0
+    if math.isinf(step):
+        step = stop / gaps - start / gaps
+    if not abs(step) < (math.inf if wide is float64 else BEYOND_FLOAT32):
+        # infinite ends, between which all is infinite or NaN, or finite ones beyond float32
+        infinite = not math.isfinite(step)
+        inner = [start + stop if infinite else start + i * step for i in range(1, gaps)]
+        with np.errstate(over="ignore"):
+            ends = np.asarray([start, *inner, stop][:count]).astype(wide.name)
+        return cast(from_host(ends, wide, usable(device, "linspace")), d)
+    scalars = (start, stop if gaps > 0 else start, step, max(gaps, 0))
+    return generate(ops.LINSPACE, (count,), scalars, (wide, wide, wide, int64), d, device)
+
+
+def of_parts(re: Tensor, im: Tensor) -> Tensor:
+    """re + im i, of floats of one dtype."""
+    return apply(ops.ADD, (re, apply(ops.MULTIPLY, (im, 1j))))
+
+
+def _real_bound(op: str, value: object, name: str) -> float:
+    return real(op, _bound(op, value, name), name)
+
+
+@made_again(widen=False)
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """A matrix with ones on one diagonal and zeros elsewhere.
+
+    `n_rows`, `n_cols`: its sizes; a square unless `n_cols` is given. `k`: which diagonal: 0 is the
+    main one, above it positive, below it negative.
+    Shapes: (n_rows, n_cols).
+    Dtypes: `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.eye(2, 3, device="reference").tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    d = datatypes.default_dtype if dtype is None else any_dtype("eye", dtype)
+    shape = extents("eye", (n_rows, n_rows if n_cols is None else n_cols))
+    columns, diagonal = _places("eye", shape, k, device)
+    return cast(apply(ops.EQUAL, (columns, diagonal)), d)
+
+
+def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, Tensor]:
+    """The columns of a matrix, and where each of its rows meets the k-th diagonal."""
+    n, m = shape
+    k = max(-n - 1, min(integer(op, k, "k"), m + 1))  # beyond it all are alike
+    rows = generate(ops.POSITION, (n, 1), (), (), int64, device, op)
+    columns = generate(ops.POSITION, (m,), (), (), int64, device, op)
+    return columns, apply(ops.ADD, (rows, k)) if k else rows
+
+
+@remade(widen=False)
+def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
+
+    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    Shapes: of at least 2 dimensions; the matrices are in the last two. The result has the same.
+    Dtypes: all.
+    Raises: ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.tril(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [[1, 0], [3, 4]]
+    """
+    if not is_strided(x):
+        return _triangle("tril", x, k, False)
+    return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
+
+
+@remade(widen=False)
+def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
+
+    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    Shapes: of at least 2 dimensions; the matrices are in the last two. The result has the same.
+    Dtypes: all.
+    Raises: ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.triu(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [[1, 2], [0, 4]]
+    """
+    if not is_strided(x):
+        return _triangle("triu", x, k, True)
+    return apply(ops.WHERE, (_below("triu", x, integer("triu", k, "k") - 1), _zero(x), x))
+
+
+def _triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
+    """That of a tensor of another layout."""
+    if required(op, x).ndim < 2:
+        raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
+    return dispatch("triangle", op, (x,), x, integer(op, k, "k"), upper)
+
+
+def _zero(x: Tensor) -> bool | int:
+    return False if x.dtype is bool_ else 0
+
+
+def _below(op: str, x: Tensor, k: int) -> Tensor:
+    if required(op, x).ndim < 2:
+        raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
+    n, m = x.shape[-2:]
+    return apply(ops.LESS_EQUAL, _places(op, (n, m), k, x.device))
+
+
+@named(widen=False)
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Coordinate tensors of the grid that vectors span, as a tuple of views.
+
+    `indexing`: "xy" has the first vector along axis 1 (of pictures), "ij" each along its own axis.
+    Shapes: vectors; each result has all their sizes.
+    Dtypes: all, one for all vectors.
+    Raises: ShapeError for other than vectors, DTypeError for several dtypes, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.meshgrid(dt.asarray([1, 2], device="reference"), [3, 4])
+    >>> x.tolist(), y.tolist()
+    ([[1, 2], [1, 2]], [[3, 3], [4, 4]])
+    """
+    choice("meshgrid", indexing, "indexing", ("xy", "ij"))
+    arrays = operands.brought("meshgrid", *arrays)
+    if any(a.ndim != 1 for a in arrays):
+        raise ShapeError(
+            f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"
+        )
+    if len({a.dtype for a in arrays}) > 1:
+        raise DTypeError(
+            f"meshgrid: tensors must have one dtype, not {[a.dtype.name for a in arrays]}"
+        )
+    order = list(range(len(arrays)))
+    if indexing == "xy" and len(order) > 1:
+        order[0], order[1] = 1, 0
+    shape = tuple(arrays[i].size for i in order)
+    found = []
+    for d, a in enumerate(arrays):
+        ones_ = tuple(a.size if order[i] == d else 1 for i in range(len(shape)))
+        found.append(view(view(a, ("reshape", ones_)), ("expand", shape)))
+    return tuple(found)

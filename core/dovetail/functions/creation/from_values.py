@@ -1,0 +1,231 @@
+"""Tensors of Python and NumPy values, and of other libraries' arrays: `asarray`."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...arguments import flag
+from ...device import device, usable
+from ...dtypes import DType, complex128, dtype, float64
+from ...engine import recording
+from ...errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+    ValueOverflow,
+)
+from ...layout import Shape
+from ...ops import table as ops
+from ...respelled import UNGIVEN, retold
+from ...tensor.host import evaluate, from_host, shown
+from ...tensor.tensor import Tensor, strided
+from ...tensor.verbs import apply
+from ...tensor.writes import whole_numbers
+from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, move
+from ..io.interop import HasDLPack, adopt, from_dlpack
+
+__all__ = ["asarray"]
+
+
+def asarray(
+    obj: object = UNGIVEN, /, dtype: DTypeLike = None, *, device: DeviceLike = None,
+    copy: bool | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """A tensor of numbers, nested lists, an array or anything else with DLPack or `__array__`.
+
+    What is a tensor already, of this dtype and on this device, is returned as it is. All else is
+    copied, also the memory of arrays. `copy`: True always copies; False never does: it shares the
+    memory of an array, or fails.
+    Shapes: that of `obj`; lists must not be ragged.
+    Dtypes: of arrays their own; Python floats give the default dtype (float32), complex numbers
+    complex64, ints int64, bools bool; `dtype` is another one. A number that it cannot hold is an
+    error.
+    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, ArgumentError (`copy=False`),
+    DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
+    (2, 2)
+    """
+    if theirs:
+        return retold(asarray, locals())
+    want = None if dtype is None else any_dtype("asarray", dtype)
+    copy = copy if copy is None else flag("asarray", copy, "copy")
+    if isinstance(obj, Tensor):
+        return _from_tensor(obj, want, device, copy)
+    if isinstance(obj, np.ndarray):
+        return _from_numpy(obj, want, device, copy)
+    if isinstance(obj, bool | int | float | complex | np.generic | list | tuple | range):
+        if copy is False:
+            raise ArgumentError(
+                f"asarray: copy=False cannot share the memory of a {type(obj).__name__}"
+            )
+        return _from_values(obj, want, device)
+    if hasattr(obj, "__dlpack__"):
+        given: HasDLPack = obj  # type: ignore[assignment]  # from_dlpack checks the rest
+        try:
+            shared = from_dlpack(given, copy=copy if copy is False else None)
+        except (DeviceError, BufferError):
+            if copy is False or not hasattr(obj, "__array__"):
+                raise
+        else:
+            return _from_shared(shared, want, device, copy)
+    return _from_numpy(_host_values(obj), want, device, copy)
+
+
+class _Called(ModuleType):
+    """The package `dt.tensor`, which makes tensors where it is called, as PyTorch's `tensor`."""
+
+    def __call__(self, data: object = (), **options: Any) -> Tensor:
+        """A new tensor of the data: `dt.asarray(data, copy=True)`."""
+        return asarray(data, copy=True, **options)
+
+
+sys.modules[Tensor.__module__.rpartition(".")[0]].__class__ = _Called
+_DEFAULTS = (float64, complex128)  # what NumPy makes of Python's numbers, where the default is less
+
+
+def _from_shared(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
+    """Foreign memory is copied at once: who knows when that changes."""
+    if copy is False:
+        return _from_tensor(x, want, wanted, False)
+    found = _from_tensor(x, want, wanted, True)
+    evaluate(found)
+    return found
+
+
+def _host_values(obj: object) -> np.ndarray:
+    """What has `__array__`, the array interface or the buffer protocol."""
+    if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
+        return np.asarray(obj)
+    try:
+        return np.asarray(memoryview(obj))  # type: ignore[arg-type]  # it says so if not
+    except (TypeError, ValueError):
+        raise DTypeError(
+            f"asarray: cannot make a tensor of {type(obj).__name__}; give numbers, nested lists, "
+            f"or an array"
+        ) from None
+
+
+def _from_tensor(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
+    target = x.device if wanted is None else usable(wanted, "asarray")
+    same = (want is None or want is x.dtype) and target is x.device
+    if same and copy is not True:
+        return x
+    if copy is False:
+        raise ArgumentError(
+            f"asarray: {x.dtype.name} on {x.device} as {(want or x.dtype).name} on {target} "
+            f"needs a copy, "
+            "and copy=False forbids it"
+        )
+    if same:
+        return apply(ops.COPY, (x,))
+    return cast(move(x, target), want)
+
+
+def _from_numpy(a: np.ndarray, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
+    have = any_dtype("asarray", a.dtype)
+    recording.record_array(a)
+    if copy is False:
+        if want not in (None, have) or not a.dtype.isnative:
+            raise ArgumentError(
+                f"asarray: {a.dtype} as {(want or have).name} needs a copy; copy=False forbids it"
+            )
+        return adopt(a, have, device(wanted, "asarray"))
+    native = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
+    return cast(from_host(native, have, device(wanted, "asarray")), want)
+
+
+def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
+    leaf = _first_leaf(obj)
+    if isinstance(leaf, Tensor):
+        return _from_tensors(obj, want, leaf.device if wanted is None else wanted)
+    values = _nested(obj, want)
+    have = any_dtype("asarray", values.dtype)
+    if want is None and have in _DEFAULTS and not isinstance(leaf, np.generic | np.ndarray):
+        want = any_dtype("asarray", float if have is float64 else complex)
+    if want is None or want is have:
+        return from_host(values, have, device(wanted, "asarray"))
+    if have.kind == "c" and want.kind not in "bc":
+        raise DTypeError(f"asarray: complex numbers do not fit {want.name}; give their real parts")
+    known = want.__numpy_dtype__
+    if known is not None and (have.kind not in "fc" or have.kind != want.kind):
+        return from_host(
+            _in_range(values, have, want).astype(known), want, device(wanted, "asarray")
+        )
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32 if known is None else known)
+    return cast(from_host(narrow, dtype(narrow.dtype), device(wanted, "asarray")), want)
+
+
+def _first_leaf(obj: object) -> object:
+    while isinstance(obj, list | tuple) and obj:
+        obj = obj[0]
+    return 0.0 if isinstance(obj, list | tuple) else obj
+
+
+def _from_tensors(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
+    """Nested lists of tensors of one shape, as a stack of them on the host's side of things."""
+    return asarray(_nested_tensors(obj), dtype=want, device=wanted)
+
+
+def _nested_tensors(obj: object) -> np.ndarray:
+    if isinstance(obj, list | tuple):
+        parts = [_nested_tensors(part) for part in obj]
+        _require_even(obj)
+        return np.stack(parts)
+    return shown(strided("asarray", obj)) if isinstance(obj, Tensor) else np.asarray(obj)
+
+
+def _nested(obj: object, want: DType | None) -> np.ndarray:
+    try:
+        values = np.array(obj)
+    except ValueError:
+        _require_even(obj)
+        raise
+    if want is None or want.kind in "iu":
+        values = whole_numbers(values, obj)
+    if values.dtype == object:
+        _require_even(obj)
+        if all(isinstance(v, int) for v in values.flat):
+            raise ValueOverflow("asarray: an integer fits neither int64 nor uint64; use floats")
+    if values.dtype == object or values.dtype.kind not in "biufc":
+        found = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
+        found = found.item() if isinstance(found, np.generic) else found
+        raise DTypeError(f"asarray: cannot make numbers of {type(found).__name__}: {found!r:.40}")
+    if values.size == 0 and values.dtype == np.float64 and want is None:
+        return values.astype(get_default_dtype().__numpy_dtype__)
+    return values
+
+
+def _require_even(obj: object) -> None:
+    """Raises: ShapeError for the first place where nested lists differ in length."""
+
+    def walk(part: object, at: str) -> Shape:
+        if not isinstance(part, list | tuple):
+            return tuple(getattr(part, "shape", ()))
+        shapes = [walk(p, f"{at}[{i}]") for i, p in enumerate(part)]
+        for i, s in enumerate(shapes):
+            if s != shapes[0]:
+                raise ShapeError(
+                    f"asarray: nested lists are ragged: {at}[0] has shape {shapes[0]}, but "
+                    f"{at}[{i}] has {s}; "
+                    "pad them to one length"
+                )
+        return (len(part), *(shapes[0] if shapes else ()))
+
+    walk(obj, "obj")
+
+
+def _in_range(values: np.ndarray, have: DType, want: DType) -> np.ndarray:
+    if have.is_integer and want.is_integer and values.size:
+        low, high = int(values.min()), int(values.max())
+        if low < want.min or high > want.max:
+            bad = low if low < want.min else high
+            raise ValueOverflow(f"asarray: {bad} does not fit {want.name} ({want.min}..{want.max})")
+    return values

@@ -1,0 +1,205 @@
+"""Coordinates of grids, also evenly along a logarithm, and tensors made of functions of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ...arguments import flag, named, number, real, refused, shown
+from ...arguments import function as a_function
+from ...dtypes import DType, float64, int64
+from ...errors import ArgumentError
+from ...ops import table as ops
+from ...tensor.tensor import Tensor
+from ...tensor.verbs import view
+from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
+from ..elementwise.op_functions import equal, pow, where
+from ..shape.copies import stack
+from ..variants import into
+from .constructors import arange, extents, generate, linspace
+
+__all__ = ["fromfunction", "geomspace", "indices", "logspace", "mgrid", "ogrid"]
+
+Cut: TypeAlias = slice  # start:stop:step, or start:stop:nj for n points
+
+
+def _open(found: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Vectors as views that broadcast to their grid, each along an axis of its own."""
+    count = len(found)
+    shapes = [tuple(-1 if d == i else 1 for d in range(count)) for i in range(count)]
+    return tuple([
+        view(v, ("reshape", tuple(v.size if n < 0 else n for n in s)))
+        for v, s in zip(found, shapes, strict=True)
+    ])  # fmt: skip
+
+
+def _whole(found: Sequence[Tensor]) -> Tensor:
+    """The coordinates of the grid that vectors span, along a new first axis."""
+    shape = tuple(v.size for v in found)
+    return stack([view(v, ("expand", shape)) for v in _open(found)])
+
+
+def _vector(name: str, cut: object) -> Tensor:
+    """The numbers that a slice stands for."""
+    if not isinstance(cut, slice):
+        raise refused(name, "a key", "slices, start:stop:step", cut)
+    if cut.stop is None:
+        raise ArgumentError(f"{name}: {cut} has no end")
+    start = 0 if cut.start is None else number(name, cut.start, "start")
+    stop = number(name, cut.stop, "stop")
+    if isinstance(cut.step, complex):
+        points = abs(cut.step)
+        if not math.isfinite(points):
+            raise ArgumentError(f"{name}: {shown(cut.step)} is no number of points")
+        return linspace(real(name, start, "start"), real(name, stop, "stop"), int(points))
+    return arange(start, stop, 1 if cut.step is None else number(name, cut.step, "step"))
+
+
+def _vectors(name: str, key: Cut | tuple[Cut, ...]) -> list[Tensor]:
+    """One vector for each slice, of ints where all are."""
+    found = [_vector(name, cut) for cut in (key if isinstance(key, tuple) else (key,))]
+    ints = all(v.dtype is int64 for v in found)
+    return [cast(v, int64 if ints else get_default_dtype()) for v in found]
+
+
+class ClosedGrid:
+    """A whole grid by slices: all coordinates, along a new first axis.
+
+    `start:stop:step` is as in `arange`; a step `nj` makes n points, the last one being `stop`. It
+    is int64 where all numbers are ints, else the default float; one slice gives a vector.
+
+    >>> import dovetail as dt
+    >>> with dt.device("reference"):
+    ...     dt.mgrid[0:2, 0:3].tolist()
+    [[[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]]]
+    """
+
+    def __getitem__(self, key: Cut | tuple[Cut, ...]) -> Tensor:
+        """The grid on the default device."""
+        found = _vectors("mgrid", key)
+        return _whole(found) if isinstance(key, tuple) else found[0]
+
+
+class OpenGrid:
+    """An open grid by slices: for each one a vector along its own axis; see `mgrid`.
+
+    >>> import dovetail as dt
+    >>> [v.shape for v in dt.ogrid[0:2, 0:1:5j]]
+    [(2, 1), (1, 5)]
+    """
+
+    def __getitem__(self, key: Cut | tuple[Cut, ...]) -> Tensor | tuple[Tensor, ...]:
+        """The vectors, on the default device."""
+        found = _vectors("ogrid", key)
+        return _open(found) if isinstance(key, tuple) else found[0]
+
+
+mgrid = ClosedGrid()
+ogrid = OpenGrid()
+
+
+@into(widen=False)
+def logspace(
+    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
+    dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """`num` powers of `base`, whose exponents go evenly from `start` to `stop`.
+
+    `endpoint`: False leaves the last one out.
+    Shapes: (num,).
+    Dtypes: `dtype`, the default one (float32) unless given; computed in float64. Integers are
+    truncated.
+    Raises: ArgumentError for a negative `num`, ArgumentTypeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.logspace(0, 3, 4, device="reference").tolist()
+    [1.0, 10.0, 100.0, 1000.0]
+    """
+    d = get_default_dtype() if dtype is None else real_dtype("logspace", dtype)
+    first, last = real("logspace", start, "start"), real("logspace", stop, "stop")
+    exponents = linspace(first, last, num, dtype=float64, device=device, endpoint=endpoint)
+    return cast(pow(real("logspace", base, "base"), exponents), d)
+
+
+@into(widen=False)
+def geomspace(
+    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before.
+
+    Both ends are exact. `endpoint`: False leaves `stop` out.
+    Shapes: (num,).
+    Dtypes: `dtype`, the default one (float32) unless given; computed in float64. Integers are
+    truncated.
+    Raises: ArgumentError for a negative `num`, and for ends of which one is 0 or not finite, or of
+    different signs; ArgumentTypeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.geomspace(1, 81, 5, device="reference").tolist()
+    [1.0, 3.0, 9.0, 27.0, 81.0]
+    """
+    d = get_default_dtype() if dtype is None else real_dtype("geomspace", dtype)
+    first, last = real("geomspace", start, "start"), real("geomspace", stop, "stop")
+    if not (0 < first * math.copysign(1.0, last) < math.inf and 0 < abs(last) < math.inf):
+        raise ArgumentError(
+            f"geomspace: {shown(start)} and {shown(stop)}: both are finite, of one sign, and not 0"
+        )
+    low, high = math.log2(abs(first)), math.log2(abs(last))
+    along = linspace(0.0, 1.0, num, dtype=float64, device=device, endpoint=endpoint)
+    found = pow(2.0, along * (high - low) + low) * math.copysign(1.0, first)
+    found = where(equal(along, 0.0), first, where(equal(along, 1.0), last, found))
+    return cast(found, d)
+
+
+@named(widen=False)
+def indices(
+    shape: int | Sequence[int], /, *, dtype: DTypeLike = None, sparse: bool = False,
+    device: DeviceLike = None,
+) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
+    """The indices of every place of a shape, along a new first axis.
+
+    `sparse`: a tuple of tensors instead that broadcast to them.
+    Shapes: `shape` is an int or a tuple of ints; the result is (axes, *shape).
+    Dtypes: `dtype`, int64 unless given.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.indices((1, 2), device="reference").tolist()
+    [[[0, 0]], [[0, 1]]]
+    """
+    sparse, sizes = flag("indices", sparse, "sparse"), extents("indices", shape)
+    d = int64 if dtype is None else real_dtype("indices", dtype)
+    found = [cast(_positions(n, device), d) for n in sizes]
+    if sparse:
+        return _open(found)
+    if not found:
+        return cast(generate(ops.POSITION, (0,), (), (), int64, device), d)
+    return _whole(found)
+
+
+def _positions(n: int, device: DeviceLike) -> Tensor:
+    return generate(ops.POSITION, (n,), (), (), int64, device, "indices")
+
+
+def fromfunction(
+    function: Callable[..., Tensor], shape: int | Sequence[int], /, *, dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:  # fmt: skip
+    """What a function makes of the indices of every place of a shape, called once with all.
+
+    `function`: gets a tensor for each axis, the index along it at every place.
+    Shapes: `shape` is an int or a tuple of ints; the result is what the function gives.
+    Dtypes: of the indices `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentTypeError for no function.
+
+    >>> import dovetail as dt
+    >>> dt.fromfunction(lambda i, j: i + j, (2, 2), dtype=int, device="reference").tolist()
+    [[0, 1], [1, 2]]
+    """
+    a_function("fromfunction", function)
+    d: DType = get_default_dtype() if dtype is None else real_dtype("fromfunction", dtype)
+    sizes = extents("fromfunction", shape)
+    found = _open([cast(_positions(n, device), d) for n in sizes])
+    return function(*[view(v, ("expand", sizes)) for v in found])

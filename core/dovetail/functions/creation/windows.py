@@ -1,0 +1,143 @@
+"""Window functions, under SciPy's names; symmetric unless asked otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ...arguments import dimensions, flag, integer, real
+from ...dtypes import float32, float64
+from ...ops import table as ops
+from ...tensor.tensor import Tensor
+from ...tensor.verbs import apply
+from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
+from ..variants import into
+from .constructors import arange, ones
+
+__all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
+
+
+def _window(
+    op: str, n: int, sym: bool, dtype: DTypeLike, device: DeviceLike, f: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """`f` of the place of each of n points from -1 to 1."""
+    (n,) = dimensions(op, (integer(op, n, "n", 0),))
+    d = get_default_dtype() if dtype is None else real_dtype(op, dtype)
+    wide = float64 if d is float64 else float32
+    gaps = n - 1 if flag(op, sym, "sym") else n
+    if n <= 1 or not gaps:
+        return ones((n,), dtype=d, device=device)
+    twice = arange(-gaps, -gaps + 2 * n, 2, dtype=wide, device=device)  # exact, and even about 0
+    return cast(f(twice / float(gaps)), d)
+
+
+def _cosines(x: Tensor, *factors: float) -> Tensor:
+    """A sum of cosines of 0, 1, 2, ... half turns."""
+    total: Tensor | float = factors[0]
+    for k, a in enumerate(factors[1:], 1):
+        total = apply(ops.TABLE["cos"], (x * (math.pi * k),)) * a + total
+    assert isinstance(total, Tensor)
+    return total
+
+
+@into
+def hann(
+    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The Hann window of n points, NumPy's `hanning`: half a wave of a cosine above 0.
+
+    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    Shapes: (n,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative n, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.hann(3, device="reference").tolist()
+    [0.0, 1.0, 0.0]
+    """
+    return _window("hann", n, sym, dtype, device, lambda x: _cosines(x, 0.5, 0.5))
+
+
+@into
+def hamming(
+    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The Hamming window of n points: 0.54 + 0.46 times a cosine.
+
+    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    Shapes: (n,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative n, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> round(dt.hamming(3, device="reference")[0].item(), 4)
+    0.08
+    """
+    return _window("hamming", n, sym, dtype, device, lambda x: _cosines(x, 0.54, 0.46))
+
+
+@into
+def blackman(
+    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The Blackman window of n points: a sum of two cosines.
+
+    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    Shapes: (n,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative n, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> round(dt.blackman(5, device="reference")[1].item(), 4)
+    0.34
+    """
+    return _window("blackman", n, sym, dtype, device, lambda x: _cosines(x, 0.42, 0.5, 0.08))
+
+
+@into
+def bartlett(
+    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The Bartlett window of n points: a triangle from 0 to 1 and back.
+
+    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    Shapes: (n,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative n, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.bartlett(5, device="reference").tolist()
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    return _window("bartlett", n, sym, dtype, device, lambda x: 1.0 - apply(ops.ABS, (x,)))
+
+
+@into
+def kaiser(
+    n: int, beta: float, /, *, sym: bool = True, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The Kaiser window of n points, of Bessel functions.
+
+    `n`: how many. `beta`: how narrow it is; 0 is a rectangle. `sym`: False makes one period of a
+    periodic window, for spectra.
+    Shapes: (n,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative n, ArgumentTypeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.kaiser(3, 2.0, device="reference")[1].item()
+    1.0
+    """
+    b = real("kaiser", beta, "beta")
+
+    def bessel(x: Tensor) -> Tensor:
+        i0 = ops.TABLE["i0"]
+        inside = apply(ops.SQRT, (apply(ops.MAXIMUM, (1.0 - x * x, 0.0)),)) * b
+        return apply(i0, (inside,)) / apply(i0, (x * 0.0 + b,))
+
+    return _window("kaiser", n, sym, dtype, device, bessel)

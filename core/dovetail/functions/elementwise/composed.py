@@ -1,0 +1,308 @@
+"""Elementwise functions under NumPy's names that are composed of several ops."""
+
+from __future__ import annotations
+
+import math
+
+from ... import layout as lay
+from ...arguments import named, number, real, shown
+from ...dtypes import bool_, float32, uint8, uint16, uint32, uint64
+from ...errors import ArgumentError, DTypeError, ShapeError
+from ...tensor.operands import Array, Operand, brought
+from ...tensor.tensor import Tensor, required, strided, untaped
+from ...tensor.verbs import slice_along
+from ..creation.constructors import ones, zeros
+from ..datatypes import cast, meet
+from ..reductions.cumulative import cumulative_sum, diff
+from ..reductions.statistics import all as all_of
+from ..shape.copies import concat
+from ..shape.manipulation import broadcast_shapes
+from ..variants import into
+from . import op_functions as ew
+
+__all__ = [
+    "array_equiv", "bitwise_count", "fmax", "fmin", "fmod", "iscomplex", "isneginf", "isposinf",
+    "isreal", "logaddexp2", "unwrap",
+]  # fmt: skip
+
+
+# --- of two numbers -------------------------------------------------------------------------------
+
+
+def _floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    """Return both operands as floats of one dtype."""
+    a, b = meet(op, x1, x2)
+    if a.dtype.kind not in "biuf":
+        raise DTypeError(f"{op}: does not take {a.dtype.name}")
+    d = a.dtype if a.dtype.kind == "f" else float32
+    return cast(a, d), cast(b, d)
+
+
+@into(widen=False)
+def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+    """The larger of x1 and x2, element by element; beside NaN the other one.
+
+    It is NaN only where both are; `maximum` is where either is.
+    Shapes: broadcast; a Python number has none.
+    Dtypes: all but complex; the result has the promoted one.
+    Gradient: to the larger one, beside NaN to the other one; of equal ones as for `maximum`.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.fmax(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
+    [2.0, 2.0, 3.0]
+    """
+    a, b = meet("fmax", x1, x2)
+    return _beside_nan(a, b, ew.maximum(a, b))
+
+
+@into(widen=False)
+def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+    """The smaller of x1 and x2, element by element; beside NaN the other one.
+
+    It is NaN only where both are; `minimum` is where either is.
+    Shapes: broadcast; a Python number has none.
+    Dtypes: all but complex; the result has the promoted one.
+    Gradient: to the smaller one, beside NaN to the other one; of equal ones as for `minimum`.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.fmin(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
+    [1.0, 2.0, 2.0]
+    """
+    a, b = meet("fmin", x1, x2)
+    return _beside_nan(a, b, ew.minimum(a, b))
+
+
+def _beside_nan(a: Tensor, b: Tensor, found: Tensor) -> Tensor:
+    """What was found; but where one of two is NaN, the other one."""
+    if found.dtype.kind != "f":
+        return found
+    return ew.where(ew.isnan(a), b, ew.where(ew.isnan(b), a, found))
+
+
+@into
+def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+    """The remainder of x1 / x2 with the sign of x1, as C's `fmod`; `remainder` has that of x2.
+
+    It is exact. Of integers x % 0 is 0, of floats NaN; with an infinite x2 it is x1.
+    Shapes: broadcast; a Python number has none.
+    Dtypes: integers and floats; the result has the promoted one.
+    Gradient: 1 for x1; for x2 minus the quotient without its fraction.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.fmod(dt.asarray([-7.0, 7.0], device="reference"), 3).tolist()
+    [-1.0, 1.0]
+    """
+    a, b = meet("fmod", x1, x2)
+    if a.dtype.kind != "f":
+        rest = ew.remainder(a, b)
+        if a.dtype.kind == "u":
+            return rest
+        wrong = ew.logical_and(ew.not_equal(rest, 0), ew.not_equal(ew.less(a, 0), ew.less(b, 0)))
+        return ew.where(wrong, rest - b, rest)
+    below = ew.signbit(a)
+    rest = ew.remainder(ew.where(below, -a, a), ew.abs(b))
+    return ew.where(below, -rest, rest)
+
+
+@into
+def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+    """log2(2**x1 + 2**x2), without overflow.
+
+    Shapes: broadcast; a Python number has none.
+    Dtypes: floats; integers and bool become float32. float16 and bfloat16 are computed in float32.
+    Gradient: the share that each of the two powers has in their sum.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.logaddexp2(dt.asarray([1000.0, 3.0], device="reference"), [1000.0, 3.0]).tolist()
+    [1001.0, 4.0]
+    """
+    a, b = _floats("logaddexp2", x1, x2)
+    first = ew.greater_equal(a, b)  # no maximum: at equal operands that has no second derivative
+    high, low = ew.where(first, a, b), ew.where(first, b, a)
+    same = ew.logical_and(ew.isinf(a), ew.equal(a, b))  # infinities, whose difference is NaN
+    apart = ew.where(same, 0.0, low - high)
+    total = high + ew.log1p(ew.exp2(apart)) * (1.0 / math.log(2.0))
+    return ew.where(same, a * 0.5 + b * 0.5, total)
+
+
+# --- of one number --------------------------------------------------------------------------------
+
+
+@into(widen=False)
+def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+    """Whether each element is negative infinity.
+
+    Shapes: any; the result has the same.
+    Dtypes: all but complex; gives bool.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.isneginf(dt.asarray([-dt.inf, 0.0, dt.inf], device="reference")).tolist()
+    [True, False, False]
+    """
+    return _infinite("isneginf", x, -math.inf)
+
+
+@into(widen=False)
+def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+    """Whether each element is positive infinity.
+
+    Shapes: any; the result has the same.
+    Dtypes: all but complex; gives bool.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.isposinf(dt.asarray([-dt.inf, 0.0, dt.inf], device="reference")).tolist()
+    [False, False, True]
+    """
+    return _infinite("isposinf", x, math.inf)
+
+
+def _infinite(op: str, x: Tensor, value: float) -> Tensor:
+    kind = strided(op, x).dtype.kind
+    if kind == "c":
+        raise DTypeError(f"{op}: {x.dtype.name} has no sign; see dt.real and dt.imag")
+    if kind != "f":
+        return zeros(x.shape, dtype=bool_, device=x.device)
+    return ew.equal(x, value)
+
+
+@into(widen=False)
+def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+    """Whether each element is real: of complex dtype with an imaginary part of 0, or of another.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; gives bool.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.isreal(dt.asarray([1 + 2j, 3 + 0j], device="reference")).tolist()
+    [False, True]
+    """
+    if strided("isreal", x).dtype.kind != "c":
+        return ones(x.shape, dtype=bool_, device=x.device)
+    return ew.equal(ew.imag(x), 0.0)
+
+
+@into(widen=False)
+def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+    """Whether each element has an imaginary part other than 0.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; gives bool.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.iscomplex(dt.asarray([1 + 2j, 3 + 0j], device="reference")).tolist()
+    [True, False]
+    """
+    if strided("iscomplex", x).dtype.kind != "c":
+        return zeros(x.shape, dtype=bool_, device=x.device)
+    return ew.not_equal(ew.imag(x), 0.0)
+
+
+_UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}  # by their bytes
+
+
+@into(widen=False)
+def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+    """How many bits of each integer are 1; of a negative one, of its absolute value.
+
+    Shapes: any; the result has the same.
+    Dtypes: integers and bool; gives uint8.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.bitwise_count(dt.asarray([0, 7, -8], device="reference")).tolist()
+    [0, 3, 1]
+    """
+    kind = required("bitwise_count", x).dtype.kind
+    if kind not in "biu":
+        raise DTypeError(f"bitwise_count: takes integers, not {x.dtype.name}; see astype()")
+    if kind == "b":
+        return cast(x, uint8)
+    d = _UNSIGNED[x.dtype.itemsize]
+    bits = 8 * d.itemsize
+    pairs, fours, eights, unit = (int(s * d.itemsize, 16) for s in ("55", "33", "0f", "01"))
+    v = cast(ew.abs(x) if kind == "i" else x, d)  # of the least one too: it wraps
+    v = v - ((v >> 1) & pairs)
+    v = (v & fours) + ((v >> 2) & fours)
+    v = (v + (v >> 4)) & eights  # a count in every byte; the product adds them in the highest
+    return cast((v * unit) >> (bits - 8), uint8)
+
+
+# --- angles ---------------------------------------------------------------------------------------
+
+
+@into
+def unwrap(
+    x: Tensor, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The numbers along `axis` without jumps: whole periods are added that make steps small.
+
+    `discont`: steps below it stay; half a period, which is also the least, unless given. `period`:
+    what a step is taken modulo.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: floats; integers become float32, unless `period` is an int: then they stay integers.
+    Gradient: 1 for each element.
+    Order: the periods are added up along the axis, one after the other.
+    Raises: AxisError, DTypeError, ArgumentTypeError; ArgumentError for a period that is not above
+    0.
+
+    >>> import dovetail as dt
+    >>> dt.unwrap(dt.asarray([0, 1, 2, -1, 0], device="reference"), period=4).tolist()
+    [0, 1, 2, 3, 4]
+    """
+    d = lay.axis("unwrap", axis, strided("unwrap", x).ndim)
+    turn = number("unwrap", period, "period")
+    if not 0 < turn < math.inf:
+        raise ArgumentError(f"unwrap: period is above 0 and finite, not {shown(turn)}")
+    if x.dtype.kind not in ("iuf" if isinstance(turn, float) else "if"):
+        raise DTypeError(f"unwrap: does not take {x.dtype.name}; see astype()")
+    x = x if x.dtype.kind == "f" or isinstance(turn, int) else cast(x, float32)
+    n = x.shape[d]
+    added = cumulative_sum(untaped(_periods(x, d, turn, discont)), axis=d, dtype=x.dtype)
+    first, rest = slice_along(x, d, 0, min(1, n)), slice_along(x, d, min(1, n), max(n - 1, 0))
+    return concat([first, rest + added], axis=d)
+
+
+def _periods(x: Tensor, d: int, turn: float, discont: float | None) -> Tensor:
+    """What is added to each step to make it small: a multiple of a turn."""
+    least = turn / 2 if discont is None else real("unwrap", discont, "discont")
+    steps, whole = diff(x, axis=d), x.dtype.kind == "i"
+    half = turn // 2 if whole else turn / 2
+    near = ew.remainder(steps + half, turn) - half
+    if not whole or turn % 2 == 0:  # half a turn up stays one up
+        near = ew.where(ew.logical_and(ew.equal(near, -half), ew.greater(steps, 0)), half, near)
+    if whole:
+        least = x.dtype.max if least > x.dtype.max else math.ceil(least)
+    return ew.where(ew.less(ew.abs(steps), least), 0, near - steps)
+
+
+# --- of two tensors -------------------------------------------------------------------------------
+
+
+@named(widen=False)
+def array_equiv(x1: Array, x2: Array, /) -> bool:
+    """Whether two tensors are equal after broadcasting, as one Python bool.
+
+    The values are computed and looked at now. NaN equals nothing; dtypes may differ.
+    Shapes: any; those that do not broadcast make it False.
+    Dtypes: all.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.array_equiv(dt.asarray([[1, 2], [1, 2]], device="reference"), [1, 2])
+    True
+    """
+    a, b = brought("array_equiv", x1, x2)
+    try:
+        broadcast_shapes(a.shape, b.shape)
+    except ShapeError:
+        return False
+    return bool(all_of(ew.equal(a, b)))

@@ -1,0 +1,115 @@
+"""Parts of numbers: mantissas, fractions, quotients with remainders; numbers for NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...arguments import real
+from ...dtypes import float32
+from ...errors import DTypeError
+from ...ops import table as ops
+from ...tensor.operands import Operand
+from ...tensor.tensor import Tensor, required
+from ...tensor.verbs import apply
+from ..datatypes import cast, finfo
+from ..variants import into
+
+__all__ = ["divmod", "frexp", "modf", "nan_to_num"]
+
+
+@into(widen=False)
+def nan_to_num(
+    x: Tensor, /, nan: float = 0.0, *, posinf: float | None = None, neginf: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """`x` with numbers in the place of NaN and infinities.
+
+    `nan`: what becomes of NaN. `posinf`, `neginf`: of infinities; the largest and the least finite
+    number of the dtype unless given.
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same. Integers and bool stay as they are;
+    of complex numbers each part is replaced.
+    Gradient: 0 for what is replaced.
+    Raises: DTypeError, ArgumentTypeError for what is no number.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([dt.nan, dt.inf, 1.0], device="reference")
+    >>> dt.nan_to_num(x, posinf=9.0).tolist()
+    [0.0, 9.0, 1.0]
+    """
+    nan = real("nan_to_num", nan, "nan")
+    if required("nan_to_num", x).dtype.kind == "c":
+        parts = [apply(part, (x,)) for part in (ops.REAL, ops.IMAG)]
+        re, im = (nan_to_num(p, nan, posinf=posinf, neginf=neginf) for p in parts)
+        return re + im * 1j
+    if x.dtype.kind != "f":
+        return apply(ops.COPY, (x,))
+    limits = finfo(x.dtype)
+    top = limits.max if posinf is None else real("nan_to_num", posinf, "posinf")
+    bottom = limits.min if neginf is None else real("nan_to_num", neginf, "neginf")
+    found = apply(ops.WHERE, (apply(ops.EQUAL, (x, math.inf)), top, x))
+    found = apply(ops.WHERE, (apply(ops.EQUAL, (x, -math.inf)), bottom, found))
+    return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), nan, found))
+
+
+@into(widen=False)
+def divmod(
+    x1: Operand, x2: Operand, /, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """The quotients rounded down and the remainders: (floor_divide, remainder).
+
+    Shapes: broadcast; a Python number has none.
+    Dtypes: integers and floats; the result has the promoted one.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> [part.tolist() for part in dt.divmod(dt.asarray([7, -7], device="reference"), 2)]
+    [[3, -4], [1, 1]]
+    """
+    return apply(ops.FLOOR_DIVIDE, (x1, x2)), apply(ops.REMAINDER, (x1, x2))
+
+
+@into(widen=False)
+def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    """The fractions and the integers of numbers, both with their sign: (fractions, integers).
+
+    Of an infinity: 0 and itself.
+    Shapes: any; the results have the same.
+    Dtypes: floats; integers and bool become float32.
+    Gradient: 1 for the fractions, 0 for the integers.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> [part.tolist() for part in dt.modf(dt.asarray([1.5, -0.25], device="reference"))]
+    [[0.5, -0.25], [1.0, -0.0]]
+    """
+    x = _floats("modf", x)
+    whole = apply(ops.TRUNC, (x,))
+    fraction = apply(ops.WHERE, (apply(ops.ISINF, (x,)), 0.0, x - whole))
+    zero = apply(ops.EQUAL, (fraction, 0.0))
+    return apply(ops.WHERE, (zero, apply(ops.COPYSIGN, (fraction, x)), fraction)), whole
+
+
+@into(widen=False)
+def frexp(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    """Mantissas m and exponents e of numbers, x = m * 2**e with 1/2 <= |m| < 1: (m, e).
+
+    0, infinities and NaN are their own mantissa, with the exponent 0. `ldexp` puts them together.
+    Shapes: any; the results have the same.
+    Dtypes: floats; integers and bool become float32. Exponents are int32.
+    Gradient: 2**-e for the mantissas.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> [part.tolist() for part in dt.frexp(dt.asarray([3.0, -0.5], device="reference"))]
+    [[0.75, -0.5], [2, 0]]
+    """
+    x = _floats("frexp", x)
+    return apply(ops.TABLE["frexp_mantissa"], (x,)), apply(ops.TABLE["frexp_exponent"], (x,))
+
+
+def _floats(op: str, x: Tensor) -> Tensor:
+    if required(op, x).dtype.kind not in "biuf":
+        raise DTypeError(f"{op}: does not take {x.dtype.name}")
+    return x if x.dtype.kind == "f" else cast(x, float32)

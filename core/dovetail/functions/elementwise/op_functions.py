@@ -1,0 +1,515 @@
+"""The elementwise functions: one for each row of the op table, and what is composed of them.
+
+`dt.add(x, y)` returns, `dt.add(x, y, out=z)` writes into `z`; `x.add(y)` and `x.add_(y)` are the
+methods. A row of kind `map` is a function by itself: its docstring says which dtypes the row takes,
+and what `docstrings` has for it.
+"""
+
+# ruff: noqa: F405 - what the rows make is in no line of this file
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ... import layout as lay
+from ...arguments import flag, integer, named
+from ...arguments import real as real_number
+from ...dtypes import DType, bool_, complex64, float32, float64, int64, uint64
+from ...errors import ArgumentError, DTypeError
+from ...ops import table as ops
+from ...ops.dtype_rules import DTypeRule, Dtypes
+from ...ops.table import TABLE, Op
+from ...respelled import UNGIVEN, retold
+from ...tensor.operands import Array, Operand, brought, operands
+from ...tensor.tensor import Tensor, required, untaped
+from ...tensor.verbs import apply, apply_one, apply_two, dispatch, in_place
+from ...tensor.writes import write_out
+from ..datatypes import as_dtype, cast, result_type
+from ..reductions.statistics import all as all_
+from ..reductions.statistics import max as max_
+from ..reductions.statistics import sum as sum_
+from ..variants import into, remade
+from .docstrings import SENTENCES
+
+if TYPE_CHECKING:
+    from .signatures import *  # noqa: F403 - what the rows make, for type checkers
+
+Number = bool | int | float
+Function = Callable[..., Tensor]
+
+# --- what rows make -------------------------------------------------------------------------------
+
+# Rows of one or two operands that are no functions: `dt.astype` and `dt.copy` do more, and
+# `dt.frexp` gives both of its parts.
+PARTS = ("astype", "copy", "frexp_mantissa", "frexp_exponent")
+FUNCTIONS: dict[str, Op] = {  # the public functions that are one row each
+    name: op
+    for name, op in TABLE.items()
+    if op.kind == "map" and op.arity <= 2 and name not in PARTS
+}
+# The largest error found, in ulp, in float32 and float64, rounded up: docs/accuracy.md has it.
+ULP = {
+    "exp": (0.91, 0.84), "exp2": (0.90, 0.72), "expm1": (0.89, 0.97), "log": (0.89, 0.71),
+    "log2": (0.93, 0.71), "log10": (0.91, 0.63), "log1p": (0.95, 0.75), "sin": (0.89, 0.79),
+    "cos": (0.89, 0.79), "tan": (0.94, 0.72), "asin": (0.92, 1.03), "acos": (0.89, 0.96),
+    "atan": (0.69, 0.58), "sinh": (0.76, 0.66), "cosh": (0.70, 0.62), "tanh": (0.95, 0.64),
+    "asinh": (0.95, 0.78), "acosh": (0.91, 0.71), "atanh": (0.96, 0.82), "cbrt": (0.50, 0.50),
+    "erf": (0.73, 0.74), "erfc": (1.02, 1.33), "sigmoid": (1.18, 0.85), "rsqrt": (0.50, 0.50),
+    "atan2": (0.56, 0.58), "hypot": (0.50, 0.50), "pow": (0.71, 0.57), "logaddexp": (0.53, 0.51),
+    "erfinv": (5.28, 4.55), "ndtr": (2.19, 2.06), "ndtri": (4.37, 3.47), "logit": (2.76, 2.44),
+    "lgamma": (5.75, 3.99), "gamma": (0.60, 0.57), "digamma": (2.78, 2.78), "i0": (3.77, 3.23),
+    "i1": (3.73, 2.73), "sinc": (3.56, 2.78), "xlogy": (1.37, 1.32), "beta": (0.59, 0.59),
+    "zeta": (6.98, 11.45),
+}  # fmt: skip
+_NOT_C99 = (
+    "sigmoid", "rsqrt", "logaddexp", "erfinv", "ndtr", "ndtri", "logit", "digamma", "i0", "i1",
+    "sinc", "xlogy", "beta", "zeta",
+)  # fmt: skip
+_ROUNDED = ("add", "subtract", "multiply", "divide", "square", "reciprocal", "sqrt")
+
+
+def _unary(op: Op) -> Function:
+    def function(
+        x: Tensor = UNGIVEN, /, *more: object, out: Tensor | None = None, **theirs: object
+    ) -> Tensor:
+        if more or theirs:
+            return retold(function, locals())
+        return apply_one(op, x, out)
+
+    return function
+
+
+def _binary(op: Op) -> Function:
+    def function(
+        x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *more: object, out: Tensor | None = None,
+        **theirs: object,
+    ) -> Tensor:  # fmt: skip
+        if more or theirs:
+            return retold(function, locals())
+        return apply_two(op, x1, x2, out)
+
+    return function
+
+
+def _unary_in_place(op: Op) -> Function:
+    def method(x: Tensor, /) -> Tensor:
+        return in_place(op, x)
+
+    return method
+
+
+def _binary_in_place(op: Op) -> Function:
+    def method(x1: Tensor, x2: Operand, /) -> Tensor:
+        return in_place(op, x1, x2)
+
+    return method
+
+
+def _described(function: Function, name: str, doc: str) -> Function:
+    """The function under its name, which tracebacks show too."""
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    function.__doc__ = doc
+    return function
+
+
+def _function(op: Op) -> Function:
+    if op.arity == 1:
+        return _described(_unary(op), op.name, _documented(op))
+    return _with_methods(_described(_binary(op), op.name, _documented(op)))
+
+
+def _with_methods(function: Function) -> Function:
+    """The function, with what NumPy's ufuncs have as methods: they are loaded when called."""
+    for method in ("reduce", "accumulate", "outer", "at", "reduceat"):
+        setattr(function, method, partial(_as_ufunc, function.__name__, method))
+    return function
+
+
+def _as_ufunc(name: str, method: str, *operands: object, **options: object) -> object:
+    found: object = import_module("..numpy.ufunc_methods", __package__).call(
+        name, method, *operands, **options
+    )
+    return found
+
+
+IN_PLACE_SAYS = """This tensor, after `dt.{0}` of it has been written into its memory.
+
+The result is broadcast to this tensor's shape and cast to its dtype, where that loses no kind
+of number. Every view of the memory sees it.
+Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
+
+`dt.{0}`: {1}"""
+
+
+def in_place_form(op: Op) -> Function:
+    """The method that writes a row's result into its first operand."""
+    made = _unary_in_place(op) if op.arity == 1 else _binary_in_place(op)
+    doc = IN_PLACE_SAYS.format(op.name, _documented(op))
+    return _described(made, f"{op.name}_", doc)
+
+
+@cache  # its function and its method have it
+def _documented(op: Op) -> str:
+    """A row's docstring."""
+    return "\n".join(_lines(op))
+
+
+def _lines(op: Op) -> Iterator[str]:
+    operands = "each element" if op.arity == 1 else "x1 and x2, element by element"
+    says, *more = SENTENCES.get(op.name, (f"`{op.name}` of {operands}.",))
+    examples = [text for text in more if " -> " in text]
+    gradient = [text for text in more if text.startswith("Gradient:")]
+    yield from (says, "", *(text for text in more if text not in examples + gradient))
+    if op.arity == 1:
+        yield "Shapes: any; the result has the same."
+    else:
+        yield "Shapes: broadcast; a Python number has none, and takes the other operand's dtype."
+    yield f"Dtypes: {_dtypes_said(op.dtypes, op.arity)}."
+    yield from (*_accuracy(op.name), *_of_complex(op), *gradient)
+    if op.arity == 1:
+        yield "Raises: DTypeError."
+    else:
+        yield "Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands."
+    for text in examples:
+        given, result = text.split(" -> ")  # a list goes where the other operand is
+        given = given.replace("[", "dt.asarray([", 1).replace("]", '], device="reference")', 1)
+        yield from ("", ">>> import dovetail as dt", f">>> dt.{op.name}({given}).tolist()", result)
+
+
+def _accuracy(name: str) -> list[str]:
+    """What is known of the error of floats."""
+    if name in _ROUNDED:
+        return ["Accuracy: floats are correctly rounded (IEEE 754)."]
+    if name not in ULP:
+        return []
+    single, double = ULP[name]
+    bound = f"within {single:.2f} ulp in float32, {double:.2f} in float64, as measured"
+    found = [f"Accuracy: {bound} (docs/accuracy.md)."]
+    return found if name in _NOT_C99 else [*found, "Special values: as in C99, annex F."]
+
+
+def _of_complex(op: Op) -> list[str]:
+    """What is said of complex operands of a function that is no mere arithmetic."""
+    if op.name in _ROUNDED[:5] or op.name not in (*ULP, *_ROUNDED) or not _takes_complex(op):
+        return []
+    return ["Complex: special values and branch cuts as in C99, annex G (docs/numerics.md)."]
+
+
+def _takes_complex(op: Op) -> bool:
+    try:
+        op.dtypes(op.name, [complex64] * op.arity, None)
+    except DTypeError:
+        return False
+    return True
+
+
+_KINDS = {
+    bool_: "bool", int64: "signed integers", uint64: "unsigned integers", float32: "floats",
+    complex64: "complex",
+}  # fmt: skip
+
+
+@lru_cache
+def _dtypes_said(rule: DTypeRule, arity: int) -> str:
+    """What a row's dtype rule takes and gives, found by asking it."""
+    found: dict[DType, Dtypes] = {}
+    for sample in _KINDS:
+        try:
+            found[sample] = rule("", [sample] * arity, None)
+        except DTypeError:
+            continue
+    takes = "all" if len(found) == len(_KINDS) else ", ".join(_KINDS[d] for d in found)
+    if all(result is bool_ for _, result in found.values()):
+        counting = ", nonzero (NaN too) counting as true" if found[float32][0][0] is bool_ else ""
+        return f"{takes}{counting}; gives bool"
+    parts = complex64 in found and found[complex64][1] is float32
+    of_complex = ";\nof complex ones that of their parts" if parts else ""
+    if int64 in found and found[int64][1] is float32:
+        both = "floats and complex" if complex64 in found else "floats"
+        return f"{both}; integers and bool become float32{of_complex}"
+    return f"{takes}; the result has the {'promoted one' if arity == 2 else 'same'}{of_complex}"
+
+
+if not TYPE_CHECKING:  # for type checkers they are in the stub
+    globals().update({name: _function(op) for name, op in FUNCTIONS.items()})
+    __all__ = [
+        *FUNCTIONS, "allclose", "array_equal", "clip", "isclose", "log_softmax", "softmax", "where",
+    ]  # fmt: skip
+
+# --- more than a row ------------------------------------------------------------------------------
+
+
+def pow(
+    x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *, out: Tensor | None = None, **theirs: object
+) -> Tensor:
+    """x1 to the power x2.
+
+    A negative power of an integer is truncated: 2 ** -1 is 0. The power 2 is a multiplication.
+    Shapes: broadcast; a Python number has none.
+    Dtypes: integers, floats and complex; the promoted dtype, of a number the other operand's.
+    Accuracy: within 0.85 ulp in float32, 0.82 in float64, as measured (docs/accuracy.md). Of
+    complex numbers it is exp(x2 log(x1)), its size by a real power.
+    Special values: x ** 0 and 1 ** y are 1, also of NaN; a power of a negative number that is no
+    integer is NaN (C99, annex F).
+    Gradient: 0 for x1 where x2 is 0; 0 for x2 where x1 is 0 and x2 not negative.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.pow(dt.asarray([2, 3], device="reference"), 2).tolist()
+    [4, 9]
+    """
+    if theirs:
+        return retold(pow, locals())
+    if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not bool_:
+        return apply(ops.SQUARE, (x1,), None, out)
+    return apply(ops.POW, (x1, x2), None, out)
+
+
+_with_methods(pow)
+
+
+@named
+def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Return the nearest integer, or multiple of 10**-decimals; halves go to the even one.
+
+    `decimals`: digits after the point, from -308 to 308. Integers change only below 0, exactly;
+    what their dtype does not hold wraps, as in all arithmetic.
+    Shapes: any; the result has the same.
+    Dtypes: numbers, complex ones part by part; the result has the same.
+    Gradient: 0 everywhere.
+    Raises: DTypeError; ArgumentError for `decimals` out of range.
+
+    >>> import dovetail as dt
+    >>> dt.round(dt.asarray([0.5, 1.5, 2.6], device="reference")).tolist()
+    [0.0, 2.0, 3.0]
+    """
+    decimals = integer("round", decimals, "decimals", -308, 308)
+    kind = required("round", x).dtype.kind
+    if decimals < 0 and kind in "iu":
+        tens = _rounded_to_tens(x, 10**-decimals)
+        return tens if out is None else write_out("round", out, tens)
+    if decimals == 0 or kind not in "fc":
+        return apply(ops.ROUND, (x,), None, out)
+    scale = 10.0 ** math.fabs(decimals)
+    found = _rounded(x * scale) / scale if decimals > 0 else _rounded(x / scale) * scale
+    return found if out is None else write_out("round", out, found)
+
+
+def _rounded_to_tens(x: Tensor, tens: int) -> Tensor:
+    """Return integers as multiples of a power of ten, by the size of each in uint64."""
+    if tens > uint64.max:  # no integer is half as large
+        return apply(ops.MULTIPLY, (x, 0))
+    wide = cast(x, uint64 if x.dtype is uint64 else int64)
+    size = cast(apply(ops.ABS, (wide,)), uint64)
+    count, rest = floor_divide(size, tens), remainder(size, tens)
+    odd = equal(remainder(count, 2), 1)
+    missing = subtract(tens, rest)
+    up = logical_or(greater(rest, missing), logical_and(equal(rest, missing), odd))
+    size = multiply(add(count, cast(up, uint64)), tens)
+    return cast(apply(ops.WHERE, (less(x, 0), subtract(0, size), size)), x.dtype)
+
+
+def _rounded(x: Tensor) -> Tensor:
+    return apply(ops.ROUND, (x,))
+
+
+def where(
+    condition: Array = UNGIVEN, x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *,
+    out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """x1 where the condition holds, x2 elsewhere.
+
+    Shapes: `condition`, x1 and x2 are broadcast; Python numbers have none.
+    Dtypes: `condition` is bool, x1 and x2 are anything; the result has their promoted dtype.
+    Gradient: flows to the chosen operand only; an infinite slope of the other one does no harm.
+    Raises: DTypeError unless the condition is bool; ShapeError, DeviceError, ValueOverflow.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([-1, 2], device="reference")
+    >>> dt.where(x < 0, 0, x).tolist()
+    [0, 2]
+    """
+    if theirs:
+        return retold(where, locals())
+    if x2 is UNGIVEN:
+        raise ArgumentError("where: needs x1 and x2; where a tensor is not 0 says dt.nonzero(x)")
+    return apply(ops.WHERE, (condition, x1, x2), None, out)
+
+
+@named(widen=False)
+def clip(
+    x: Tensor,
+    /,
+    min: Operand | None = None,
+    max: Operand | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """x, but not below `min` and not above `max`.
+
+    Each bound is a tensor, a number, or None for no bound. Where min > max: max. NaN in x stays,
+    and a bound that is NaN gives NaN.
+    Shapes: x and the bounds are broadcast.
+    Dtypes: all, promoted; a number that an integer dtype cannot hold bounds nothing or everything.
+    Gradient: at a bound it passes to x; where min > max, to `max`.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.clip(dt.asarray([-1, 2, 9], device="reference"), 0, 5).tolist()
+    [0, 2, 5]
+    """
+    required("clip", x)
+    low, high = _bound(x, min), _bound(x, max)
+    if low is not None and high is not None:
+        return apply(ops.CLIP, (x, low, high), None, out)
+    if low is not None:
+        return apply(ops.MAXIMUM, (x, low), None, out)
+    if high is not None:
+        return apply(ops.MINIMUM, (x, high), None, out)
+    return apply(ops.COPY, (x,), None, out)
+
+
+def _bound(x: Tensor, b: Operand | None) -> Operand | None:
+    """The bound as an integer dtype has it: its nearest value, for a number that lies outside."""
+    if isinstance(b, int) and not isinstance(b, bool) and x.dtype.is_integer:
+        return x.dtype.min if b < x.dtype.min else x.dtype.max if b > x.dtype.max else b
+    return b
+
+
+@remade
+def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
+    """exp(x) divided by its sum along `axis`, without overflow; one kernel.
+
+    The largest element is taken off first, so exp cannot overflow. An element of -inf gives 0;
+    where all are -inf, or one is inf or NaN, all results along that axis are NaN. No elements: none
+    come.
+    Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
+    Dtypes: integers (giving float32) and floats, not bool; float16 and bfloat16 are computed
+    in float32.
+    Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
+    Gradient: y * (g - sum(g * y)), as differentiation of the steps gives it.
+    Raises: AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.softmax(dt.asarray([[1.0, 1.0], [0.0, -dt.inf]], device="reference")).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    if type(required("softmax", x)) is not Tensor:
+        return dispatch("softmax", "softmax", (x,), x, lay.axis("softmax", axis, x.ndim))
+    axis = lay.axis("softmax", axis, x.ndim)
+    e = exp(_below_zero(x, axis))
+    return e / sum_(e, axis=axis, keepdims=True)
+
+
+@remade
+def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of softmax along `axis`, accurate where softmax underflows; one kernel.
+
+    An element of -inf gives -inf; where all are -inf, or one is inf or NaN, all results along that
+    axis are NaN.
+    Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
+    Dtypes: integers (giving float32) and floats, not bool.
+    Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
+    Raises: AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.log_softmax(dt.asarray([0.0, -1000.0], device="reference")).tolist()
+    [0.0, -1000.0]
+    """
+    if type(required("log_softmax", x)) is not Tensor:
+        along = lay.axis("log_softmax", axis, x.ndim)
+        return dispatch("log_softmax", "log_softmax", (x,), x, along)
+    axis = lay.axis("log_softmax", axis, x.ndim)
+    d = _below_zero(x, axis)
+    return d - log(sum_(exp(d), axis=axis, keepdims=True))
+
+
+def _below_zero(x: Tensor, axis: int) -> Tensor:
+    """Return x less its maximum, so that exp cannot overflow; differences of integers would wrap.
+
+    No result depends on the maximum, so it has no gradient.
+    """
+    x = cast(x, float32) if x.dtype.kind in "iu" else x
+    return x - (untaped(max_(x, axis=axis, keepdims=True)) if x.size else x)
+
+
+@into
+def isclose(
+    x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Whether two tensors are equal but for rounding, elementwise: |x1 - x2| <= atol + rtol * |x2|.
+
+    `rtol`, `atol`: the relative and the absolute tolerance. The same infinity is close to itself;
+    NaN is close to NaN only with `equal_nan`.
+    Shapes: broadcast; a Python number has none.
+    Dtypes: all; integers and bool are compared in float64; complex ones by |x1 - x2|. Gives bool.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is no number.
+
+    >>> import dovetail as dt
+    >>> dt.isclose(dt.asarray([1.0, 2.0], device="reference"), 1.000001).tolist()
+    [True, False]
+    """
+    given = operands("isclose", x1, x2)
+    d = result_type(*given)
+    if d.kind != "c" and any(isinstance(x, Tensor) and x.dtype.kind in "biu" for x in given):
+        d = float64
+    a, b = (as_dtype("isclose", x, d, given) for x in given)
+    rtol, atol = real_number("isclose", rtol, "rtol"), real_number("isclose", atol, "atol")
+    near = less_equal(abs(subtract(a, b)), add(multiply(abs(b), rtol), atol))
+    close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
+    if flag("isclose", equal_nan, "equal_nan"):
+        return logical_or(close, logical_and(isnan(a), isnan(b)))
+    return close
+
+
+@named
+def allclose(
+    x1: Operand,
+    x2: Operand,
+    /,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether all elements of two tensors are close, as one Python bool.
+
+    `rtol`, `atol`, `equal_nan` are as for `isclose`. The values are computed and looked at now.
+    Shapes: broadcast; of no elements: True.
+    Dtypes: all; integers and bool are compared in float64.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is no number.
+
+    >>> import dovetail as dt
+    >>> dt.allclose(dt.asarray([1.0, 2.0], device="reference"), [1.0, 2.000001])
+    True
+    """
+    return bool(all_(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+
+
+@named(widen=False)
+def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> bool:
+    """Return True if two tensors have one shape and equal elements.
+
+    The values are computed and looked at now. Dtypes may differ.
+
+    `equal_nan`: if True, NaN equals NaN; otherwise it equals nothing.
+    Shapes: any; different ones make it False, also where they would broadcast.
+    Dtypes: all.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.array_equal(dt.asarray([1, 2], device="reference"), [1, 2])
+    True
+    """
+    x1, x2 = brought("array_equal", x1, x2)
+    equal_nan = flag("array_equal", equal_nan, "equal_nan")
+    if x1.shape != x2.shape:
+        return False
+    same = equal(x1, x2)
+    return bool(all_(logical_or(same, logical_and(isnan(x1), isnan(x2))) if equal_nan else same))

@@ -1,0 +1,51 @@
+"""Special functions that are more than a row; those of one row are among the elementwise ones."""
+
+from __future__ import annotations
+
+import math
+
+from ...arguments import integer, named
+from ...ops import table as ops
+from ...tensor.tensor import Tensor, required
+from ...tensor.verbs import apply
+from ..variants import into
+from .op_functions import digamma, zeta
+
+__all__ = ["expit", "polygamma"]
+
+
+@named(widen=False)
+def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+    """SciPy's name for `sigmoid`: 1 / (1 + exp(-x)).
+
+    Shapes: any; the result has the same.
+    Dtypes: floats; integers and bool become float32.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.expit(dt.asarray([0.0], device="reference")).tolist()
+    [0.5]
+    """
+    return apply(ops.TABLE["sigmoid"], (required("expit", x),), None, out)
+
+
+@into
+def polygamma(n: int, x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+    """The n-th derivative of `digamma`.
+
+    `n`: an int from 0 to 30; 0 is digamma itself. For n > 0 it is infinite at 0, and NaN below.
+    Shapes: any; the result has the same.
+    Dtypes: floats; integers and bool become float32; float16 and bfloat16 are computed in float32.
+    Accuracy: that of `zeta`, and two roundings.
+    Raises: DTypeError, ArgumentError for n out of range.
+
+    >>> import dovetail as dt
+    >>> dt.polygamma(1, dt.asarray([1.0], device="reference")).tolist()
+    [1.644934058189392]
+    """
+    n = integer("polygamma", n, "n", 0, 30)
+    required("polygamma", x)
+    if n == 0:
+        return digamma(x)
+    sign = 1.0 if n % 2 else -1.0
+    return zeta(n + 1.0, x) * (sign * math.factorial(n))

@@ -1,0 +1,10 @@
+# What the compiled form of `half_precision.py` knows of its types.
+cimport cython
+
+from dovetail.records cimport DTypeRecord
+from dovetail.tensor.fields cimport expr_of, is_strided
+
+
+@cython.locals(own=DTypeRecord)
+cpdef bint _is_half(object a) except -1
+cpdef bint holds_half(tuple args, dict options) except -1

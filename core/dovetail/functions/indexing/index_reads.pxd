@@ -1,0 +1,13 @@
+# What the compiled form of `index_reads.py` knows of its types.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
+from dovetail.memory.tracing.stacktrace cimport line
+from dovetail.tensor.fields cimport alias, expr_of, is_strided
+from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
+from dovetail.tensor.tensor cimport make
+
+
+@cython.locals(e=Expr, i=Expr, made=Expr, key=tuple, found=tuple, s=Spec)
+cpdef _taken(object name, object x, object index, object d)
+cpdef _ask(Expr e)

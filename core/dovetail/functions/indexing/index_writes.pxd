@@ -1,0 +1,20 @@
+# What the compiled form of `index_writes.py` knows of its types.
+cimport cython
+
+from dovetail.functions.graph_cache cimport again
+from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
+from dovetail.memory.tracing.stacktrace cimport line
+from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
+from dovetail.tensor.writes cimport to_spec, value_node, write
+
+cdef dict _PUT_LATELY
+
+
+@cython.locals(want=Spec)
+cpdef Expr _value(object name, object value, object target)
+cpdef bint _is_number(Expr e, Spec want) except -1
+@cython.locals(e=Expr, i=Expr, v=Expr, made=Expr, key=tuple, found=tuple)
+cpdef list _put_at(object x, object index, object value)
+@cython.locals(e=Expr, under=Expr, s=Spec)
+cpdef list _number_under(object x, object mask, object value)

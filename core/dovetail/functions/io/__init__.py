@@ -1,0 +1,1 @@
+"""Files, pickles, copies between devices, and memory shared with other libraries."""

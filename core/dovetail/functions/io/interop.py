@@ -1,0 +1,608 @@
+"""Sharing memory with other libraries: DLPack both ways, and NumPy arrays as they are.
+
+Where the host reaches a device's memory nothing is copied. Memory that two libraries share can be
+written by either. What reads host memory that others got from here is computed at once; of memory
+that came from others, or is a device's own, evaluate what reads it before the other writes.
+
+Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/c_api.html
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+from collections.abc import Callable, Sequence
+from ctypes import (
+    POINTER,
+    Structure,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from functools import lru_cache, partial
+from typing import Protocol
+
+import numpy as np
+
+from ... import dtypes as D
+from ... import layout as lay
+from ...arguments import DIMENSIONS, flag, function, integer, integers, named
+from ...backend import limits
+from ...backend.faults import look
+from ...backend.streams import current_handle, wait
+from ...device import Device, default_device, opened
+from ...device import device as device_named
+from ...dtypes import DType
+from ...engine import recording
+from ...errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError
+from ...graph.expr import leaf, spec, storage_of
+from ...layout import Shape, StridedView
+from ...loops.formats import INFOS
+from ...memory import foreign
+from ...memory.addresses import require_memory
+from ...memory.overlap import connect_foreign, register_visible
+from ...memory.storage import storage_at
+from ...ops.table import COPY
+from ...plugins.registry import devices
+from ...tensor.host import evaluate, evaluated, export, is_writable
+from ...tensor.tensor import Tensor, make, strided
+from ...tensor.verbs import apply
+from ..creation.constructors import extents
+from ..datatypes import DeviceLike, DTypeLike, Kind, get_default_dtype, isdtype, move
+
+
+class GivesDLPack(Protocol):
+    """What can be asked for a DLPack capsule."""
+
+    def __dlpack__(self, **asked: object) -> object:
+        """The capsule."""
+
+
+class HasDLPack(GivesDLPack, Protocol):
+    """An array of another library, as DLPack has it."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's (device type, index)."""
+
+
+__all__ = ["array_namespace_info", "from_blob", "from_dlpack"]
+
+HOST = 1  # DLPack's device type of memory that the CPU reads and writes
+VERSION = (1, 0)
+READ_ONLY, COPIED = 1, 2  # flags
+CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+CODES_OF_FORMATS = {  # that have one to themselves
+    D.bfloat16: 4,
+}
+
+
+class _Device(Structure):
+    _fields_ = (("type", c_int32), ("id", c_int32))
+
+
+class _DType(Structure):
+    _fields_ = (("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16))
+
+
+class _View(Structure):  # DLTensor
+    _fields_ = (
+        ("data", c_void_p), ("device", _Device), ("ndim", c_int32), ("dtype", _DType),
+        ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)), ("byte_offset", c_uint64),
+    )  # fmt: skip
+
+
+_Deleter = ctypes.CFUNCTYPE(None, c_void_p)
+
+
+class _Managed(Structure):  # DLManagedTensor
+    _fields_ = (("view", _View), ("context", c_void_p), ("deleter", c_void_p))
+
+
+class _Versioned(Structure):  # DLManagedTensorVersioned
+    _fields_ = (
+        ("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p),
+        ("flags", c_uint64), ("view", _View),
+    )  # fmt: skip
+
+
+_FORMS: dict[bytes, type[_Managed] | type[_Versioned]] = {
+    b"dltensor": _Managed,
+    b"dltensor_versioned": _Versioned,
+}
+_USED = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
+
+_capsule_destructor = ctypes.CFUNCTYPE(None, c_void_p)
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [c_void_p, ctypes.c_char_p, _capsule_destructor]
+# The destructor must not touch the reference count of a dying capsule: it is passed as a mere
+# address there.
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_SetName", ctypes.pythonapi)
+)
+
+
+# --- memory of others as tensors -----------------------------------------------------------------
+
+
+def share(
+    owner: object,
+    address: int,
+    shape: Shape,
+    strides: Shape,
+    dtype: DType,
+    device: Device,
+    read_only: bool,
+    source: object = None,
+) -> Tensor | None:
+    """Return a tensor over memory that `owner` keeps alive, or None if the device cannot use it.
+
+    source: the object that the memory was taken from, if that is not the owner.
+    """
+    low, high = lay.span(StridedView(shape, strides, 0))
+    nbytes = (high - low) * dtype.itemsize
+    start = address + low * dtype.itemsize
+    backend = opened(device).backend
+    fits = not (nbytes and start % dtype.itemsize)
+    handle = limits.adopt(backend, start, nbytes) if fits else None
+    if handle is None:
+        return None
+    # Queued work may still use the memory when nobody else does.
+    deleter = (lambda _: backend.synchronize()) if backend.asynchronous else None
+    ptr = foreign(owner, handle, nbytes, device, 0, deleter)
+    storage = storage_at(ptr, nbytes, device, read_only)
+    connect_foreign(storage, owner if source is None else source)
+    return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
+
+
+def address(a: np.ndarray) -> int:
+    """Where the elements begin.
+
+    `a.ctypes` imports, which nothing can while Python ends.
+    """
+    found: int = a.__array_interface__["data"][0]
+    return found
+
+
+def adopt(a: np.ndarray, dtype: DType, device: Device) -> Tensor:
+    """A tensor over the memory of a NumPy array. Raises: ArgumentError where that cannot be."""
+    whole = all(s % a.itemsize == 0 for s in a.strides)
+    strides = tuple(s // a.itemsize for s in a.strides)
+    found = (
+        share(a, address(a), a.shape, strides, dtype, device, not a.flags.writeable)
+        if whole
+        else None
+    )
+    if found is None:
+        raise ArgumentError(
+            f"asarray: device {device} cannot use the memory of a NumPy array with strides "
+            f"{a.strides}, and copy=False "
+            "forbids a copy"
+        )
+    return found
+
+
+class _Blob:
+    """Memory of somebody else, given back when this object dies."""
+
+    __slots__ = ("__del__",)
+
+    __del__: Callable[[], object]  # in a slot, as below
+
+
+@named(widen=False)
+def from_blob(
+    data_ptr: int, shape: int | Sequence[int], *, dtype: DTypeLike = None,
+    strides: Sequence[int] | None = None, device: DeviceLike = None,
+    deleter: Callable[[], object] | None = None,
+) -> Tensor:  # fmt: skip
+    """A tensor over memory at an address, which somebody else owns.
+
+    `data_ptr`: the address of the first element. `strides`: contiguous ones unless given; in
+    elements. `deleter`: a function of nothing, called once when no tensor uses the memory any more;
+    until then that has to stay; where it raises, Python reports that. Where it can be seen that
+    there is no memory, or that it was freed, it is refused; any other wrong address ends Python.
+    Shapes: any.
+    Dtypes: all; the default floating dtype unless given.
+    Raises: SharingError, a BufferError, where the device cannot use the memory as it is; then
+    `deleter` is not called. ArgumentError for an address that is 0 or of no memory; ShapeError,
+    DTypeError, DeviceError, ArgumentTypeError.
+
+    >>> import ctypes
+    >>> import dovetail as dt
+    >>> held = (ctypes.c_float * 3)(1, 2, 3)
+    >>> dt.from_blob(ctypes.addressof(held), 3, deleter=held.__len__, device="reference").tolist()
+    [1.0, 2.0, 3.0]
+    """
+    at, sizes = integer("from_blob", data_ptr, "data_ptr"), extents("from_blob", shape)
+    steps = lay.contiguous_strides(sizes)
+    if strides is not None:
+        steps = integers("from_blob", strides, "strides")
+    if deleter is not None:
+        function("from_blob", deleter, "deleter")
+    if len(steps) != len(sizes):
+        raise ShapeError(f"{len(sizes)} sizes, but {len(steps)} strides")
+    if at <= 0:
+        raise ArgumentError(f"{at} is no address")
+    want = get_default_dtype() if dtype is None else D.dtype(dtype, "from_blob")
+    target, owner = device_named(device, "from_blob"), _Blob()
+    if at % want.itemsize:
+        raise SharingError(
+            f"device {target} cannot use the memory at {at:#x}: the address is no multiple of "
+            f"{want.itemsize}, the bytes of a {want.name}; copy it to one that is"
+        )
+    low, high = (n * want.itemsize for n in lay.span(StridedView(sizes, steps, 0)))
+    require_memory("from_blob", at + low, high - low, target)
+    found = share(owner, at, sizes, steps, want, target, False)
+    if found is None:
+        raise SharingError(f"device {target} cannot use the memory at {at:#x} as it is")
+    if deleter is not None:
+        owner.__del__ = deleter
+    return found
+
+
+class _Owner:
+    """A DLPack tensor of somebody else, given back when this object dies."""
+
+    __slots__ = ("__del__", "managed")
+
+    # In a slot, so that Python calls the other library's function itself: no Ctrl-C comes between.
+    __del__: Callable[[], object]
+
+    def __init__(self, managed: _Managed | _Versioned) -> None:
+        self.managed = managed
+        if managed.deleter:
+            self.__del__ = partial(_Deleter(managed.deleter), ctypes.addressof(managed))
+
+
+@named(widen=False)
+def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
+    """Return a tensor over the memory of `x`, which has `__dlpack__`: NumPy's, PyTorch's, JAX's.
+
+    The memory is shared if `device` (unless given, the default one that can) uses it as it is; else
+    it is copied. `copy`: True always copies, False fails where it would have to. Read-only memory
+    stays read-only. So does memory from before DLPack 1.0, such as JAX's immutable arrays, because
+    it cannot say that it may be written; NumPy does the same. Pending work reads shared memory when
+    it runs.
+    Shapes: any, with any strides.
+    Dtypes: all real ones.
+    Raises: SharingError, a BufferError (`copy=False`), DeviceError, DTypeError.
+    Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/
+
+    >>> import dovetail as dt
+    >>> import numpy as np
+    >>> dt.from_dlpack(np.arange(3), device="reference").tolist()
+    [0, 1, 2]
+    """
+    copy = copy if copy is None else flag("from_dlpack", copy, "copy")
+    if isinstance(x, Tensor):
+        return _own(x, device, copy)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; see dt.asarray")
+    producer = tuple(map(int, x.__dlpack_device__()))
+    target = _home(*producer) if device is None else device_named(device, "from_dlpack")
+    found = _shared(x, target) if _reaches(target, *producer) else None
+    if found is not None and not copy:
+        return found
+    if copy is False:
+        raise SharingError(
+            f"from_dlpack: device {target} cannot use this memory as it is, and copy=False "
+            f"forbids a copy"
+        )
+    return _copied(x, found, target, producer[0])
+
+
+def _shared(x: GivesDLPack, target: Device) -> Tensor | None:
+    """A tensor over the memory of `x`, which the device reaches; None where it cannot use it."""
+    owner = _received(_capsule(x))
+    v = owner.managed.view
+    shape = tuple(v.shape[i] for i in range(v.ndim))
+    strides = (
+        tuple(v.strides[i] for i in range(v.ndim)) if v.strides else lay.contiguous_strides(shape)
+    )
+    # A capsule without a version cannot say that its memory must not be written, as JAX's.
+    read_only = not isinstance(owner.managed, _Versioned) or bool(owner.managed.flags & READ_ONLY)
+    d, address = v.dtype, (v.data or 0) + v.byte_offset
+    dtype = _dtype_of(d.code, d.bits, d.lanes)
+    return share(owner, address, shape, strides, dtype, target, read_only, x)
+
+
+def _own(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor:
+    target = x.device if wanted is None else device_named(wanted, "from_dlpack")
+    if target is not x.device and copy is False:
+        raise SharingError(
+            f"from_dlpack: a tensor on {x.device} is on {target} only by a copy, and copy=False "
+            f"forbids it"
+        )
+    found = move(x, target)
+    return apply(COPY, (x,)) if copy and found is x else found
+
+
+def _copied(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> Tensor:
+    """Memory of our own with the contents of foreign memory, copied at once: that may change."""
+    if shared is None:
+        host = next((d for d in devices() if _reaches(d, HOST)), None)
+        if host is not None:
+            shared = _shared(x if kind == HOST else _OnHost(x, kind, target), host)
+        if shared is None:
+            raise (
+                _out_of_reach(kind, target)
+                if kind != HOST or host is None
+                else SharingError(
+                    "from_dlpack: the address of this memory is no multiple of its elements' size; "
+                    "copy the array in its own library first"
+                )
+            )
+    found = apply(COPY, (shared,)) if shared.device is target else move(shared, target)
+    evaluate(found)
+    return found
+
+
+class _OnHost:
+    """An array of another library, which that library copies to the host."""
+
+    def __init__(self, x: GivesDLPack, kind: int, target: Device) -> None:
+        self.x, self.kind, self.target = x, kind, target
+
+    def __dlpack__(self, **asked: object) -> object:
+        try:
+            return self.x.__dlpack__(**asked, dl_device=(HOST, 0))
+        except (TypeError, ValueError, NotImplementedError) as error:  # not all libraries do
+            raise _out_of_reach(self.kind, self.target) from error
+
+
+def _out_of_reach(kind: int, target: Device) -> DeviceError:
+    return DeviceError(
+        f"from_dlpack: device {target} cannot reach memory of DLPack's device type {kind}; copy "
+        "the array to the host in its own library first"
+    )
+
+
+def _reaches(d: Device, kind: int, index: int = 0) -> bool:
+    """Whether a device's memory is of this DLPack device."""
+    same = opened(d).backend.dlpack_type == kind
+    return same and (kind == HOST or index == d.index)
+
+
+def _home(kind: int, index: int) -> Device:
+    """Where memory of a DLPack device is to live.
+
+    That is the default device if it uses that memory, or if the memory is the host's.
+    """
+    default = default_device()
+    if kind == HOST or _reaches(default, kind, index):
+        return default
+    found = [d for d in devices() if _reaches(d, kind, index)]
+    if not found:
+        raise DeviceError(
+            f"from_dlpack: no installed backend shares memory of DLPack's device type {kind}; "
+            f"move the array to the CPU "
+            "in its own library first"
+        )
+    return found[0]
+
+
+def _capsule(x: GivesDLPack) -> object:
+    try:
+        try:
+            return x.__dlpack__(max_version=VERSION)
+        except TypeError:  # from before DLPack 1.0
+            return x.__dlpack__()
+    except (BufferError, ValueError) as error:
+        raise SharingError(f"from_dlpack: the other library refuses: {error}") from error
+
+
+def _received(capsule: object) -> _Owner:
+    """Takes over what a capsule holds."""
+    at = id(capsule)
+    for name, form in _FORMS.items():
+        if _is_valid(at, name):
+            managed = form.from_address(_pointer(at, name))
+            if form is _Versioned and managed.major > VERSION[0]:
+                raise SharingError(
+                    f"from_dlpack: DLPack {managed.major}.{managed.minor} is newer than "
+                    f"{VERSION[0]}"
+                )
+            _rename(at, _USED[name])
+            return _Owner(managed)
+    raise SharingError("from_dlpack: the capsule holds no DLPack tensor, or was used before")
+
+
+@lru_cache
+def _dtype_of(*given: int) -> DType:
+    """The dtype with DLPack's code, bits and lanes."""
+    for known in D.ALL:
+        if given == (_code(known), known.bits, 1):
+            return known
+    D.load_plugins()
+    for theirs, info in INFOS.items():
+        if given == (info.dlpack, theirs.bits, 1):
+            return theirs
+    said = "DLPack's code {} of {} bits, {} lanes".format(*given)
+    raise DTypeError(f"from_dlpack: no dovetail dtype for {said}")
+
+
+def _code(d: DType) -> int:
+    if d not in INFOS:
+        return CODES_OF_FORMATS.get(d, CODES[d.kind])
+    code = INFOS[d].dlpack
+    if code is None:
+        ways = f"see x.view(dt.uint{d.bits}) for its bits, or x.astype(dt.float32)"
+        raise SharingError(f"__dlpack__: DLPack has no code for {d.name}; {ways}")
+    return code
+
+
+# --- tensors as memory for others ----------------------------------------------------------------
+
+_exported: dict[
+    int, tuple[_Managed | _Versioned, *tuple[object, ...]]
+] = {}  # address of a struct -> what must live as long as it
+
+
+def _release(address: int) -> None:
+    _exported.pop(address, None)
+
+
+def _discard(capsule: int) -> None:
+    """A capsule dies. Where nobody has taken over what it holds, that goes too."""
+    for name in _FORMS:
+        if _is_valid(capsule, name):
+            _release(_pointer(capsule, name))
+
+
+_release_callback = _Deleter(_exported.pop)  # in C: Ctrl-C in a callback would be lost
+_discard_callback = _capsule_destructor(_discard)
+
+
+@atexit.register
+def _outlive() -> None:
+    """Makes what was exported safe to let go of after Python has gone: nobody is called then."""
+    for managed, *_ in _exported.values():
+        managed.deleter = None
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(managed))
+
+
+def dlpack_device(x: Tensor) -> tuple[int, int]:
+    """DLPack's (device type, index) of a tensor.
+
+    Raises: SharingError, a BufferError, where its device has none.
+    """
+    kind = opened(x.device).backend.dlpack_type
+    if kind is None:
+        raise SharingError(
+            f"__dlpack_device__: {x.device} has no place in DLPack; move the tensor with "
+            f"x.to(device)"
+        )
+    return kind, 0 if kind == HOST else x.device.index
+
+
+def dlpack(
+    x: Tensor,
+    /,
+    *,
+    stream: object = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> object:
+    """A DLPack capsule of the tensor's memory, computed and synchronised.
+
+    It is a versioned one if `max_version` allows.
+    Raises: SharingError, a BufferError, where the memory cannot be had as asked: read-only memory
+    without versions, another device.
+    """
+    here = dlpack_device(x) if dl_device is None or opened(x.device).backend.dlpack_type else (0, 0)
+    if dl_device is not None and tuple(dl_device) != here:
+        x, copy = _on_host(x, tuple(dl_device), copy), False
+        flags = COPIED
+    else:
+        x, flags = (apply(COPY, (x,)), COPIED) if copy else (x, 0)
+    name = b"dltensor_versioned" if max_version is not None and max_version[0] >= 1 else b"dltensor"
+    managed = _managed(x, name, flags)
+    return _new_capsule(ctypes.addressof(managed), name, _discard_callback)
+
+
+def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
+    host = next((d for d in devices() if opened(d).backend.host), None)
+    if wanted[0] != HOST or copy is False or host is None:
+        raise SharingError(
+            f"__dlpack__: a tensor on {x.device} cannot be had on DLPack device {wanted}, "
+            f"copy={copy}"
+        )
+    return move(x, host)
+
+
+def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
+    recording.refuse_read("__dlpack__() asks for a tensor's memory", x)
+    e = evaluated(strided("__dlpack__", x))
+    storage = storage_of(e)
+    if not is_writable(e):
+        flags |= READ_ONLY
+    if flags & READ_ONLY and name == b"dltensor":
+        raise SharingError(
+            "__dlpack__: read-only memory needs DLPack 1.0 (max_version); export x.copy() instead"
+        )
+    owner = storage if flags & READ_ONLY else export(e)
+    here = opened(x.device)
+    backend = here.backend
+    wait(here, current_handle(x.device))
+    look(storage)
+    at = storage.ptr.offset + e.offset * x.itemsize
+    address = backend.host_address(storage.ptr.handle, at)
+    register_visible(storage)
+    managed = _FORMS[name]()
+    n = max(x.ndim, 1)
+    shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)
+    managed.view = _View(
+        (int(storage.ptr.handle) + at if address is None else address) if x.size else None,
+        _Device(*dlpack_device(x)), x.ndim, _DType(_code(x.dtype), x.dtype.bits, 1), shape,
+        strides, 0,
+    )  # fmt: skip
+    managed.deleter = ctypes.cast(_release_callback, c_void_p)
+    if isinstance(managed, _Versioned):
+        (managed.major, managed.minor), managed.flags = VERSION, flags
+    _exported[ctypes.addressof(managed)] = (managed, shape, strides, owner)
+    return managed
+
+
+# --- the Array API's questions -------------------------------------------------------------------
+
+
+class NamespaceInfo:
+    """What this namespace can do; see the Array API's inspection functions."""
+
+    def capabilities(self) -> dict[str, bool | int]:
+        """Optional behaviour."""
+        return {
+            "boolean indexing": True, "data-dependent shapes": True, "max dimensions": DIMENSIONS,
+        }  # fmt: skip
+
+    def default_device(self) -> Device:
+        """The device of tensors made without `device=`."""
+        return default_device()
+
+    def devices(self) -> tuple[Device, ...]:
+        """All devices that plugins offer on this machine."""
+        return tuple(devices())
+
+    @named(widen=False)
+    def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
+        """The dtypes of what is made from Python numbers, of the kinds that a device has."""
+        held = opened(device_named(device, "default_dtypes")).backend.info.capabilities.dtypes
+        wanted = {
+            "real floating": D.dtype(float), "complex floating": D.dtype(complex),
+            "integral": D.int64, "indexing": D.int64,
+        }  # fmt: skip
+        return {kind: d for kind, d in wanted.items() if d.part in held}
+
+    @named(widen=False)
+    def dtypes(self, *, device: DeviceLike = None, kind: Kind | None = None) -> dict[str, DType]:
+        """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
+
+        float16 and bfloat16 are not the standard's: see `Capabilities.dtypes` for what there is.
+        """
+        held = opened(device_named(device, "dtypes")).backend.info.capabilities.dtypes
+        standard = [d for d in D.ALL if d.part in held and d.compute is d]
+        return {d.name: d for d in standard if kind is None or isdtype(d, kind)}
+
+
+def array_namespace_info() -> NamespaceInfo:
+    """What this namespace can do: capabilities, devices, default dtypes and dtypes.
+
+    Source: Array API 2025.12, inspection.
+
+    >>> import dovetail as dt
+    >>> dt.__array_namespace_info__().capabilities()["boolean indexing"]
+    True
+    """
+    return NamespaceInfo()

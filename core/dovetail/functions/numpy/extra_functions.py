@@ -1,0 +1,205 @@
+"""NumPy's functions that `dt` has not, of tensors: what is made of a few others, or of shapes.
+
+It is loaded when somebody first asks for one of them; see `protocol`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ... import layout as lay
+from ...arguments import choice, function, integer, integers, named
+from ...dtypes import complex64, complex128, float64, int64, uint8
+from ...errors import DTypeError, ShapeError
+from ...tensor.host import shown
+from ...tensor.operands import Array, Operand, brought
+from ...tensor.tensor import Tensor
+from ..creation.constructors import arange, zeros, zeros_like
+from ..creation.from_values import asarray
+from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, finfo, result_type
+from ..elementwise import op_functions as ew
+from ..elementwise.lerp import lerp
+from ..indexing.index_reads import take_along_axis
+from ..products.einsum import named_sublists
+from ..reductions.statistics import all as all_of
+from ..reductions.statistics import sum as sum_of
+from ..shape.copies import concat, stack
+from ..shape.manipulation import expand_dims, moveaxis, ravel, reshape
+from ..sorting.lexsort_partition import lexsort
+
+
+@named(widen=False)
+def fix(x: Tensor, out: Tensor | None = None) -> Tensor:
+    """Rounded towards 0."""
+    return ew.trunc(x, out=out)
+
+
+@named(widen=False)
+def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
+    """An axis put before another one."""
+    axis = lay.axis("rollaxis", axis, a.ndim)
+    start = start if start == a.ndim else lay.axis("rollaxis", start, a.ndim)
+    return moveaxis(a, axis, start - (axis < start))
+
+
+@named(widen=False)
+def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
+    """The real part where the host finds no imaginary part beyond `tol` steps of the dtype."""
+    if a.dtype.kind != "c":
+        return a
+    limit = tol * finfo(a.dtype).eps if tol > 1 else tol
+    return ew.real(a) if bool(all_of(ew.abs(ew.imag(a)) < limit)) else a
+
+
+@named(widen=False)
+def sort_complex(a: Tensor) -> Tensor:
+    """Sorted along the last axis by the real parts, then by the others; complex."""
+    wide = a if a.dtype.kind == "c" else cast(a, complex128 if a.dtype is float64 else complex64)
+    return take_along_axis(wide, lexsort((ew.imag(wide), ew.real(wide))), -1)
+
+
+@named(widen=False)
+def float_power(x1: Operand, x2: Operand, *, out: Tensor | None = None) -> Tensor:
+    """A power in float64, or complex128."""
+    some = [x for x in (x1, x2) if isinstance(x, Tensor)]
+    wide = complex128 if any(x.dtype.kind == "c" for x in some) else float64
+    a, b = (cast(x, wide) if isinstance(x, Tensor) else x for x in (x1, x2))
+    return ew.pow(a, b, out=out)
+
+
+@named(widen=False)
+def apply_along_axis(
+    func1d: Callable[..., object], axis: int, arr: Tensor, *args: object, **options: object
+) -> Tensor:
+    """A function of each vector along an axis, called once for each."""
+    function("apply_along_axis", func1d, "func1d")
+    axis = lay.axis("apply_along_axis", axis, arr.ndim)
+    last = moveaxis(arr, axis, -1)
+    if not last.size:
+        raise ShapeError(f"apply_along_axis: no vectors along axis {axis} of shape {arr.shape}")
+    rows = reshape(last, (-1, last.shape[-1]))
+    found = [asarray(func1d(row, *args, **options), device=arr.device) for row in rows]
+    made = stack(found)
+    own = made.ndim - 1
+    whole = reshape(made, (*last.shape[:-1], *made.shape[1:]))
+    first = whole.ndim - own
+    return moveaxis(whole, tuple(range(first, whole.ndim)), tuple(range(axis, axis + own)))
+
+
+@named(widen=False)
+def apply_over_axes(func: Callable[..., Tensor], a: Tensor, axes: int | Sequence[int]) -> Tensor:
+    """A reduction over some axes, one after the other, which stay."""
+    function("apply_over_axes", func, "func")
+    for given in integers("apply_over_axes", axes, "axes"):
+        axis = lay.axis("apply_over_axes", given, a.ndim)
+        found = func(a, axis)
+        a = found if found.ndim == a.ndim else expand_dims(found, axis)
+    return a
+
+
+@named
+def polydiv(u: Array, v: Array) -> tuple[Tensor, Tensor]:
+    """Quotient and remainder of polynomials, coefficients from the highest power on."""
+    a, b = (ew.divide(ravel(x), 1) for x in brought("polydiv", u, v))
+    if not a.size or not b.size:
+        raise ShapeError("polydiv: a polynomial has at least one coefficient")
+    a, b = a + ew.multiply(b[0], 0), b + ew.multiply(a[0], 0)  # of one dtype
+    steps, n = a.size - b.size + 1, b.size
+    rest, parts = a.copy(), []
+    for k in range(steps):
+        d = rest[k] / b[0]
+        rest = concat([rest[:k], rest[k : k + n] - d * b, rest[k + n :]])
+        parts.append(d)
+    quotient = stack(parts) if parts else zeros((1,), dtype=a.dtype, device=a.device)
+    seen = np.abs(shown(rest)) > 1e-8  # what NumPy takes for 0 at the head of a remainder
+    first = int(np.argmax(seen)) if seen.any() else rest.size - 1
+    return quotient, rest[first:]
+
+
+def _bits(a: Tensor, bitorder: str, name: str) -> Tensor:
+    choice(name, bitorder, "bitorder", ("big", "little"))
+    places = arange(8, dtype=uint8, device=a.device)
+    return places if bitorder == "little" else 7 - places
+
+
+@named(widen=False)
+def unpackbits(
+    a: Tensor, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Tensor:
+    """The bits of bytes, as bytes that are 0 or 1."""
+    if a.dtype is not uint8:
+        raise DTypeError(f"unpackbits: takes uint8, not {a.dtype.name}")
+    a, axis = (ravel(a), 0) if axis is None else (a, lay.axis("unpackbits", axis, a.ndim))
+    last = moveaxis(a, axis, -1)
+    bits = (expand_dims(last, -1) >> _bits(a, bitorder, "unpackbits")) & 1
+    flat = reshape(bits, (*last.shape[:-1], 8 * last.shape[-1]))
+    if count is not None:
+        if count > flat.shape[-1]:
+            fill = zeros((*flat.shape[:-1], count - flat.shape[-1]), dtype=uint8, device=a.device)
+            flat = concat([flat, fill], axis=-1)
+        flat = flat[..., :count]
+    return moveaxis(flat, -1, axis)
+
+
+@named(widen=False)
+def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tensor:
+    """Bytes made of eight elements each, of which a bit is whether they are not 0."""
+    if a.dtype.kind not in "biu":
+        raise DTypeError(f"packbits: takes integers and bool, not {a.dtype.name}")
+    a, axis = (ravel(a), 0) if axis is None else (a, lay.axis("packbits", axis, a.ndim))
+    last = cast(moveaxis(a, axis, -1) != 0, int64)
+    fill = -last.shape[-1] % 8
+    if fill:
+        more = zeros((*last.shape[:-1], fill), dtype=int64, device=a.device)
+        last = concat([last, more], axis=-1)
+    eights = reshape(last, (*last.shape[:-1], last.shape[-1] // 8, 8))
+    weights = cast(_bits(a, bitorder, "packbits"), int64)
+    return moveaxis(cast(sum_of(eights << weights, axis=-1), uint8), -1, axis)
+
+
+@named(widen=False)
+def einsum_path(subscripts: object, *operands: Array, optimize: object = "greedy") -> object:
+    """Return NumPy's path, which depends on the shapes alone."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = named_sublists(subscripts, *operands)
+    shapes = [np.broadcast_to(np.float64(0), np.shape(x)) for x in operands]  # type: ignore[arg-type]  # has one
+    found: object = np.einsum_path(subscripts, *shapes, optimize=optimize)  # type: ignore[arg-type]  # as given
+    return found
+
+
+@named(widen=False)
+def linspace(
+    start: Operand, stop: Operand, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+    """Numbers evenly from `start` to `stop`, of which one is a tensor; both ends are exact."""
+    num, zero = integer("linspace", num, "num", 0), zeros_like(ew.add(start, stop))
+    like = result_type(zero, 1.0)
+    a, b = (cast(ew.add(zero, end), like) for end in (start, stop))
+    gaps = num - 1 if endpoint else num
+    step = (b - a) / gaps if gaps > 0 else a * math.nan
+    places = reshape(arange(num, dtype=like.part, device=a.device), (num,) + (1,) * a.ndim)
+    made = expand_dims(a, 0)[:num]
+    if num > 1:
+        between = lerp(a, b, places / gaps)  # where the step overflows
+        inner = ew.where(ew.isfinite(step), places * step + a, between)[1:gaps]
+        made = concat([made, inner, expand_dims(b, 0)] if endpoint else [made, inner])
+    if dtype is not None:
+        wanted = any_dtype("linspace", dtype)
+        made = cast(ew.floor(made) if wanted.kind in "iu" and like.kind == "f" else made, wanted)
+    made = moveaxis(made, 0, axis)
+    made = made if device is None else made.to(device)
+    return (made, step) if retstep else made
+
+
+NUMPYS: dict[object, Callable[..., object]] = {
+    getattr(np, f.__name__): f
+    for f in (
+        fix, rollaxis, real_if_close, sort_complex, float_power, apply_along_axis, apply_over_axes,
+        polydiv, unpackbits, packbits, einsum_path, linspace,
+    )
+    if hasattr(np, f.__name__)
+}  # fmt: skip

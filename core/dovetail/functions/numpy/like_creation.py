@@ -1,0 +1,92 @@
+"""NumPy's functions that make an array, where `like=` is a tensor: dovetail's, on its device.
+
+Their parameters are NumPy's, by place and by name; the order of elements in memory is ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...tensor.tensor import Tensor
+from ..creation.constructors import Fill, ShapeLike, arange, empty, eye, full, ones, tril, zeros
+from ..creation.from_values import asarray
+from ..datatypes import DeviceLike, DTypeLike
+from ..shape import manipulation
+from .same_names import Function
+
+
+def with_dims(x: object, dims: int) -> Tensor | np.ndarray:
+    if not isinstance(x, Tensor):
+        return np.array(x, copy=None, ndmin=dims)
+    return manipulation.reshape(x, ((1,) * (dims - x.ndim) + x.shape)) if x.ndim < dims else x
+
+
+def _of_values(
+    a: object, dtype: DTypeLike = None, order: object = None, *, device: DeviceLike = None
+) -> Tensor:
+    return asarray(a, dtype=dtype, device=device)
+
+
+def _array(
+    object: object, dtype: DTypeLike = None, *, copy: bool | None = True, order: object = "K",
+    subok: bool = False, ndmin: int = 0, device: DeviceLike = None,
+) -> object:  # fmt: skip
+    return with_dims(asarray(object, dtype=dtype, device=device, copy=copy), ndmin)
+
+
+def _arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None, *,
+    device: DeviceLike = None,
+) -> Tensor:  # fmt: skip
+    return arange(start, stop, step, dtype=dtype, device=device)
+
+
+def _of_shape(make: Function) -> Function:
+    def f(
+        shape: ShapeLike, dtype: DTypeLike = None, order: object = None, *,
+        device: DeviceLike = None,
+    ) -> object:  # fmt: skip
+        return make(shape, dtype=dtype, device=device)
+
+    return f
+
+
+def _full(
+    shape: ShapeLike, fill_value: Fill, dtype: DTypeLike = None, order: object = None, *,
+    device: DeviceLike = None,
+) -> Tensor:  # fmt: skip
+    return full(shape, fill_value, dtype=dtype, device=device)
+
+
+def _eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, order: object = None, *,
+    device: DeviceLike = None,
+) -> Tensor:  # fmt: skip
+    return eye(N, M, k=k, dtype=dtype, device=device)
+
+
+def _identity(n: int, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Tensor:
+    return eye(n, dtype=dtype, device=device)
+
+
+def _tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, *,
+    device: DeviceLike = None,
+) -> Tensor:  # fmt: skip
+    return tril(ones((N, N if M is None else M), dtype=dtype, device=device), k)
+
+
+MADE_LIKE: dict[object, Function] = {
+    **dict.fromkeys(
+        (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray), _of_values
+    ),
+    np.array: _array,
+    np.arange: _arange,
+    np.zeros: _of_shape(zeros),
+    np.ones: _of_shape(ones),
+    np.empty: _of_shape(empty),
+    np.full: _full,
+    np.eye: _eye,
+    np.identity: _identity,
+    np.tri: _tri,
+}

@@ -1,0 +1,591 @@
+"""NumPy's functions on tensors: `np.exp(x)`, `array * x`, `np.stack([x, array])` run dovetail's.
+
+Results are tensors on the tensor's device, and carry gradients. What dovetail lacks is a TypeError
+that names the way: `np.asarray(x)`. What is not an array's business but a look at its values
+(`np.save`, `np.array2string`) sees the values on the host.
+
+Source: NEP 13 (`__array_ufunc__`) and NEP 18 (`__array_function__`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
+from typing import TypeAlias
+
+import numpy as np
+
+from ... import layout as lay
+from ...arguments import exclusive, integers
+from ...errors import DTypeError
+from ...tensor.operands import (
+    ARRAYS,
+    PYTHON_NUMBERS,
+    Array,
+    Operand,
+    Scalar,
+    beside,
+    brought,
+    decides,
+)
+from ...tensor.tensor import Tensor
+from ...tensor.writes import write_out
+from .. import datatypes
+from ..creation import constructors
+from ..datatypes import DeviceLike, DTypeLike
+from ..elementwise import composed, op_functions
+from ..indexing import index_reads, masks
+from ..products import einsum as contraction
+from ..products import matrix_products
+from ..reductions import cumulative, statistics
+from ..reductions.statistics import Axis
+from ..shape import copies, manipulation
+from ..shape.joining import Cuts, cut
+from ..sorting import distinct, stable_sort
+from .like_creation import MADE_LIKE, with_dims
+from .same_names import (
+    Function,
+    by_name,
+    called,
+    full_name,
+    lacking,
+    namesake,
+    without_usual,
+)
+
+Maker: TypeAlias = Callable[..., Tensor]
+
+
+def _each(
+    names: str, module: ModuleType, adapt: Callable[[Maker], Function] = lambda ours: ours
+) -> dict[str, Function]:
+    """A module's functions of these names, adapted."""
+    return {n: adapt(getattr(module, n)) for n in names.split()}
+
+
+# --- ufuncs --------------------------------------------------------------------------------------
+
+_SAME_NAME = """
+abs add subtract multiply divide floor_divide remainder negative positive sign square sqrt cbrt
+reciprocal hypot copysign nextafter exp exp2 expm1 log log2 log10 log1p logaddexp sin cos tan sinh
+cosh tanh floor ceil trunc maximum minimum equal not_equal less less_equal greater greater_equal
+logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor isnan isinf
+isfinite signbit gcd lcm heaviside ldexp deg2rad rad2deg
+"""
+_OTHER_NAME = {
+    "power": "pow", "rint": "round", "invert": "bitwise_invert", "arctan2": "atan2",
+    "radians": "deg2rad", "degrees": "rad2deg", "fabs": "abs",
+    "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "arcsin": "asin",
+    "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+}  # fmt: skip
+_SCIPYS = {
+    **_each("erf erfc erfinv gamma i0 i1 logit ndtr ndtri xlogy beta zeta", op_functions),
+    "expit": op_functions.sigmoid, "gammaln": op_functions.lgamma, "psi": op_functions.digamma,
+}  # fmt: skip
+
+
+def _divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    return op_functions.floor_divide(x1, x2), op_functions.remainder(x1, x2)
+
+
+UFUNCS: dict[object, Function] = {
+    **{getattr(np, name): f for name, f in _each(_SAME_NAME, op_functions).items()},
+    **{getattr(np, name): getattr(op_functions, ours) for name, ours in _OTHER_NAME.items()},
+    np.divmod: _divmod,
+    np.matmul: matrix_products.matmul,
+    np.vecdot: matrix_products.vecdot,
+    np.conjugate: op_functions.conj,
+}
+_REDUCTIONS: dict[object, Maker] = {
+    np.add: statistics.sum, np.multiply: statistics.prod, np.maximum: statistics.max,
+    np.minimum: statistics.min, np.logical_and: statistics.all, np.logical_or: statistics.any,
+}  # fmt: skip
+_ACCUMULATIONS: dict[object, Maker] = {
+    np.add: cumulative.cumulative_sum, np.multiply: cumulative.cumulative_prod,
+}  # fmt: skip
+
+
+def array_ufunc(
+    x: Tensor, ufunc: np.ufunc, method: str, *inputs: object, out: Sequence[object] = (),
+    **given: object,
+) -> object:  # fmt: skip
+    """dovetail's function for a ufunc of NumPy, of which some operand or `out=` is a tensor.
+
+    Raises: DTypeError for ufuncs, methods and parameters that dovetail lacks; else as the function.
+    """
+    if any(decides(v) for v in (*inputs, *out)):
+        return NotImplemented
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    targets = [o for o in out if o is None or isinstance(o, Tensor)]
+    if len(targets) < len(out):
+        raise DTypeError(
+            f"np.{name}: out= is a NumPy array, and an operand a tensor; give out= a tensor, "
+            "or the operand as np.asarray(x)"
+        )
+    ours = _ufunc(ufunc, method)
+    if ours is None:
+        raise lacking(name)
+    if not any(isinstance(v, Tensor) for v in inputs):
+        inputs = tuple([beside(name, v, out) if isinstance(v, ARRAYS) else v for v in inputs])
+    if method == "__call__" and given.get("dtype") is not None:
+        inputs, given = _in_dtype(ufunc, inputs, dict(given))
+    made = called(name, ours, inputs, without_usual(ufunc, ours, dict(given)))
+    if not out:
+        return made
+    results = made if isinstance(made, tuple) else (made,)
+    found = tuple(
+        r if o is None else write_out(name, o, r) for r, o in zip(results, targets, strict=True)
+    )
+    return found if len(found) > 1 else found[0]
+
+
+def _in_dtype(
+    ufunc: np.ufunc, inputs: tuple[object, ...], given: dict[str, object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
+    """Operands in the dtype in which a ufunc is to compute; comparisons stay among theirs."""
+    want = datatypes.real_dtype(ufunc.__name__, given.pop("dtype"))  # type: ignore[arg-type]  # it says so
+    if any(not kinds.endswith(("?", "O")) for kinds in ufunc.types):
+        inputs = tuple([datatypes.cast(v, want) if isinstance(v, Tensor) else v for v in inputs])
+    return inputs, given
+
+
+def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
+    if method == "__call__":
+        return UFUNCS.get(ufunc) or _SCIPYS.get(ufunc.__name__) or namesake(ufunc) or _more(ufunc)
+    if method == "reduce" and ufunc in _REDUCTIONS:
+        return _reduced(_REDUCTIONS[ufunc])
+    if method == "accumulate" and ufunc in _ACCUMULATIONS:
+        return _accumulated(_ACCUMULATIONS[ufunc])
+    ours = UFUNCS.get(ufunc) or namesake(ufunc)
+    return _outer(ours) if method == "outer" and ours is not None else None
+
+
+@lru_cache
+def _reduced(ours: Maker) -> Function:
+    def reduce(
+        array: Tensor, axis: Axis = 0, *, keepdims: bool = False, **dtype: DTypeLike
+    ) -> object:
+        return called(ours.__name__, ours, (array,), {"axis": axis, "keepdims": keepdims, **dtype})
+
+    return reduce
+
+
+@lru_cache
+def _accumulated(ours: Maker) -> Function:
+    def accumulate(array: Tensor, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
+        return ours(array, axis=axis, dtype=dtype)
+
+    return accumulate
+
+
+@lru_cache
+def _outer(ours: Function) -> Function:
+    def outer(a: Array, b: Array) -> object:
+        x, y = brought(ours.__name__, a, b)
+        return ours(manipulation.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
+
+    return outer
+
+
+# --- functions, with NumPy's parameters ----------------------------------------------------------
+
+
+def _sums(ours: Maker) -> Function:
+    def f(
+        a: Tensor,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Tensor | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        return ours(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+
+    return f
+
+
+def _extremes(ours: Maker) -> Function:
+    def f(
+        a: Tensor, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+    ) -> Tensor:
+        return ours(a, axis=axis, out=out, keepdims=keepdims)
+
+    return f
+
+
+def _moments(ours: Maker) -> Function:
+    def f(
+        a: Tensor, axis: Axis = None, dtype: DTypeLike = None, out: Tensor | None = None,
+        ddof: float = 0, keepdims: bool = False, *, correction: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        exclusive(ours.__name__, ddof=ddof or None, correction=correction)
+        n = ddof if correction is None else correction
+        x = datatypes.cast(a, None if dtype is None else datatypes.real_dtype("std", dtype))
+        return ours(x, axis=axis, correction=n, keepdims=keepdims, out=out)
+
+    return f
+
+
+def _running(ours: Maker) -> Function:
+    def f(
+        a: Tensor, axis: int | None = None, dtype: DTypeLike = None, out: Tensor | None = None
+    ) -> Tensor:
+        x = manipulation.ravel(a) if axis is None else a
+        return ours(x, axis=0 if axis is None else axis, dtype=dtype, out=out)
+
+    return f
+
+
+def _in_order(ours: Maker) -> Function:
+    def f(
+        a: Tensor, axis: int | None = -1, kind: object = None, *, stable: bool | None = None
+    ) -> Tensor:
+        exclusive(ours.__name__, kind=kind, stable=stable)
+        return ours(manipulation.ravel(a) if axis is None else a, axis=-1 if axis is None else axis)
+
+    return f
+
+
+def _filled_like(ours: Maker) -> Function:
+    def f(
+        a: Tensor, dtype: DTypeLike = None, order: str = "K", subok: bool = True,
+        shape: int | Sequence[int] | None = None, *, device: DeviceLike = None,
+    ) -> Tensor:  # fmt: skip
+        return ours(_shaped(a, shape), dtype=dtype, device=device)
+
+    return f
+
+
+def _full_like(
+    a: Tensor, fill_value: Scalar, dtype: DTypeLike = None, order: str = "K", subok: bool = True,
+    shape: int | Sequence[int] | None = None, *, device: DeviceLike = None,
+) -> Tensor:  # fmt: skip
+    return constructors.full_like(_shaped(a, shape), fill_value, dtype=dtype, device=device)
+
+
+def _shaped(a: Tensor, shape: int | Sequence[int] | None) -> Tensor:
+    """A tensor of the dtype and device of `a`, of this shape, to make others like."""
+    if shape is None:
+        return a
+    return manipulation.broadcast_to(constructors.empty((), dtype=a.dtype, device=a.device), shape)
+
+
+def _triangle(ours: Function) -> Function:
+    return lambda m, k=0: ours(m, k=k)
+
+
+def _close(ours: Function) -> Function:
+    def f(
+        a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> object:
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):  # a tolerance is one
+            theirs = getattr(np, ours.__name__)
+            return theirs(a, b, float(rtol), float(atol), equal_nan)
+        return ours(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+    return f
+
+
+def _where(condition: Tensor, *choices: Operand) -> Tensor | tuple[Tensor, ...]:
+    return op_functions.where(condition, *choices) if choices else masks.nonzero(condition)
+
+
+def _clip(
+    a: Tensor, a_min: Operand | None = None, a_max: Operand | None = None,
+    out: Tensor | None = None, *, min: Operand | None = None, max: Operand | None = None,
+) -> Tensor:  # fmt: skip
+    exclusive("clip", a_min=a_min, min=min)
+    exclusive("clip", a_max=a_max, max=max)
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    return op_functions.clip(a, low, high, out=out)
+
+
+def _transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
+    return manipulation.transpose(a) if axes is None else manipulation.permute_dims(a, tuple(axes))
+
+
+def _concatenate(
+    arrays: Sequence[Array], axis: int | None = 0, out: Tensor | None = None
+) -> Tensor:
+    made = copies.concat(arrays, axis=axis)
+    return made if out is None else write_out("concatenate", out, made)
+
+
+def _stack(arrays: Sequence[Array], axis: int = 0, out: Tensor | None = None) -> Tensor:
+    made = copies.stack(arrays, axis=axis)
+    return made if out is None else write_out("stack", out, made)
+
+
+def _at_least(dims: int) -> Function:
+    def f(*arys: object) -> object:
+        found = tuple(with_dims(x, dims) for x in arys)
+        return found[0] if len(found) == 1 else found
+
+    return f
+
+
+def _vstack(tup: Sequence[Array]) -> Tensor:
+    return copies.concat([with_dims(x, 2) for x in tup])
+
+
+def _hstack(tup: Sequence[Array]) -> Tensor:
+    parts = [with_dims(x, 1) for x in tup]
+    return copies.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
+
+
+def _broadcast_arrays(*args: object) -> tuple[Tensor | np.ndarray, ...]:
+    """What is no tensor stays on the host, whatever it holds."""
+    given = [x if isinstance(x, Tensor) else np.asarray(x) for x in args]
+    shape = manipulation.broadcast_shapes(*(x.shape for x in given))
+    return tuple(
+        manipulation.broadcast_to(x, shape) if isinstance(x, Tensor) else np.broadcast_to(x, shape)
+        for x in given
+    )
+
+
+def _split(ary: Tensor, indices_or_sections: Cuts, axis: int = 0) -> list[Tensor]:
+    return list(cut("split", ary, indices_or_sections, lay.axis("split", axis, ary.ndim)))
+
+
+def _numbers_as_arrays(ours: Function) -> Function:
+    """Return a function of two arrays that takes a number as an array of no dimensions."""
+
+    def compare(a1: object, a2: object, **options: object) -> object:
+        numbers = (*PYTHON_NUMBERS, np.generic)
+        return ours(*[np.asarray(a) if isinstance(a, numbers) else a for a in (a1, a2)], **options)
+
+    return compare
+
+
+def _take(a: Tensor, indices: Array, axis: int | None = None) -> Tensor:
+    x = manipulation.ravel(a) if axis is None else a
+    return index_reads.take(x, indices, axis=0 if axis is None else axis)
+
+
+def _diff(
+    a: Tensor,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
+) -> Tensor:
+    return cumulative.diff(a, axis=axis, n=n, prepend=prepend, append=append)
+
+
+def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
+    if not isinstance(a, (Tensor, *ARRAYS)) or not isinstance(b, (Tensor, *ARRAYS)):
+        made = op_functions.multiply(a, b)
+    else:
+        x, y = brought("dot", a, b)
+        if not x.ndim or not y.ndim:
+            made = op_functions.multiply(x, y)
+        elif y.ndim <= 2:
+            made = matrix_products.matmul(x, y)
+        else:
+            made = matrix_products.tensordot(x, y, axes=((-1,), (-2,)))
+    return made if out is None else write_out("dot", out, made)
+
+
+def _size(a: Tensor, axis: int | Sequence[int] | None = None) -> int:
+    if axis is None:
+        return a.size
+    return math.prod(a.shape[lay.axis("size", d, a.ndim)] for d in integers("size", axis, "axis"))
+
+
+def _angle(z: Tensor, deg: bool = False) -> Tensor:
+    found = op_functions.angle(z)
+    return op_functions.multiply(found, 180.0 / np.pi) if deg else found
+
+
+def _outer_product(a: Array, b: Array) -> Tensor:
+    return matrix_products.outer(*map(manipulation.ravel, brought("outer", a, b)))
+
+
+def _einsum(
+    subscripts: object, *operands: Operand, optimize: contraction.Optimize = True,
+    dtype: DTypeLike = None, order: str = "K", casting: str = "safe", out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    if not isinstance(subscripts, str):
+        subscripts, operands = contraction.named_sublists(subscripts, *operands)
+    if dtype is not None:
+        want = datatypes.real_dtype("einsum", dtype)
+        arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
+        parts = iter([datatypes.cast(x, want) for x in brought("einsum", *arrays)])
+        operands = tuple([x if isinstance(x, PYTHON_NUMBERS) else next(parts) for x in operands])
+    return contraction.einsum(subscripts, *operands, optimize=optimize, out=out)
+
+
+_OURS: dict[str, Function] = {
+    **_each("sum prod mean", statistics, _sums),
+    **_each("max min any all argmax argmin", statistics, _extremes),
+    **_each("std var", statistics, _moments),
+    **_each("isclose allclose", op_functions, _close),
+    **_each("sort argsort", stable_sort, _in_order),
+    **_each("tril triu", constructors, _triangle),
+    **_each("zeros_like ones_like empty_like", constructors, _filled_like),
+    "full_like": _full_like,
+    **_each("unique_all unique_counts unique_inverse unique_values", distinct),
+    **_each("cumulative_sum cumulative_prod", cumulative),
+    **_each("unstack", manipulation),
+    "atleast_1d": _at_least(1),
+    "atleast_2d": _at_least(2),
+    "broadcast_arrays": _broadcast_arrays,
+    "vstack": _vstack,
+    "hstack": _hstack,
+    "amax": _extremes(statistics.max),
+    "amin": _extremes(statistics.min),
+    "cumsum": _running(cumulative.cumulative_sum),
+    "cumprod": _running(cumulative.cumulative_prod),
+    "diff": _diff,
+    "count_nonzero": lambda a, axis=None, *, keepdims=False: statistics.count_nonzero(
+        a, axis=axis, keepdims=keepdims
+    ),
+    "real": lambda val: op_functions.real(val),
+    "imag": lambda val: op_functions.imag(val),
+    "angle": _angle,
+    "where": _where,
+    "clip": _clip,
+    "round": lambda a, decimals=0, out=None: op_functions.round(a, decimals=decimals, out=out),
+    "around": lambda a, decimals=0, out=None: op_functions.round(a, decimals=decimals, out=out),
+    "array_equal": lambda a1, a2, equal_nan=False: _numbers_as_arrays(op_functions.array_equal)(
+        a1, a2, equal_nan=equal_nan
+    ),
+    "array_equiv": _numbers_as_arrays(composed.array_equiv),
+    "astype": lambda x, dtype, /, *, copy=True, device=None: datatypes.astype(
+        x, dtype, copy=copy, device=device
+    ),
+    "reshape": lambda a, /, shape, *, copy=None: manipulation.reshape(a, shape, copy=copy),
+    "transpose": _transpose,
+    "matrix_transpose": lambda x, /: matrix_products.matrix_transpose(x),
+    "swapaxes": lambda a, axis1, axis2: manipulation.swapaxes(a, axis1, axis2),
+    "moveaxis": lambda a, source, destination: manipulation.moveaxis(a, source, destination),
+    "expand_dims": lambda a, axis: manipulation.expand_dims(a, axis),
+    "squeeze": lambda a, axis=None: manipulation.squeeze(a, axis),
+    "flip": lambda m, axis=None: manipulation.flip(m, axis),
+    "ravel": lambda a: manipulation.ravel(a),
+    "copy": lambda a: copies.copy(a),
+    "broadcast_to": lambda array, shape: manipulation.broadcast_to(array, shape),
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "split": _split,
+    "roll": lambda a, shift, axis=None: copies.roll(a, shift, axis=axis),
+    "repeat": lambda a, repeats, axis=None: copies.repeat(a, repeats, axis=axis),
+    "tile": lambda A, reps: copies.tile(A, reps),
+    "diagonal": lambda a, offset=0, axis1=0, axis2=1: manipulation.diagonal(
+        a, offset, axis1, axis2
+    ),
+    "meshgrid": lambda *xi, indexing="xy": constructors.meshgrid(*xi, indexing=indexing),
+    "take": _take,
+    "take_along_axis": lambda arr, indices, axis=-1: index_reads.take_along_axis(
+        arr, indices, axis=axis
+    ),
+    "nonzero": lambda a: masks.nonzero(a),
+    "argwhere": lambda a: masks.argwhere(a),
+    "searchsorted": lambda a, v, side="left", sorter=None: index_reads.searchsorted(
+        a, v, side=side, sorter=sorter
+    ),
+    "isin": lambda element, test_elements, assume_unique=False, invert=False: distinct.isin(
+        element, test_elements, invert=invert
+    ),
+    "dot": _dot,
+    "outer": _outer_product,
+    "tensordot": lambda a, b, axes=2: matrix_products.tensordot(a, b, axes=axes),
+    "einsum": _einsum,
+    "shape": lambda a: a.shape,
+    "ndim": lambda a: a.ndim,
+    "size": _size,
+}
+_OUR_LINALG = _each("outer diagonal matmul tensordot vecdot matrix_transpose", matrix_products)
+# What looks at values and gives no array of them.
+_LOOKING = """
+save savez savez_compressed savetxt array2string array_repr array_str iscomplexobj isrealobj
+result_type can_cast common_type min_scalar_type may_share_memory shares_memory
+"""
+
+_WRITING = "put place putmask put_along_axis fill_diagonal"
+
+
+def _looking(function: Function) -> Function:
+    def f(*args: object, **given: object) -> object:
+        return function(*map(_on_host, args), **{k: _on_host(v) for k, v in given.items()})
+
+    return f
+
+
+def _on_host(x: object) -> object:
+    return x.numpy() if isinstance(x, Tensor) else x
+
+
+def _into(function: Function) -> Function:
+    """Into an array what tensors hold is read by the host; into a tensor it is dovetail's."""
+
+    def f(*args: object, **given: object) -> object:
+        target = next(iter((*args, *given.values())), None)
+        if not isinstance(target, Tensor):
+            return _looking(function)(*args, **given)
+        ours = namesake(function)
+        assert ours is not None
+        by_name(target, function, ours, args, given)
+        return None
+
+    return f
+
+
+def _copyto(dst: object, src: object, casting: str = "same_kind", where: object = True) -> object:
+    """Into an array what a tensor holds is read by the host; into a tensor it is dovetail's."""
+    ours = namesake(np.copyto) if isinstance(dst, Tensor) else None
+    if ours is None:
+        return _looking(np.copyto)(dst, src, casting, where=where)
+    if casting != "same_kind":
+        raise lacking("copyto", f"dovetail's has no casting={casting!r}")
+    return ours(dst, src, where=where)
+
+
+FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
+    getattr(where, name): ours
+    for where, table in (
+        (np, _OURS | _each(_LOOKING, np, _looking) | _each(_WRITING, np, _into)),
+        (np, {"copyto": _copyto}),
+        (np.linalg, _OUR_LINALG),
+    )
+    for name, ours in table.items()
+    if hasattr(where, name)
+}
+
+# By NumPy's name of a module, what a package above this one has for a function of it.
+ELSEWHERE: dict[str, Callable[[Function], Function | None]] = {}
+
+
+def _more(function: object) -> Function | None:
+    """What is made of a few functions of `dt`, and is loaded when it is asked for."""
+    found: Function | None = import_module(".extra_functions", __package__).NUMPYS.get(function)
+    return found
+
+
+def array_function(
+    x: Tensor,
+    function: Function,
+    types: Sequence[type],
+    args: tuple[object, ...],
+    given: dict[str, object],
+) -> object:
+    """dovetail's function for one of NumPy's that was given a tensor.
+
+    Raises: DTypeError for functions and parameters that dovetail lacks; else as the function.
+    """
+    if not all(issubclass(t, (Tensor, np.ndarray)) for t in types):
+        return NotImplemented
+    name = full_name(function)
+    if function in MADE_LIKE:
+        return called(name, MADE_LIKE[function], args, {"device": x.device, **given})
+    ours = FUNCTIONS.get(function)
+    if ours is None and function.__module__ in ELSEWHERE:
+        ours = ELSEWHERE[function.__module__](function)
+    if ours is None and (same := namesake(function)) is not None:
+        return by_name(x, function, same, args, given)
+    ours = ours or _more(function)
+    if ours is None:
+        raise lacking(name)
+    return called(name, ours, args, without_usual(function, ours, given))

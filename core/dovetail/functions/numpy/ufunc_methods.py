@@ -1,0 +1,39 @@
+"""`dt.add.reduce` and its like: what NumPy's ufuncs have as methods, loaded when one is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentTypeError
+from ...tensor.tensor import Tensor
+from ..creation.from_values import asarray
+from .protocol import _OTHER_NAME, array_ufunc
+
+_THEIRS = {ours: theirs for theirs, ours in _OTHER_NAME.items()}
+_INSTEAD = {
+    "at": "write x[i] = dt.{0}(x[i], y) if each place occurs once; if places occur again, sums are "
+    "dt.index_add(x, 0, i, y), and for others a = x.numpy().copy(); np.{0}.at(a, i, y)",
+    "reduceat": "write dt.{0} of parts, or np.{0}.reduceat(np.asarray(x), places)",
+}
+
+
+def call(name: str, method: str, *operands: Any, **options: Any) -> object:
+    """What NumPy's ufunc of a name does as a method, of tensors. Raises: as `array_ufunc`."""
+    if method in _INSTEAD:
+        raise ArgumentTypeError(f"{name}.{method}: {_INSTEAD[method].format(name)}")
+    if not operands:
+        raise ArgumentTypeError(f"{name}.{method}: needs a tensor")
+    first, *more = operands
+    x = first if isinstance(first, Tensor) else asarray(first)
+    out = options.pop("out", None)
+    if out is not None:
+        options["out"] = out if isinstance(out, tuple) else (out,)
+    ufunc = getattr(np, _THEIRS.get(name, name), None)
+    if not isinstance(ufunc, np.ufunc):
+        raise ArgumentTypeError(f"{name}.{method}: NumPy has no such ufunc, and so dt has not")
+    if method != "outer":  # these take the axis by place, too
+        options.update(zip(("axis", "dtype"), more, strict=False))
+        more = []
+    return array_ufunc(x, ufunc, method, x, *more, **options)

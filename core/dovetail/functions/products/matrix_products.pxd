@@ -1,0 +1,15 @@
+# What the compiled form of `matrix_products.py` knows of its types.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, Spec, node
+from dovetail.tensor.fields cimport expr_of
+from dovetail.tensor.tensor cimport make
+from dovetail.tensor.verbs cimport apply, reduce, seen_as, view
+
+
+@cython.locals(e1=Expr, e2=Expr, products=Expr, left=Expr, right=Expr)
+cpdef _matmul(object name, object x1, object x2)
+@cython.locals(seen=Expr)
+cpdef Expr _moved(object x, object move)
+@cython.locals(s=Spec)
+cpdef Expr _by_rows(Expr left, Expr right, object how)

@@ -1,0 +1,193 @@
+"""Products of vectors and matrices under NumPy's names; `dt.linalg` has those of stacks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ... import layout as lay
+from ...arguments import integer, named
+from ...errors import ShapeError
+from ...ops import table as ops
+from ...tensor.fields import is_strided
+from ...tensor.operands import Array, Operand, brought, operands
+from ...tensor.tensor import Tensor, strided
+from ...tensor.verbs import apply, dispatch, slice_along, view
+from ...tensor.writes import write_out
+from ..shape.copies import stack
+from ..shape.manipulation import ravel
+from ..variants import into
+from .matrix_products import conjugate, matmul, tensordot, vecdot
+
+__all__ = ["cross", "dot", "inner", "kron", "matvec", "vdot", "vecmat"]
+
+
+@named(widen=False)
+def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+    """NumPy's dot product: of vectors their inner product, of matrices their matrix product.
+
+    Beyond: the sum over the last axis of x1 and the last but one of x2, for every pair of the
+    others; with a number or a tensor of no dimensions a plain product. See `matmul`.
+    Shapes: (..., k) and (k,) or (..., k, m).
+    Dtypes: integers and floats, promoted, as for `matmul`.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.dot(dt.asarray([1, 2], device="reference"), [3, 4]).item()
+    11
+    """
+    a, b = operands("dot", x1, x2)
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or not a.ndim or not b.ndim:
+        found = apply(ops.MULTIPLY, (a, b))
+    elif b.ndim <= 2:
+        found = matmul(a, b)
+    else:
+        found = tensordot(a, b, axes=((-1,), (-2,)))
+    return found if out is None else write_out("dot", out, found)
+
+
+@into(widen=False)
+def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+    """The sums of products over the last axes of two tensors, for every pair of the others.
+
+    With a number or a tensor of no dimensions it is a plain product.
+    Shapes: (..., k) and (..., k): the free axes of x1, then those of x2.
+    Dtypes: integers and floats, promoted, as for `matmul`.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.inner(dt.asarray([[1, 2], [3, 4]], device="reference"), [10, 1]).tolist()
+    [12, 34]
+    """
+    a, b = operands("inner", x1, x2)
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or not a.ndim or not b.ndim:
+        return apply(ops.MULTIPLY, (a, b))
+    if a.ndim == b.ndim == 1:
+        return matmul(a, b)
+    return tensordot(a, b, axes=((-1,), (-1,)))
+
+
+@into
+def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
+    """The sum of the products of the elements of two tensors, both raveled.
+
+    Shapes: of as many elements; gives ().
+    Dtypes: integers and floats, promoted.
+    Order: it is a reduction, in the canonical order (docs/numerics.md), as `vecdot`.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.vdot(dt.asarray([[1, 2], [3, 4]], device="reference"), [[1, 1], [1, 1]]).item()
+    10
+    """
+    a, b = brought("vdot", x1, x2)
+    return vecdot(ravel(a), ravel(b))
+
+
+@into(widen=False)
+def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: for each element of `x1` a block, that element times `x2`.
+
+    Shapes: of the one with fewer dimensions ones are put in front; sizes are multiplied.
+    Dtypes: all, promoted, as for `multiply`.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.kron(dt.asarray([1, 10], device="reference"), [1, 2]).tolist()
+    [1, 2, 10, 20]
+    """
+    a, b = brought("kron", x1, x2)
+    if not (is_strided(a) and is_strided(b)):
+        return dispatch("kron", "kron", (a, b), a, b)
+    n = max(a.ndim, b.ndim)
+    rows, columns = ((1,) * (n - t.ndim) + t.shape for t in (a, b))
+    apart = [view(t, ("reshape", tuple(k for pair in p for k in pair))) for t, p in (
+        (a, [(r, 1) for r in rows]), (b, [(1, c) for c in columns]))]  # fmt: skip
+    shape = tuple(r * c for r, c in zip(rows, columns, strict=True))
+    return view(apply(ops.MULTIPLY, tuple(apart)), ("reshape", shape), "kron")
+
+
+@into
+def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
+    """The cross products of vectors of three elements along an axis.
+
+    Shapes: broadcast; the axis has 3 elements in both.
+    Dtypes: numbers, promoted.
+    Raises: ShapeError unless there are 3 elements, AxisError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.cross(dt.asarray([1, 0, 0], device="reference"), [0, 1, 0]).tolist()
+    [0, 0, 1]
+    """
+    x1, x2 = brought("cross", x1, x2)
+    axis = integer("cross", axis, "axis")
+    axes = [lay.axis("cross", axis, x.ndim) for x in (x1, x2)]
+    if x1.shape[axes[0]] != 3 or x2.shape[axes[1]] != 3:
+        raise ShapeError(f"cross: axis {axis} of shapes {x1.shape} and {x2.shape} needs 3 elements")
+    a, b = ([_element(x, d, i) for i in range(3)] for x, d in zip((x1, x2), axes, strict=True))
+    parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
+    at = axis if axis < 0 else axis + max(0, parts[0].ndim + 1 - x1.ndim)
+    return stack(parts, axis=at)
+
+
+def _element(x: Tensor, axis: int, i: int) -> Tensor:
+    return view(
+        slice_along(strided("cross", x), axis, i, 1),
+        ("reshape", (*x.shape[:axis], *x.shape[axis + 1 :])),
+    )
+
+
+@into(widen=False)
+def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
+    """The products of matrices with vectors, over the axes before those by broadcasting.
+
+    Shapes: (..., n, k) and (..., k) give (..., n).
+    Dtypes: integers, floats and complex, promoted, as for `matmul`.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError where columns and elements do not fit, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.matvec(dt.asarray([[1, 2], [3, 4]], device="reference"), [1, 1]).tolist()
+    [3, 7]
+    """
+    a, b = brought("matvec", x1, x2)
+    _fitting("matvec", a, b, a.shape[-1:], b.shape[-1:])
+    if b.ndim == 1:
+        return matmul(a, b)
+    found = matmul(a, view(b, ("reshape", (*b.shape, 1))))
+    return view(found, ("reshape", found.shape[:-1]))
+
+
+@into(widen=False)
+def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
+    """The products of vectors with matrices, over the axes before those by broadcasting.
+
+    Complex vectors are conjugated.
+    Shapes: (..., n) and (..., n, k) give (..., k).
+    Dtypes: integers, floats and complex, promoted, as for `matmul`.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError where elements and rows do not fit, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.vecmat([1, 1], dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [4, 6]
+    """
+    a, b = brought("vecmat", x1, x2)
+    _fitting("vecmat", b, a, b.shape[-2:-1], a.shape[-1:])
+    a = conjugate(a)
+    if a.ndim == 1:
+        return matmul(a, b)
+    found = matmul(view(a, ("reshape", (*a.shape[:-1], 1, a.shape[-1]))), b)
+    return view(found, ("reshape", (*found.shape[:-2], found.shape[-1])))
+
+
+def _fitting(
+    op: str, matrices: Tensor, vectors: Tensor, first: Sequence[int], second: Sequence[int]
+) -> None:
+    strided(op, matrices), strided(op, vectors)
+    if matrices.ndim < 2 or not vectors.ndim or first != second:
+        raise ShapeError(
+            f"{op}: matrices of shape {matrices.shape} and vectors of shape {vectors.shape} do not "
+            "fit; see dt.matmul"
+        )

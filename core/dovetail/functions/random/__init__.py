@@ -1,0 +1,52 @@
+"""`dt.random`: the same seed gives the same numbers on every device. The stream is Philox4x32-10.
+
+A `Generator` is a seed and an offset into its stream. Each element drawn has a place of its own in
+the stream, whatever the device, the shape or the number of threads; drawing advances the offset by
+the number of elements. What is drawn is a pending tensor like any other, and fuses with what uses
+it.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...late import late
+from .generator import (
+    LATE,
+    Generator,
+    default_rng,
+    get_state,
+    integers,
+    manual_seed,
+    normal,
+    permutation,
+    set_state,
+    uniform,
+)
+
+__all__ = [
+    "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
+    "set_state", "uniform",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *LATE]
+
+
+if TYPE_CHECKING:
+    from .discrete_samplers import binomial as binomial
+    from .discrete_samplers import multinomial as multinomial
+    from .discrete_samplers import poisson as poisson
+    from .samplers import bernoulli as bernoulli
+    from .samplers import beta as beta
+    from .samplers import choice as choice
+    from .samplers import dirichlet as dirichlet
+    from .samplers import exponential as exponential
+    from .samplers import gamma as gamma
+    from .samplers import laplace as laplace
+    from .samplers import rand as rand
+    from .samplers import randint as randint
+    from .samplers import randn as randn
+    from .samplers import shuffle as shuffle
+    from .samplers import truncated_normal as truncated_normal
+else:
+    __getattr__ = late(__name__, LATE)

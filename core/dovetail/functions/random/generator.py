@@ -1,0 +1,522 @@
+"""Generators of random numbers, and what they draw by rows of the op table.
+
+Other distributions are made of these draws, in `samplers` and `discrete_samplers`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from inspect import unwrap
+
+from ...arguments import dimensions, instance, integer, named, real, refused, sequence, shown
+from ...arguments import integers as ints
+from ...device import usable
+from ...dtypes import FORMATS, DType, float32, float64, int64, uint32, uint64
+from ...engine import recording
+from ...errors import ArgumentError, DTypeError
+from ...graph.expr import node, spec
+from ...layout import Shape
+from ...locks import Lock
+from ...ops import table as ops
+from ...tensor.tensor import Tensor, make
+from ...tensor.verbs import apply
+from ..creation.constructors import extents, of_parts
+from ..datatypes import DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
+from ..indexing.index_reads import take
+from ..sorting.stable_sort import order_of
+from ..variants import into
+
+__all__ = [
+    "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
+    "set_state", "uniform",
+]  # fmt: skip
+
+LATE = {  # name -> the module that is loaded when it is first asked for
+    **dict.fromkeys(("binomial", "multinomial", "poisson"), "discrete_samplers"),
+    **dict.fromkeys((
+        "bernoulli", "beta", "choice", "dirichlet", "exponential", "gamma", "laplace", "rand",
+        "randint", "randn", "shuffle", "truncated_normal",
+    ), "samplers"),
+}  # fmt: skip
+Extents = int | Sequence[int]
+ALL = (0, 0)  # all 2**64 integers, a number that wraps to 0, from 0 on
+
+
+class Generator:
+    """A stream of random numbers: a seed, and how much of the stream has been used.
+
+    `seed`: an int, taken modulo 2**64; from the system's entropy for None. Each element drawn has a
+    place of its own in the stream, whatever the device, the shape or the number of threads.
+    Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
+    2, 3", SC 2011.
+
+    >>> import dovetail as dt
+    >>> a, b = dt.random.Generator(7), dt.random.Generator(7)
+    >>> bool((a.uniform(3, device="reference") == b.uniform(3, device="reference")).all())
+    True
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._lock = Lock()
+        self._seed = self._offset = 0
+        if seed is None:
+            _done(self._seed_anew)
+        else:
+            self.manual_seed(integer("Generator", seed, "seed"))
+
+    def _seed_anew(self) -> None:
+        self._become(int.from_bytes(os.urandom(8)), 0)
+
+    def _become(self, seed: int, offset: int) -> None:
+        with self._lock:
+            self._seed, self._offset = seed % (1 << 64), offset % (1 << 64)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """The generator, at the start of the stream of `seed`, which is taken modulo 2**64.
+
+        Raises: ArgumentTypeError for what is no int.
+        """
+        self.state = (integer("manual_seed", seed, "seed"), 0)
+        return self
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """(seed, offset): setting it continues from there."""
+        return self._seed, self._offset
+
+    @state.setter
+    def state(self, state: tuple[int, int]) -> None:
+        given = ints("set_state", sequence("set_state", state, "state", "two ints"), "state")
+        if len(given) != 2:
+            raise refused("set_state", "state", "two ints, (seed, offset)", state)
+        seed, offset = given
+        _done(partial(self._become, seed, offset))
+
+    def spawn(self, n: int) -> list[Generator]:
+        """`n` new generators whose streams have nothing to do with each other or with this one.
+
+        `n`: how many. Their seeds are drawn from this one, so the same seed gives the same ones.
+        Raises: ArgumentError for a negative n, ArgumentTypeError.
+
+        >>> import dovetail as dt
+        >>> a, b = dt.random.default_rng(7).spawn(2)
+        >>> a.state == b.state
+        False
+        """
+        n = integer("spawn", n, "n", 0, 1 << 20)
+        seed, offset = self._reserve(n)
+        return [Generator(_mixed(seed, offset + k)) for k in range(n)]
+
+    def __getattr__(self, name: str) -> Callable[..., Tensor]:
+        """Draws of more distributions, `dt.random`'s functions: `g.exponential(2.0, 3)`."""
+        if name.startswith("_") or name not in LATE:
+            raise import_module("dovetail.familiar").absent(self, name)
+        found: Callable[..., Tensor] = getattr(sys.modules[__package__], name)
+        return partial(found, generator=self)
+
+    # A lock is neither copied nor sent.
+    def __reduce__(self) -> tuple[Callable[..., Generator], tuple[tuple[int, int]]]:
+        return _at, (self.state,)
+
+    def _reserve(self, n: int) -> tuple[int, int]:
+        """Where the next `n` elements stand."""
+        with self._lock:
+            found = self._seed, self._offset
+            self._offset = (self._offset + n) % (1 << 64)
+        return found
+
+    @into(widen=False)
+    def uniform(
+        self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
+        device: DeviceLike = None, out: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Floats spread evenly over low <= x < high.
+
+        `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
+        largest number below it; only where no number lies between them, `low` is all there is.
+        Shapes: `shape` is an int or a tuple of ints.
+        Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in
+        float32, 2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
+        Raises: ArgumentError for bounds that are not finite in the dtype, DTypeError for a dtype
+        that is no float, ShapeError, DeviceError.
+        Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
+        1, 2, 3", SC 2011.
+
+        >>> import dovetail as dt
+        >>> x = dt.random.default_rng(7).uniform((2, 3), low=-1, high=1, device="reference")
+        >>> x.shape, bool((x >= -1).all() & (x <= 1).all())
+        ((2, 3), True)
+        """
+        d, sizes = _float("uniform", dtype), extents("uniform", shape)
+        low, high = (_require_finite("uniform", n, x, d) for n, x in (("low", low), ("high", high)))
+        if d is float64:
+            u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
+        else:
+            kept = FORMATS[d].digits  # bits, so that the number stays below 1
+            u = self._draw(
+                ops.RANDOM_UNIFORM32, sizes, (32 - kept, 2.0**-kept), (uint32, float32), d, device
+            )
+        if (low, high) == (0.0, 1.0):
+            return u
+        if abs(_rounded(high - low, d)) <= FORMATS[d].max:
+            x = apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
+        else:  # half of the range does not overflow
+            x = apply(ops.MULTIPLY, (u, high * 0.5 - low * 0.5))
+            x = apply(ops.MULTIPLY, (apply(ops.ADD, (x, low * 0.5)), 2.0))
+        if high < low:
+            return x
+        return apply(ops.MINIMUM, (x, max(largest_below(_rounded(high, d), d), _rounded(low, d))))
+
+    @into
+    def normal(
+        self, shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0,
+        dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Floats from the normal distribution, or complex numbers from the circular one.
+
+        `mean`, `std`: its mean and standard deviation. That of each part of a complex number is
+        std / sqrt(2), so that the mean of |z - mean|**2 is std**2.
+        Shapes: `shape` is an int or a tuple of ints.
+        Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are
+        rounded from float32.
+        Accuracy: they lie within 6.66 standard deviations of the mean (8.57 in float64).
+        Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError,
+        DeviceError.
+        Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC
+        2011).
+
+        >>> import dovetail as dt
+        >>> dt.random.default_rng(7).normal((2, 3), mean=5.0, device="reference").shape
+        (2, 3)
+        """
+        sizes, std = extents("normal", shape), real("normal", std, "std")
+        d = get_default_dtype() if dtype is None else any_dtype("normal", dtype)
+        if d.kind == "c":
+            both = (*sizes, 2)
+            part = self.normal(both, std=std / math.sqrt(2.0), dtype=d.part, device=device)
+            z = of_parts(part[..., 0], part[..., 1])
+            return z if mean == 0 else apply(ops.ADD, (z, complex(mean)))
+        d, mean = _float("normal", dtype), real("normal", mean, "mean")
+        op = ops.RANDOM_NORMAL64 if d is float64 else ops.RANDOM_NORMAL32
+        z = self._draw(op, sizes, (), (), d, device)
+        if (mean, std) == (0.0, 1.0):
+            return z
+        return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
+
+    @into(widen=False)
+    def integers(
+        self, low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
+        device: DeviceLike = None, out: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Integers low <= k < high; where `high` is not given, 0 <= k < low.
+
+        `low`, `high`: the bounds. Probabilities of two numbers differ by at most (high - low) /
+        2**64.
+        Shapes: `shape` is an int or a tuple of ints.
+        Dtypes: integers, int64 unless `dtype` is given.
+        Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError, ShapeError,
+        DeviceError.
+        Source: Lemire, "Fast random integer generation in an interval", 2019, without the
+        rejection, of 64 bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
+
+        >>> import dovetail as dt
+        >>> x = dt.random.default_rng(7).integers(1, 7, (2, 3), device="reference")
+        >>> x.shape, bool((x >= 1).all() & (x < 7).all())
+        ((2, 3), True)
+        """
+        low = integer("integers", low, "low")
+        low, high = (0, low) if high is None else (low, integer("integers", high, "high"))
+        d = int64 if dtype is None else real_dtype("integers", dtype)
+        if not d.is_integer:
+            raise DTypeError(f"integers: cannot make {d.name}; see dt.random.uniform")
+        if not d.min <= low < high <= d.max + 1:
+            raise ArgumentError(f"integers: no {d.name} is in {shown(low)} <= k < {shown(high)}")
+        n = (high - low) % (1 << 64)
+        scalars = (n, low % (1 << 64))
+        sizes = extents("integers", shape)
+        return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
+
+    @into(widen=False)
+    def permutation(
+        self, x: int | Tensor, *, device: DeviceLike = None, out: Tensor | None = None
+    ) -> Tensor:
+        """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
+
+        Random 64-bit keys are drawn and sorted on the device, ties by position.
+        Shapes: (x,), or that of the tensor.
+        Dtypes: int64, or that of the tensor.
+        Raises: ArgumentError for a tensor of no dimensions or a negative int, DeviceError.
+        Source: keys by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
+
+        >>> import dovetail as dt
+        >>> sorted(dt.random.default_rng(7).permutation(5, device="reference").tolist())
+        [0, 1, 2, 3, 4]
+        """
+        if isinstance(x, Tensor):
+            if x.ndim == 0:
+                raise ArgumentError("permutation: a tensor of no dimensions has no order")
+            return take(x, self.permutation(x.shape[0], device=x.device), axis=0)
+        (x,) = dimensions("permutation", (integer("permutation", x, "x", 0),))
+        kinds = (uint64, uint64)
+        keys = self._draw(ops.RANDOM_BELOW, (x,), ALL, kinds, uint64, device)
+        return order_of(keys, 64)
+
+    def _draw(
+        self, op: ops.Op, shape: Shape, scalars: Sequence[int | float], kinds: Sequence[DType],
+        d: DType, wanted: DeviceLike,
+    ) -> Tensor:  # fmt: skip
+        made = spec(shape, d, usable(wanted), op.name)  # what is refused draws nothing
+        recorder = recording.current()
+        if recorder is None:
+            args = (*self._reserve(made.size), *scalars)
+        else:
+            args = (*recorder.draw(partial(self._reserve, made.size)), *scalars)
+            recorder.mark_drawn(args)
+        return make(node(op, args, made, ((uint64, uint64, *kinds), d)))
+
+
+def _float(name: str, dtype: DTypeLike) -> DType:
+    d = get_default_dtype() if dtype is None else real_dtype(name, dtype)
+    if d.kind != "f":
+        raise DTypeError(f"{name}: makes floats, not {d.name}; see dt.random.integers")
+    return d
+
+
+def _require_finite(name: str, argument: str, x: float, d: DType) -> float:
+    """Return `x`; raise ArgumentError if it is not finite after rounding to dtype `d`."""
+    x = real(name, x, argument)
+    if not abs(x) < math.inf or abs(_rounded(x, d)) > FORMATS[d].max:
+        raise ArgumentError(
+            f"{name}: {argument} must be finite in {d.name}, whose largest number is "
+            f"{FORMATS[d].max:g}, got {x}"
+        )
+    return x
+
+
+def _rounded(x: float, d: DType) -> float:
+    """Round a number to a float dtype, of which the exponents have no upper end."""
+    if not abs(x) < math.inf:
+        return x
+    step = _step(x, d)
+    return round(x / step) * step if x / step < 2.0**53 else x
+
+
+def largest_below(x: float, d: DType) -> float:
+    """Return the largest number of a float dtype below one of its numbers."""
+    x = math.nextafter(x, -math.inf)
+    step = _step(x, d)
+    return math.floor(x / step) * step
+
+
+def _step(x: float, d: DType) -> float:
+    """Return the distance of neighbours in a float dtype at a number."""
+    f = FORMATS[d]
+    return max(math.ldexp(1.0, max(math.frexp(x)[1] - f.digits, -1074)), f.smallest)
+
+
+def _done(action: Callable[[], object]) -> None:
+    """Does something to a generator, now and in replays of what is being captured."""
+    recorder = recording.current()
+    if recorder is None:
+        action()
+    else:
+        recorder.run_effect(action)
+
+
+def _mixed(seed: int, k: int) -> int:
+    """The seed of the k-th generator that one spawns. Source: SplitMix64's steps, twice."""
+    for word in (k % (1 << 64), 0):
+        seed = (seed + 0x9E3779B97F4A7C15 + word) % (1 << 64)
+        seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9 % (1 << 64)
+        seed = (seed ^ (seed >> 27)) * 0x94D049BB133111EB % (1 << 64)
+        seed ^= seed >> 31
+    return seed
+
+
+def _at(state: tuple[int, int]) -> Generator:
+    """A generator that continues from a (seed, offset)."""
+    found = Generator(0)
+    found.state = state
+    return found
+
+
+_METHODS = {
+    name: unwrap(getattr(Generator, name))
+    for name in ("uniform", "normal", "integers", "permutation")
+}
+
+
+def _drawn_by(g: Generator, name: str) -> Callable[..., Tensor]:
+    """The method of a generator, for a function that has `out` and errors by name already."""
+    if type(g) is not Generator:
+        made: Callable[..., Tensor] = getattr(g, name)
+        return made
+    return partial(_METHODS[name], g)
+
+
+# One for the whole process, under a lock: seeding it once seeds what every thread draws.
+_default = Generator()
+reserve_by_default = _default._reserve
+
+
+def chosen(op: str, generator: Generator | None) -> Generator:
+    """The generator that is given, or the default one."""
+    return _default if generator is None else instance(op, generator, "generator", Generator)
+
+
+@named(widen=False)
+def default_rng(seed: int | None = None) -> Generator:
+    """A new generator of random numbers.
+
+    `seed`: an int, taken modulo 2**64; from the system's entropy for None.
+    Raises: ArgumentTypeError for what is no int.
+    Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
+    2, 3", SC 2011.
+
+    >>> import dovetail as dt
+    >>> dt.random.default_rng(7).state
+    (7, 0)
+    """
+    return Generator(seed)
+
+
+def manual_seed(seed: int) -> Generator:
+    """The default generator, at the start of the stream of `seed`.
+
+    `seed`: an int, taken modulo 2**64.
+    Raises: ArgumentTypeError for what is no int.
+
+    >>> import dovetail as dt
+    >>> dt.random.manual_seed(7).state
+    (7, 0)
+    """
+    return _default.manual_seed(seed)
+
+
+def get_state() -> tuple[int, int]:
+    """The state of the default generator: (seed, offset), the offset in elements drawn.
+
+    >>> import dovetail as dt
+    >>> state = dt.random.get_state()
+    >>> x = dt.random.uniform(3, device="reference").tolist()
+    >>> dt.random.set_state(state)
+    >>> dt.random.uniform(3, device="reference").tolist() == x
+    True
+    """
+    return _default.state
+
+
+def set_state(state: tuple[int, int]) -> None:
+    """Lets the default generator continue from a state, and returns nothing.
+
+    `state`: (seed, offset), as `get_state` gives it; both are taken modulo 2**64.
+    Raises: ArgumentError, ArgumentTypeError for other than two ints.
+
+    >>> import dovetail as dt
+    >>> dt.random.set_state((7, 100))
+    >>> dt.random.get_state()
+    (7, 100)
+    """
+    _default.state = state
+
+
+@into(widen=False)
+def uniform(
+    shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats spread evenly over low <= x < high.
+
+    `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
+    largest number below it; only where no number lies between them, `low` is all there is.
+    `generator`: whose stream is used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in float32,
+    2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
+    Raises: ArgumentError for bounds that are not finite in the dtype, DTypeError for a dtype that
+    is no float, ShapeError, DeviceError.
+    Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
+    2, 3", SC 2011.
+
+    >>> import dovetail as dt
+    >>> x = dt.random.uniform((2, 3), low=-1, high=1, device="reference")
+    >>> x.shape, bool((x >= -1).all() & (x <= 1).all())
+    ((2, 3), True)
+    """
+    g = chosen("uniform", generator)
+    return _drawn_by(g, "uniform")(shape, low=low, high=high, dtype=dtype, device=device)
+
+
+@into
+def normal(
+    shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats from the normal distribution.
+
+    `mean`, `std`: its mean and standard deviation.
+    `generator`: whose stream is used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are rounded
+    from float32. Each part of a complex number has the deviation std / sqrt(2).
+    Accuracy: they lie within 6.66 standard deviations of the mean (8.57 in float64).
+    Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError, DeviceError.
+    Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
+
+    >>> import dovetail as dt
+    >>> dt.random.normal((2, 3), mean=5.0, device="reference").shape
+    (2, 3)
+    """
+    g = chosen("normal", generator)
+    return _drawn_by(g, "normal")(shape, mean=mean, std=std, dtype=dtype, device=device)
+
+
+@into(widen=False)
+def integers(
+    low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Integers low <= k < high; where `high` is not given, 0 <= k < low.
+
+    `low`, `high`: the bounds. Probabilities of two numbers differ by at most (high - low) / 2**64.
+    `generator`: whose stream is used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: integers, int64 unless `dtype` is given.
+    Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError, ShapeError,
+    DeviceError.
+    Source: Lemire, "Fast random integer generation in an interval", 2019, without the rejection, of
+    64 bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
+
+    >>> import dovetail as dt
+    >>> x = dt.random.integers(1, 7, (2, 3), device="reference")
+    >>> x.shape, bool((x >= 1).all() & (x < 7).all())
+    ((2, 3), True)
+    """
+    g = chosen("integers", generator)
+    return _drawn_by(g, "integers")(low, high, shape, dtype=dtype, device=device)
+
+
+@into(widen=False)
+def permutation(
+    x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
+
+    Random 64-bit keys are drawn and sorted on the device, ties by position.
+    `generator`: whose stream is used; unless given, the default one.
+    Shapes: (x,), or that of the tensor.
+    Dtypes: int64, or that of the tensor.
+    Raises: ArgumentError for a tensor of no dimensions or a negative int, DeviceError.
+    Source: keys by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
+
+    >>> import dovetail as dt
+    >>> sorted(dt.random.permutation(5, device="reference").tolist())
+    [0, 1, 2, 3, 4]
+    """
+    return _drawn_by(chosen("permutation", generator), "permutation")(x, device=device)

@@ -1,0 +1,1 @@
+"""Sums, extremes, statistics and running sums, and functions of samples along an axis."""

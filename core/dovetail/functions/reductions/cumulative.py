@@ -1,0 +1,147 @@
+"""Running sums and products, and differences along an axis.
+
+The order is the same on every device; float16 and bfloat16 are accumulated in float32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import layout as lay
+from ...arguments import flag, integer
+from ...dtypes import bool_
+from ...errors import ArgumentError, DTypeError, ShapeError
+from ...graph.expr import node, spec
+from ...ops import table as ops
+from ...tensor.operands import Array, Operand, brought
+from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.verbs import apply, slice_along
+from ..creation.constructors import full
+from ..datatypes import DTypeLike, any_dtype, result_type
+from ..shape.copies import concat
+from ..shape.manipulation import broadcast_to
+from ..variants import remade
+
+__all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
+
+
+@remade(widen=False)
+def cumulative_sum(
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
+    include_initial: bool = False, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The sums of the elements up to each one, along `axis`.
+
+    `axis` is needed above one dimension. `include_initial`: a 0 comes first, and the axis is one
+    longer. `dtype` is one to which the elements are cast first.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are summed in float32.
+    Order: k ascending, in blocks of 256 (docs/numerics.md): the same bits on every device.
+    Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1, 2, 3], device="reference")
+    >>> dt.cumulative_sum(x).tolist(), dt.cumulative_sum(x, include_initial=True).tolist()
+    ([1, 3, 6], [0, 1, 3, 6])
+    """
+    return _running(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial)
+
+
+@remade(widen=False)
+def cumulative_prod(
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
+    include_initial: bool = False, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The products of the elements up to each one, along `axis`.
+
+    `axis` is needed above one dimension. `include_initial`: a 1 comes first, and the axis is one
+    longer. `dtype` is one to which the elements are cast first.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 use float32.
+    Order: k ascending, one after the other: the same bits on every device.
+    Gradient: exact where elements are 0, and so are all higher derivatives.
+    Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.cumulative_prod(dt.asarray([1, 2, 3], device="reference")).tolist()
+    [1, 2, 6]
+    """
+    return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial)
+
+
+@remade
+def cumulative_logsumexp(
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
+    include_initial: bool = False, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The logarithms of the sums of the exponentials up to each element, along `axis`.
+
+    Nothing overflows on the way. `axis` is needed above one dimension. `include_initial`: a -inf
+    comes first, and the axis is one longer. `dtype` is one to which the elements are cast first.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: floats; integers and bool become float32, float16 and bfloat16 are computed in float32.
+    Order: k ascending, each by `logaddexp` of what came before: the same bits on every device.
+    Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.cumulative_logsumexp(dt.zeros(3, device="reference")).tolist()
+    [0.0, 0.6931471824645996, 1.0986123085021973]
+    """
+    return _running(ops.CUMULATIVE_LOGSUMEXP, x, axis, dtype, include_initial)
+
+
+def _running(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool) -> Tensor:
+    initial = flag(op.name, initial, "include_initial")
+    if strided(op.name, x).ndim == 0:
+        raise ShapeError(f"{op.name}: needs at least 1 dimension; see dt.reshape(x, (1,))")
+    if axis is None and x.ndim > 1:
+        raise ArgumentError(f"{op.name}: needs axis= for shape {x.shape}")
+    d = lay.axis(op.name, 0 if axis is None else axis, x.ndim)
+    attrs = (d, initial, None if dtype is None else any_dtype(op.name, dtype))
+    _, kind = op.dtypes(op.name, [x.dtype], attrs)
+    if kind is bool_:
+        raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")
+    shape = (*x.shape[:d], x.shape[d] + initial, *x.shape[d + 1 :])
+    return make(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
+
+
+@remade
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None,
+    append: Operand | None = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The differences of neighbours along `axis`, taken `n` times.
+
+    `prepend` and `append` are joined to `x` first, unless n is 0. For bool: whether neighbours
+    differ.
+    Shapes: of at least 1 dimension; the axis is n shorter, or empty. What is joined may differ in
+    the axis; a number, or a tensor of no dimensions, is one element along it, everywhere.
+    Dtypes: all; integers wrap.
+    Raises: ArgumentError for n < 0, ShapeError, AxisError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.diff(dt.asarray([1, 4, 9], device="reference")).tolist()
+    [3, 5]
+    """
+    n = integer("diff", n, "n", 0)
+    if required("diff", x).ndim == 0:
+        raise ShapeError("diff: needs at least 1 dimension")
+    d = lay.axis("diff", axis, x.ndim)
+    parts = [p if p is x else _edge(x, p, d) for p in (prepend, x, append) if p is not None]
+    x = concat(parts, axis=d) if n and len(parts) > 1 else x
+    for _ in range(min(n, x.shape[d])):  # empty from there on
+        op = ops.NOT_EQUAL if x.dtype is bool_ else ops.SUBTRACT
+        less = max(x.shape[d] - 1, 0)
+        x = apply(op, (slice_along(x, d, 1, less), slice_along(x, d, 0, less)))
+    return x
+
+
+def _edge(x: Tensor, value: Operand, d: int) -> Array:
+    """What is joined to `x` along axis `d`: what has no dimensions, as often as there is room."""
+    shape = (*x.shape[:d], 1, *x.shape[d + 1 :])
+    if isinstance(value, bool | int | float | complex):
+        return full(shape, value, dtype=result_type(x, value), device=x.device)
+    value = np.asarray(value) if isinstance(value, np.generic) else value
+    if isinstance(value, Tensor | np.ndarray) and value.ndim == 0:
+        return broadcast_to(brought("diff", x, value)[1], shape)
+    return value

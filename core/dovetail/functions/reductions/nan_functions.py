@@ -1,0 +1,306 @@
+"""Reductions and running sums that leave NaN out, under NumPy's names."""
+
+from __future__ import annotations
+
+from ... import layout as lay
+from ...arguments import real
+from ...dtypes import float32, int64
+from ...errors import AxisError
+from ...ops import table as ops
+from ...tensor.tensor import Tensor, required, strided
+from ...tensor.verbs import apply
+from ..datatypes import DTypeLike, cast, working_float
+from ..shape.manipulation import ravel
+from ..variants import into
+from .cumulative import cumulative_prod, cumulative_sum
+from .statistics import Axis, argmax, squared_size
+from .statistics import all as all_of
+from .statistics import max as max_of
+from .statistics import min as min_of
+from .statistics import prod as product_of
+from .statistics import sum as sum_of
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
+    "nanstd", "nansum", "nanvar",
+]  # fmt: skip
+
+
+def _filled(op: str, x: Tensor, value: float) -> Tensor:
+    """`x` with a number in the place of NaN."""
+    if required(op, x).dtype.kind not in "fc":
+        return x
+    return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), value, x))
+
+
+def _present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    """How many elements are no NaN."""
+    return sum_of(cast(apply(ops.EQUAL, (x, x)), int64), axis=axis, keepdims=keepdims)
+
+
+@into(widen=False)
+def nansum(
+    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The sum over `axis` of the elements that are not NaN; 0 where there are none.
+
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all, as for `sum`, which also says what `dtype` does.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Gradient: 0 for NaN.
+    Raises: AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nansum(dt.asarray([1.0, dt.nan, 2.0], device="reference")).item()
+    3.0
+    """
+    return sum_of(_filled("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+@into(widen=False)
+def nanprod(
+    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The product over `axis` of the elements that are not NaN; 1 where there are none.
+
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all, as for `prod`, which also says what `dtype` does.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Gradient: 0 for NaN.
+    Raises: AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nanprod(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    6.0
+    """
+    return product_of(_filled("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+@into
+def nanmean(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """The mean over `axis` of the elements that are not NaN; NaN where there are none.
+
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Gradient: 0 for NaN.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.nanmean(dt.asarray([1.0, dt.nan, 2.0], device="reference")).item()
+    1.5
+    """
+    d = x.dtype if required("nanmean", x).dtype.kind in "fc" else float32
+    return _mean(cast(x, d), axis, keepdims)
+
+
+def _mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    total = sum_of(_filled("nanmean", x, 0.0), axis=axis, keepdims=keepdims)
+    return apply(ops.DIVIDE, (total, cast(_present(x, axis, keepdims), x.dtype)))
+
+
+@into
+def nanvar(
+    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The variance over `axis` of the elements that are not NaN.
+
+    `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
+    positive.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Gradient: 0 for NaN.
+    Raises: AxisError, ArgumentError for a `correction` that is no number.
+
+    >>> import dovetail as dt
+    >>> dt.nanvar(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
+    1.0
+    """
+    return _variance("nanvar", x, axis, correction, keepdims, False)
+
+
+@into
+def nanstd(
+    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The standard deviation over `axis` of the elements that are not NaN: the root of `nanvar`.
+
+    `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
+    positive.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Raises: AxisError, ArgumentError for a `correction` that is no number.
+
+    >>> import dovetail as dt
+    >>> dt.nanstd(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
+    1.0
+    """
+    return _variance("nanstd", x, axis, correction, keepdims, True)
+
+
+def _variance(
+    op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool, root: bool
+) -> Tensor:
+    correction = real(op, correction, "correction")
+    lay.axes(op, axis, strided(op, x).ndim)  # raises on behalf of the op
+    d = x.dtype if x.dtype.kind in "fc" else float32
+    wide = cast(x, working_float(x.dtype))
+    away = apply(ops.SUBTRACT, (wide, _mean(wide, axis, True)))
+    if x.dtype.kind in "fc":  # before it is squared: no NaN is on the way back
+        away = apply(ops.WHERE, (apply(ops.ISNAN, (wide,)), 0.0, away))
+    d = d.part
+    total = sum_of(squared_size(away), axis=axis, keepdims=keepdims)
+    left = apply(ops.SUBTRACT, (cast(_present(wide, axis, keepdims), total.dtype), correction))
+    left = apply(ops.WHERE, (apply(ops.GREATER, (left, 0)), left, float("nan")))
+    v = apply(ops.DIVIDE, (total, left))
+    return cast(apply(ops.SQRT, (v,)) if root else v, d)
+
+
+@into(widen=False)
+def nanmin(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """The smallest element over `axis` that is not NaN; NaN where all are.
+
+    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; the result has the same.
+    Gradient: evenly to all that are the smallest one.
+    Raises: ShapeError where there are no elements, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.nanmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    2.0
+    """
+    return _extreme("nanmin", x, axis, keepdims)
+
+
+@into(widen=False)
+def nanmax(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """The largest element over `axis` that is not NaN; NaN where all are.
+
+    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; the result has the same.
+    Gradient: evenly to all that are the largest one.
+    Raises: ShapeError where there are no elements, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.nanmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    3.0
+    """
+    return _extreme("nanmax", x, axis, keepdims)
+
+
+def _extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    least = op == "nanmin"
+    reduction, other = (min_of, float("inf")) if least else (max_of, -float("inf"))
+    found = reduction(_filled(op, x, other), axis=axis, keepdims=keepdims)
+    if x.dtype.kind != "f":
+        return found
+    none = all_of(apply(ops.ISNAN, (x,)), axis=axis, keepdims=keepdims)
+    return apply(ops.WHERE, (none, float("nan"), found))
+
+
+@into(widen=False)
+def nanargmin(
+    x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """Where along `axis` the smallest element that is not NaN is first; -1 where all are NaN.
+
+    `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
+    Shapes: any with elements along `axis`; it goes, or stays with size 1 with `keepdims`.
+    Dtypes: all; gives int64.
+    Raises: ShapeError where there are no elements, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.nanargmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    2
+    """
+    return _place("nanargmin", x, axis, keepdims)
+
+
+@into(widen=False)
+def nanargmax(
+    x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """Where along `axis` the largest element that is not NaN is first; -1 where all are NaN.
+
+    `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
+    Shapes: any with elements along `axis`; it goes, or stays with size 1 with `keepdims`.
+    Dtypes: all; gives int64.
+    Raises: ShapeError where there are no elements, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.nanargmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    0
+    """
+    return _place("nanargmax", x, axis, keepdims)
+
+
+def _place(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    if isinstance(axis, (tuple, list)):
+        raise AxisError(f"{op}: axis is one, not {len(axis)} of them")
+    extreme = _extreme("nanmin" if op == "nanargmin" else "nanmax", x, axis, True)
+    found = argmax(apply(ops.EQUAL, (x, extreme)), axis=axis, keepdims=keepdims)
+    if x.dtype.kind != "f":
+        return found
+    none = all_of(apply(ops.ISNAN, (x,)), axis=axis, keepdims=keepdims)
+    return apply(ops.WHERE, (none, -1, found))
+
+
+@into(widen=False)
+def nancumsum(
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
+    """The sums of the elements up to each one along `axis`, NaN counting as 0.
+
+    `axis`: None ravels the tensor first. `dtype` is one to which the elements are cast first.
+    Shapes: of at least 1 dimension; the result has the same, or is a vector.
+    Dtypes: all, as for `cumulative_sum`.
+    Order: k ascending, one after the other: the same bits on every device.
+    Raises: AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nancumsum(dt.asarray([1.0, dt.nan, 2.0], device="reference")).tolist()
+    [1.0, 1.0, 3.0]
+    """
+    x = _filled("nancumsum", x, 0.0)
+    return cumulative_sum(
+        ravel(x) if axis is None else x, axis=_one("nancumsum", axis), dtype=dtype
+    )
+
+
+@into(widen=False)
+def nancumprod(
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
+    """The products of the elements up to each one along `axis`, NaN counting as 1.
+
+    `axis`: None ravels the tensor first. `dtype` is one to which the elements are cast first.
+    Shapes: of at least 1 dimension; the result has the same, or is a vector.
+    Dtypes: all, as for `cumulative_prod`.
+    Order: k ascending, one after the other: the same bits on every device.
+    Raises: AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nancumprod(dt.asarray([3.0, dt.nan, 2.0], device="reference")).tolist()
+    [3.0, 3.0, 6.0]
+    """
+    x = _filled("nancumprod", x, 1.0)
+    along = _one("nancumprod", axis)
+    return cumulative_prod(ravel(x) if axis is None else x, axis=along, dtype=dtype)
+
+
+def _one(op: str, axis: int | None) -> int:
+    if isinstance(axis, (tuple, list)):
+        raise AxisError(f"{op}: axis is one, not {len(axis)} of them")
+    return 0 if axis is None else axis

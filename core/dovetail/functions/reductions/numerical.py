@@ -1,0 +1,363 @@
+"""Functions known by samples: slopes, areas, interpolation, convolution, polynomials."""
+
+from __future__ import annotations
+
+import math
+
+from ... import layout as lay
+from ...arguments import choice, exclusive, flag, integer, named, real
+from ...dtypes import DType, float32, int64, uint64
+from ...errors import ArgumentError, ShapeError
+from ...ops import table as ops
+from ...tensor.operands import Array, Operand, beside, brought
+from ...tensor.tensor import Tensor, required, strided
+from ...tensor.verbs import apply, slice_along, view
+from ..creation.constructors import ones, zeros
+from ..datatypes import cast, result_type, working_float
+from ..elementwise.lerp import lerp
+from ..indexing.index_reads import fetch, searchsorted
+from ..products.matrix_products import conjugate, matmul
+from ..shape.copies import concat
+from ..shape.manipulation import as_strided, broadcast_to, flip, ravel
+from ..sorting.stable_sort import argsort
+from ..variants import into
+from .cumulative import cumulative_prod, diff
+from .statistics import Axis
+from .statistics import sum as sum_of
+
+__all__ = [
+    "convolve", "correlate", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "vander",
+]  # fmt: skip
+
+
+def _floats(x: Tensor) -> Tensor:
+    return x if x.dtype.kind in "fc" else cast(x, float32)
+
+
+def _vector(op: str, name: str, x: Tensor) -> Tensor:
+    if x.ndim != 1:
+        raise ShapeError(f"{op}: {name} is a vector, not of shape {x.shape}")
+    return x
+
+
+@into
+def ediff1d(
+    x: Tensor, /, to_end: Array | None = None, to_begin: Array | None = None, *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The differences of neighbours in the raveled tensor, with something before and after them.
+
+    `to_end`, `to_begin`: what stands behind and in front of the differences.
+    Shapes: any; gives a vector.
+    Dtypes: numbers; integers wrap.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.ediff1d(dt.asarray([1, 4, 9], device="reference"), to_begin=[0]).tolist()
+    [0, 3, 5]
+    """
+    flat = ravel(required("ediff1d", x))
+    ends = [
+        None if e is None else ravel(brought("ediff1d", flat, e)[1]) for e in (to_begin, to_end)
+    ]
+    parts = [p for p in (ends[0], diff(flat), ends[1]) if p is not None]
+    return concat([cast(p, x.dtype) for p in parts]) if len(parts) > 1 else parts[0]
+
+
+@into
+def trapezoid(
+    y: Tensor, x: Array | None = None, /, *, dx: float | None = None, axis: int = -1,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the area under samples along `axis`, by the trapezoidal rule.
+
+    `y`: the samples. `x`: where they were taken; unless given, `dx` apart, which is 1.
+    Shapes: `x` broadcasts to y's, or is a vector along the axis, which goes.
+    Dtypes: numbers, promoted; integers give float32.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Raises: ShapeError, AxisError, DTypeError, DeviceError, ArgumentError for both x and dx.
+
+    >>> import dovetail as dt
+    >>> dt.trapezoid(dt.asarray([1.0, 2.0, 3.0], device="reference")).item()
+    4.0
+    """
+    d = lay.axis("trapezoid", axis, required("trapezoid", y).ndim)
+    exclusive("trapezoid", x=x, dx=dx)
+    y = _floats(y)
+    n = max(y.shape[d] - 1, 0)
+    mean = (slice_along(y, d, min(1, y.shape[d]), n) + slice_along(y, d, 0, n)) * 0.5
+    if x is None:
+        return sum_of(mean * real("trapezoid", 1.0 if dx is None else dx, "dx"), axis=d)
+    at = x if isinstance(x, Tensor) else beside("trapezoid", x, (y,))
+    return sum_of(mean * _steps("trapezoid", at, y, d), axis=d)
+
+
+def _steps(op: str, at: Tensor, y: Tensor, d: int) -> Tensor:
+    """Return the widths between neighbours along an axis, of integers modulo 2**64 as int64."""
+    at = cast(at, int64) if at.dtype.kind not in "fc" else at
+    if at.ndim != 1:
+        return diff(at, axis=d)
+    if at.shape[0] != y.shape[d]:
+        raise ShapeError(f"{op}: {at.shape[0]} places for {y.shape[d]} samples along axis {d}")
+    steps = diff(at)
+    return view(steps, ("reshape", tuple(steps.size if i == d else 1 for i in range(y.ndim))))
+
+
+@named(widen="first")
+def gradient(
+    x: Tensor, /, *spacing: Operand, axis: Axis = None, edge_order: int = 1
+) -> Tensor | tuple[Tensor, ...]:
+    """Return slopes of samples along each axis: central differences, one-sided at the ends.
+
+    `*spacing`: how far samples are apart: one number for all axes or one for each, or a vector of
+    places. `axis`: which axes; all unless given. `edge_order`: 1 or 2, of the differences at the
+    ends. One tensor comes for one axis, else a tuple in the order of `axis`.
+    Shapes: at least edge_order + 1 samples along each axis; the results have x's.
+    Dtypes: numbers; integers give float32.
+    Raises: ShapeError, AxisError, ArgumentError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.gradient(dt.asarray([1.0, 2.0, 4.0, 7.0], device="reference")).tolist()
+    [1.0, 1.5, 2.5, 3.0]
+    """
+    axes = lay.ordered_axes("gradient", axis, required("gradient", x).ndim)
+    order = integer("gradient", edge_order, "edge_order", 1, 2)
+    if len(spacing) not in (0, 1, len(axes)):
+        raise ArgumentError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
+    given = (spacing or (1.0,)) * (len(axes) if len(spacing) < 2 else 1)
+    wide = cast(x, working_float(x.dtype))
+    like = x.dtype if x.dtype.kind in "fc" else float32
+    found = tuple(cast(_slopes(wide, d, h, order), like) for d, h in zip(axes, given, strict=True))
+    return found[0] if len(found) == 1 else found
+
+
+def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
+    n = x.shape[d]
+    if n < order + 1:
+        raise ShapeError(f"gradient: {n} samples along axis {d}; needs {order + 1}")
+    if isinstance(spacing, (int, float)):
+        steps = None
+        h = real("gradient", spacing, "spacing")
+    else:
+        at = spacing if isinstance(spacing, Tensor) else beside("gradient", spacing, (x,))
+        if at.ndim != 1:
+            raise ShapeError(f"gradient: spacing is a number or a vector, not shape {at.shape}")
+        steps, h = cast(_steps("gradient", at, x, d), x.dtype.part), 1.0
+
+    def samples(k: int) -> Tensor:
+        return slice_along(x, d, k % n, 1)
+
+    def step(k: int) -> Tensor | float:
+        return h if steps is None else slice_along(steps, d, k % (n - 1), 1)
+
+    inner = []
+    if n > 2:
+        before, here, after = (slice_along(x, d, k, n - 2) for k in (0, 1, 2))
+        if steps is None:
+            inner = [(after - before) / (2.0 * h)]
+        else:
+            a, b = (slice_along(steps, d, k, n - 2) for k in (0, 1))
+            inner = [
+                before * (-b / (a * (a + b)))
+                + here * ((b - a) / (a * b))
+                + after * (a / (b * (a + b)))
+            ]
+    first, last = (samples(1) - samples(0)) / step(0), (samples(-1) - samples(-2)) / step(-1)
+    if order == 2:
+        first = _at_end(samples(0), samples(1), samples(2), step(0), step(1))
+        last = -_at_end(samples(-1), samples(-2), samples(-3), step(-1), step(-2))
+    return concat([first, *inner, last], axis=d)
+
+
+def _at_end(p: Tensor, q: Tensor, r: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor:
+    """The slope at p of the parabola through p, q and r, which are a and then b apart."""
+    return p * (-(a * 2.0 + b) / (a * (a + b))) + q * ((a + b) / (a * b)) - r * (a / (b * (a + b)))
+
+
+@into
+def interp(
+    x: Tensor, xp: Array, fp: Array, /, left: float | None = None, right: float | None = None,
+    period: float | None = None, *, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the values at `x` of the function that goes straight from each sample to the next.
+
+    `xp`, `fp`: where the samples are, ascending, and their values. `left`, `right`: the values
+    before and after all samples; those of the first and the last unless given. `period`: samples
+    repeat after it, and are put in order; there are no values before and after them then.
+    Shapes: x any; `xp` and `fp` are vectors of one length. The result has x's shape.
+    Dtypes: numbers, promoted; integers give float32. Only values may be complex.
+    Raises: ShapeError, ArgumentError for a period of 0 or with `left` or `right`, DTypeError,
+    DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.interp(dt.asarray([0.5, 9.0], device="reference"), [0.0, 1.0], [10.0, 20.0]).tolist()
+    [15.0, 20.0]
+    """
+    x, places, values = brought("interp", required("interp", x), xp, fp)
+    n = _vector("interp", "xp", places).shape[0]
+    if _vector("interp", "fp", values).shape[0] != n or not n:
+        raise ShapeError(
+            f"interp: {n} places and {values.shape[0]} values; as many, and one at least"
+        )
+    d: DType = result_type(x, places, values)
+    d = d if d.kind in "fc" else float32
+    work = result_type(*[working_float(t.dtype) for t in (x, places)]).part
+    x, places = cast(x, work), cast(places, work)
+    values = cast(values, d if values.dtype.kind == "c" else d.part)
+    if period is not None:
+        exclusive("interp", period=period, left=left)
+        exclusive("interp", period=period, right=right)
+        x, places, values = _periodic(x, places, values, abs(real("interp", period, "period")))
+        n = n + 2
+    after = apply(ops.CLIP, (searchsorted(places, x, side="right"), 1, max(n - 1, 1)))
+    low = apply(ops.MINIMUM, (after - 1, n - 1))
+    high = apply(ops.MINIMUM, (after, n - 1))
+    a, b = fetch(places, low), fetch(places, high)
+    found = lerp(fetch(values, low), fetch(values, high), _share(x, a, b))
+    below, above = apply(ops.LESS, (x, places[0])), apply(ops.GREATER, (x, places[n - 1]))
+    first = values[0] if left is None else real("interp", left, "left")
+    last = values[n - 1] if right is None else real("interp", right, "right")
+    found = apply(ops.WHERE, (below, first, apply(ops.WHERE, (above, last, found))))
+    return cast(apply(ops.WHERE, (apply(ops.ISNAN, (x,)), math.nan, found)), d)
+
+
+def _share(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Return how far `x` lies on the way from `a` to `b`, in 0..1.
+
+    All finite places are far from -inf, and infinity is never reached; between the two is NaN.
+    """
+    width = b - a
+    half = (x * 0.5 - a * 0.5) / (b * 0.5 - a * 0.5)  # for a width that overflows
+    share = apply(ops.WHERE, (apply(ops.ISFINITE, (width,)), (x - a) / width, half))
+    share = apply(ops.WHERE, (apply(ops.EQUAL, (a, -math.inf)), 1.0 + (b - b), share))
+    share = apply(ops.WHERE, (apply(ops.EQUAL, (x, a)), 0.0, share))
+    share = apply(ops.WHERE, (apply(ops.EQUAL, (x, b)), 1.0, share))
+    return apply(ops.CLIP, (share, 0.0, 1.0))
+
+
+def _periodic(
+    x: Tensor, places: Tensor, values: Tensor, period: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Samples of one period in order, with one of its neighbours on each side."""
+    if not period:
+        raise ArgumentError("interp: period must not be 0")
+    x, places = x % period, places % period
+    order = argsort(places)
+    places, values = fetch(places, order), fetch(values, order)
+    places = concat([places[-1:] - period, places, places[:1] + period])
+    return x, places, concat([values[-1:], values, values[:1]])
+
+
+@into
+def vander(
+    x: Array, n: int | None = None, /, *, increasing: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """The Vandermonde matrix: the powers of each element, the highest first.
+
+    `n`: how many powers, from 0 on; as many as there are elements, unless given. `increasing`: has
+    the lowest first.
+    Shapes: a vector (m,) gives (m, n).
+    Dtypes: numbers; bool and integers but uint64 give int64, others the same.
+    Order: each power is the one below it times the element.
+    Raises: ShapeError unless it is a vector, ArgumentError for a negative n, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.vander(dt.asarray([2, 3], device="reference"), 3).tolist()
+    [[4, 2, 1], [9, 3, 1]]
+    """
+    (x,) = brought("vander", x)
+    m = _vector("vander", "x", x).shape[0]
+    if x.dtype.kind not in "fc" and x.dtype is not uint64:
+        x = cast(x, int64)
+    count = m if n is None else integer("vander", n, "n", 0, 1 << 31)
+    column = view(x, ("reshape", (m, 1)))
+    one = ones((m, min(count, 1)), dtype=x.dtype, device=x.device)
+    if count > 1:
+        factors = broadcast_to(column, (m, count - 1))
+        one = concat([one, cast(cumulative_prod(factors, axis=1), x.dtype)], axis=1)
+    return one if flag("vander", increasing, "increasing") else flip(one, axis=1)
+
+
+MODES = ("full", "same", "valid")
+
+
+@into
+def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None = None) -> Tensor:
+    """The convolution of two vectors: sums of products with one of them turned around.
+
+    `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
+    "valid" those in which the shorter one lies within the other.
+    Shapes: vectors of at least one element.
+    Dtypes: numbers, promoted.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.convolve(dt.asarray([1, 2, 3], device="reference"), [0, 1, 5]).tolist()
+    [0, 1, 7, 13, 15]
+    """
+    a, b = brought("convolve", x1, x2)
+    return _convolved("convolve", a, b, mode)
+
+
+@into
+def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | None = None) -> Tensor:
+    """The cross-correlation of two vectors: sums of products at every distance.
+
+    The second one is conjugated, where it is complex.
+    `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
+    "valid" those in which the shorter one lies within the other.
+    Shapes: vectors of at least one element.
+    Dtypes: numbers, promoted.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.correlate(dt.asarray([1, 2, 3], device="reference"), [0, 1, 5]).tolist()
+    [17]
+    """
+    a, b = brought("correlate", x1, x2)
+    b = _vector("correlate", "x2", b)
+    return _convolved("correlate", a, flip(conjugate(b)), mode)
+
+
+def _convolved(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
+    """Windows of the longer one, times the shorter one turned around."""
+    choice(op, mode, "mode", MODES)
+    _vector(op, "x1", a), _vector(op, "x2", b)
+    if not a.size or not b.size:
+        raise ShapeError(f"{op}: vectors of {a.size} and {b.size} elements; of one at least")
+    d = result_type(a, b)
+    long, short = (a, b) if a.size >= b.size else (b, a)
+    n, m = long.size, short.size
+    middle = (m - 1) // 2 if op == "convolve" or long is a else m // 2  # as NumPy has it
+    skipped = {"full": 0, "same": middle, "valid": m - 1}[mode]
+    length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
+    nothing = zeros((m - 1,), dtype=d, device=a.device)
+    padded = concat([nothing, cast(long, d), nothing]) if m > 1 else cast(long, d) + 0
+    windows = as_strided(padded, (n + m - 1, m), (1, 1))
+    return matmul(slice_along(windows, 0, skipped, length), flip(cast(short, d)))
+
+
+@into
+def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Tensor:
+    """The values of a polynomial at `x`, by Horner's scheme.
+
+    `p`: its coefficients, the highest power first.
+    Shapes: `p` is a vector, x any; the result has x's shape.
+    Dtypes: numbers, promoted.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.polyval([3, 0, 1], dt.asarray([0, 2], device="reference")).tolist()
+    [1, 13]
+    """
+    if not isinstance(x, Tensor):
+        (p,) = brought("polyval", p)
+        x = zeros((), dtype=p.dtype, device=p.device) + x
+    coefficients = _vector("polyval", "p", brought("polyval", p, x)[0])
+    found = apply(ops.MULTIPLY, (strided("polyval", x), 0))
+    found = cast(found, result_type(coefficients, found))
+    for i in range(coefficients.shape[0]):
+        found = found * x + coefficients[i]
+    return found

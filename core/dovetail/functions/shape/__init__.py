@@ -1,0 +1,1 @@
+"""Shapes, views and copies in another arrangement."""

@@ -1,0 +1,372 @@
+"""Tensors in another arrangement, in memory of their own: copies, joined, repeated, rolled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ... import layout as lay
+from ...arguments import dimensions, host_memory, integer, integers, sequence, shown
+from ...dtypes import int64
+from ...engine import evaluate as run
+from ...errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
+from ...graph.expr import Expr, Spec, node, spec, tape_of
+from ...layout import Move, Shape
+from ...ops import table as ops
+from ...ops.dtype_rules import common
+from ...ops.table import CONCAT
+from ...recent import Recent
+from ...respelled import UNGIVEN, retold
+from ...tensor.fields import expr_of, is_strided
+from ...tensor.host import fresh, from_host, values_of
+from ...tensor.operands import Array, brought
+from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.verbs import apply, dispatch, is_viewable, pending_view, slice_along, view
+from ...tensor.writes import write_out
+from ..creation.constructors import extents
+from ..datatypes import cast
+from ..graph_cache import Remade
+from ..variants import into, remade
+from .manipulation import Axes, expand_dims, ravel, reshape
+
+__all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
+
+JOINED = 4  # tensors up to which `concat` is index arithmetic where it is read, not copies
+ROW = 2  # elements of a tensor in a row of the result, at least: columns are copied, unless there
+SMALL = 1 << 13  # are no more elements: copies of two columns of 1 K take 33 us, arithmetic 12
+
+
+# Tensors' specs and an axis, or a move of one of them, as they were asked for -> the moves that are
+# joined (None: they are as they are), the result's spec and the axis.
+_joins: Recent[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = Recent(4096)
+
+
+def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
+    """A new contiguous tensor of the same elements; gradients flow through it.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(2, device="reference")
+    >>> y = dt.copy(x).fill_(1)
+    >>> x.tolist(), y.tolist()
+    ([0.0, 0.0], [1.0, 1.0])
+    """
+    if theirs:
+        return retold(copy, locals())
+    return apply(ops.COPY, (required("copy", x),))
+
+
+def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
+    """`x` itself where its elements lie densely in row-major order, else a copy that does so.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor; ArgumentTypeError for another `memory_format` than
+    None.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3), device="reference")
+    >>> dt.contiguous(x) is x, dt.contiguous(x.T).stride()
+    (True, (2, 1))
+    """
+    if memory_format is not None:
+        raise ArgumentTypeError("contiguous: memory_format is None: strides are row-major")
+    return x if required("contiguous", x).is_contiguous() else copy(x)
+
+
+def concat(
+    arrays: Sequence[Array] = UNGIVEN, /, axis: int | None = 0, *, dim: int | None = None,
+    out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
+    """The tensors one after the other along an existing axis.
+
+    `arrays`: a list or tuple of them. `axis`: None ravels all of them first;
+    `dim` is another name for it.
+    Shapes: of as many dimensions, alike but along the axis.
+    Dtypes: all; the result has the promoted one.
+    Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no
+    tensors.
+
+    >>> import dovetail as dt
+    >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    if theirs:
+        return retold(concat, locals())
+    if dim is not None:
+        axis = dim
+    if out is not None:
+        return write_out("concat", out, concat(arrays, axis))
+    exprs = _exprs(arrays) if type(axis) is int else []
+    key = _key("concat", axis, exprs)
+    if exprs and (known := _joins.young.get(key) or _joins.find(key)):
+        return _rejoined(exprs, *known)
+    parts = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
+    _require_same_device("concat", parts)
+    if axis is None:
+        parts, axis = [ravel(a) for a in parts], 0
+    d = lay.axis("concat", axis, parts[0].ndim)
+    if any(type(a) is not Tensor for a in parts):
+        return dispatch("concat", "concat", parts, parts, d)
+    rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
+    if len(rests) > 1:
+        raise ShapeError(
+            f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}, "
+            "along which alone they may"
+        )
+    dtype = common("concat", [a.dtype for a in parts], allowed="biufc")
+    rows = [math.prod(a.shape[d:]) for a in parts]
+    small = sum(a.size for a in parts) <= SMALL
+    if len(parts) <= JOINED and (small or sum(rows) >= ROW * len(parts)):
+        joined = _joined([cast(a, dtype)._expr for a in parts], d)
+        if exprs and all(a.dtype is dtype for a in parts):
+            _joins[key] = None, joined._expr.spec, d
+        return joined
+    first = parts[0].shape
+    shape = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
+    whole = make(fresh(spec(shape, dtype, parts[0].device, "concat")))
+    start = 0
+    for a in parts:
+        run.write([cast(a, dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
+        start += a.shape[d]
+    whole._expr.tape = tape_of(CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
+    return whole
+
+
+def _exprs(arrays: object) -> list[Expr]:
+    """The nodes of plain tensors; none unless all of them are."""
+    found: list[Expr] = []
+    for a in arrays if isinstance(arrays, (list, tuple)) else ():
+        if not is_strided(a):
+            return []
+        found.append(expr_of(a))
+    return found
+
+
+def _key(op: str, axis: object, exprs: Sequence[Expr]) -> tuple[object, ...]:
+    """Under what a join of these is known."""
+    key = [op, axis]
+    for e in exprs:
+        key.append(e.spec)
+    return tuple(key)
+
+
+def _rejoined(parts: Sequence[Expr], moves: Sequence[Move] | None, made: Spec, axis: int) -> Tensor:
+    """A join that is known."""
+    if moves is not None:
+        parts = [pending_view(e, m) for e, m in zip(parts, moves, strict=True)]
+    return make(node(CONCAT, tuple(parts), made, axis))
+
+
+def _joined(parts: Sequence[Expr], axis: int) -> Tensor:
+    """A pending tensor of these, one after the other."""
+    first = parts[0].spec
+    size = sum(e.spec.shape[axis] for e in parts)
+    shape = dimensions("concat", (*first.shape[:axis], size, *first.shape[axis + 1 :]))
+    return make(node(CONCAT, tuple(parts), spec(shape, first.dtype, first.device), axis))
+
+
+def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
+    if not parts:
+        raise ArgumentError(f"{op}: needs at least one tensor")
+    if len({a.device for a in parts}) > 1:
+        names = " and ".join(sorted({str(a.device) for a in parts}))
+        raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
+
+
+@remade(widen=False)
+def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors one after the other along a new axis.
+
+    `arrays`: a list or tuple of them. `axis`: where the new one stands in the result.
+    Shapes: all alike.
+    Dtypes: all; the result has the promoted one.
+    Raises: ShapeError, DeviceError, DTypeError, AxisError, ArgumentError for no tensors.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1, 2], device="reference")
+    >>> dt.stack([x, x * 10], axis=1).tolist()
+    [[1, 10], [2, 20]]
+    """
+    exprs = _exprs(arrays) if type(axis) is int else []
+    key = _key("stack", axis, exprs)
+    if exprs and (known := _joins.young.get(key) or _joins.find(key)):
+        return _rejoined(exprs, *known)
+    parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
+    _require_same_device("stack", parts)
+    if len({a.shape for a in parts}) > 1:
+        raise ShapeError(
+            f"stack: shapes {', '.join(str(a.shape) for a in parts)} differ; see dt.concat"
+        )
+    d = lay.axis("stack", axis, parts[0].ndim + 1)
+    found = concat([expand_dims(a, axis=d) for a in parts], axis=d)
+    if not exprs or len({a.dtype for a in parts}) > 1 or found._expr.op is not CONCAT:
+        return found
+    e, shape = found._expr, parts[0].shape
+    m: Move = ("reshape", (*shape[:d], 1, *shape[d:]))
+    _joins[key] = known = (m,) * len(parts), e.spec, d
+    return _rejoined(exprs, *known)
+
+
+@remade(widen=False)
+def roll(
+    x: Tensor, /, shift: Axes, axis: Axes | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """A new tensor with the elements moved along some axes, those that fall off coming in again.
+
+    `shift`: how far, towards higher indices; one for all axes or one for each. `axis`: None moves
+    along the raveled tensor.
+    Shapes: any; the result has the same.
+    Dtypes: all.
+    Raises: AxisError, ArgumentError where there are not as many shifts as axes.
+
+    >>> import dovetail as dt
+    >>> dt.roll(dt.asarray([1, 2, 3], device="reference"), 1).tolist()
+    [3, 1, 2]
+    """
+    required("roll", x)
+    plain = type(x) is Tensor and type(shift) is int and (axis is None or type(axis) is int)
+    key = ("roll", shift, axis, x._expr.spec) if plain else ()
+    if known := _joins.find(key):
+        return _rejoined((x._expr, x._expr), *known)
+    found = _rolled(x, shift, axis)
+    if plain and (e := found._expr).op is CONCAT:
+        moves = [a.attrs for a in e.args if isinstance(a, Expr)]
+        _joins[key] = moves, e.spec, e.attrs
+    return found
+
+
+def _rolled(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
+    shifts = integers("roll", shift, "shift")
+    if axis is None:
+        if len(shifts) != 1:
+            raise ArgumentError("roll: several shifts need as many axes")
+        if x.ndim == 1:
+            return _rolled(x, shifts[0], 0)
+        flat = ravel(x)
+        rolled = _roll(flat, shifts[0], 0)
+        return reshape(rolled, x.shape, copy=rolled is flat or None)
+    axes = integers("roll", axis, "axis")
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if len(shifts) != len(axes):
+        raise ArgumentError(f"roll: {len(shifts)} shifts, but {len(axes)} axes")
+    found = x
+    for s, a in zip(shifts, axes, strict=True):
+        found = _roll(found, s, lay.axis("roll", a, x.ndim))
+    return found if found is not x else copy(x)
+
+
+def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
+    n = x.shape[axis]
+    cut = -shift % n if n else 0
+    if cut == 0:
+        return x
+    if type(x) is not Tensor:
+        halves = [slice_along(x, axis, a, k, "roll") for a, k in ((cut, n - cut), (0, cut))]
+        return concat(halves, axis=axis)
+    places = (lay.slice_along(x.shape, axis, a, k) for a, k in ((cut, n - cut), (0, cut)))
+    return _joined([pending_view(x._expr, m) for m in places], axis)
+
+
+@into(widen=False)
+def repeat(
+    x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Each element along an axis so many times in a row.
+
+    `repeats`: one count, or one for each element along the axis (a tensor of them is read by the
+    host). `axis`: None ravels x first.
+    Shapes: any; the axis becomes as long as the sum of the counts.
+    Dtypes: all.
+    Raises: ShapeError for another number of counts, ArgumentError for a negative one, AxisError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(2, device="reference")
+    >>> dt.repeat(x, 2).tolist(), dt.repeat(x, [3, 1]).tolist()
+    ([0, 0, 1, 1], [0, 0, 0, 1])
+    """
+    if type(repeats) is int:
+        return _evenly.given((x, repeats, axis), {})
+    return _repeated(x, repeats, axis)
+
+
+def _repeated(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | None) -> Tensor:
+    if axis is None:
+        x, axis = ravel(required("repeat", x)), 0
+    d = lay.axis("repeat", axis, required("repeat", x).ndim)
+    n = x.shape[d]
+    counts: object = repeats
+    if isinstance(repeats, Tensor | np.ndarray):
+        counts = values_of("repeat", repeats).tolist()
+    times = integers("repeat", counts, "repeats")
+    if len(times) != 1:
+        return _repeat_each(x, times, d)
+    repeats = integer("repeat", times[0], "repeats", 0)
+    dimensions("repeat", (n * repeats,))
+    inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
+    wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
+    return _copied(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :]))
+
+
+_evenly = Remade(_repeated)  # where no tensor says how often
+
+
+def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
+    n = strided("repeat", x).shape[axis]
+    if len(times) != n or any(t < 0 for t in times):
+        raise ShapeError(
+            f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not "
+            f"{shown(times)}"
+        )
+    dimensions("repeat", (sum(times),))
+    with host_memory(f"repeat: {sum(times):,} positions"):
+        places = np.repeat(np.arange(n), times)
+    shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
+    index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
+    source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
+    return make(
+        node(
+            ops.GATHER,
+            (x._expr, index._expr),
+            spec(shape, x.dtype, x.device),
+            (shape, source_axes, (axis,), None),
+        )
+    )
+
+
+@remade(widen=False)
+def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None = None) -> Tensor:
+    """The whole tensor repeated along each axis.
+
+    `repetitions`: how often, for the last axes, as an int or a tuple; 1 for those left out.
+    Shapes: any; each size is multiplied.
+    Dtypes: all.
+    Raises: ShapeError for a negative number of repetitions.
+
+    >>> import dovetail as dt
+    >>> dt.tile(dt.asarray([1, 2], device="reference"), (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    required("tile", x)
+    times = extents("tile", repetitions)
+    times = (1,) * (x.ndim - len(times)) + times
+    shape = (1,) * (len(times) - x.ndim) + x.shape
+    pairs = list(zip(times, shape, strict=True))
+    split_shape = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (1, n)))
+    wide = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (t, n)))
+    dimensions("tile", wide)
+    found = view(view(x, ("reshape", split_shape), "tile"), ("expand", wide), "tile")
+    return _copied(found, dimensions("tile", [t * n for t, n in pairs]))
+
+
+def _copied(x: Tensor, shape: Shape) -> Tensor:
+    """The elements as another shape, in new memory: one copy, also where no view could be that."""
+    m = ("reshape", shape)
+    shares = type(x) is not Tensor or is_viewable(x, m)
+    return copy(view(x, m)) if shares else view(copy(x), m)

@@ -1,0 +1,577 @@
+"""Shapes and arrangement of elements.
+
+What strides can express is a view, which shares memory; the rest makes a new tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+
+from ... import layout as lay
+from ...arguments import dimensions, flag, integer, integers, named, shown
+from ...errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    ShapeError,
+)
+from ...graph.expr import leaf, spec, storage_of, tape_of
+from ...layout import Move, Shape, StridedView
+from ...ops import table as ops
+from ...respelled import UNGIVEN, retold
+from ...tensor.fields import alias, expr_of
+from ...tensor.host import evaluated
+from ...tensor.operands import Array, brought
+from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.verbs import (
+    apply,
+    dispatch,
+    is_viewable,
+    noted_view,
+    place_along,
+    slice_along,
+    view,
+    viewed,
+)
+from ..creation.constructors import extents
+from ..graph_cache import Remade
+
+__all__ = [
+    "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "diagonal", "expand_dims",
+    "flatten", "flip", "moveaxis", "permute_dims", "ravel", "reshape", "split", "squeeze",
+    "swapaxes", "transpose", "unstack",
+]  # fmt: skip
+
+MOVES = 1024  # remembered of each function, by shapes and axes
+
+Axes = int | Sequence[int]
+Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
+
+
+def ints_of(op: str, given: Sequence[Sizes], name: str = "shape") -> Shape:
+    """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
+    given = () if given and given[0] is UNGIVEN else given
+    listed = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple, range)) else given
+    try:
+        return integers(op, listed, name)
+    except ArgumentTypeError:
+        raise ShapeError(f"{op}: expects ints, not {shown(listed)}") from None
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+def reshape(
+    x: Tensor = UNGIVEN,
+    /,
+    shape: Sizes = UNGIVEN,
+    *sizes: Sizes,
+    copy: bool | None = None,
+    **theirs: object,
+) -> Tensor:
+    """The same elements, in row-major order, as another shape; one size may be -1.
+
+    A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
+    fails instead.
+
+    It is a view where strides permit, else a copy. The sizes are given one by one, as a tuple, or
+    as `shape`; one may be -1: what is left.
+    `copy`: True always copies; False never does, and fails where it would have to.
+    Shapes: any of as many elements.
+    Dtypes: all.
+    Raises: ShapeError; ArgumentError where `copy=False` cannot be.
+
+    >>> import dovetail as dt
+    >>> dt.reshape(dt.arange(6, device="reference"), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    if theirs:
+        return retold(reshape, locals())
+    if copy is None and not sizes:
+        if (known := viewed("reshape", x, shape)) is not None:
+            return known
+        if type(x) is Tensor and expr_of(x).op is None:  # what strides do not permit is noted, too
+            return _reshaped.given((x, shape), {})
+    return _as_shape(x, shape, sizes, copy)
+
+
+def _as_shape(
+    x: Tensor, shape: Sizes, sizes: tuple[Sizes, ...] = (), copy: bool | None = None
+) -> Tensor:
+    new = ints_of("reshape", (shape, *sizes))
+    wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
+    m = ("reshape", wanted)
+    if copy is not None and flag("reshape", copy, "copy"):
+        return view(apply(ops.COPY, (x,)), m)
+    if copy is not None and not is_viewable(strided("reshape", x), m):
+        raise ArgumentError(
+            f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
+            f"copy, and copy=False forbids it"
+        )
+    found = view(x, m)
+    return found if copy is not None or sizes else noted_view(found, "reshape", x, shape)
+
+
+_reshaped = Remade(_as_shape)
+
+
+def permute_dims(
+    x: Tensor = UNGIVEN, /, axes: Sizes = UNGIVEN, *order: Sizes, **theirs: object
+) -> Tensor:
+    """A view of `x` with its axes in another order.
+
+    The order is given one by one, as a tuple, or as `axes`: axis k of the result is axes[k] of x.
+    Shapes: any; the result has the sizes in the new order.
+    Dtypes: all.
+    Raises: AxisError unless each axis is named once.
+
+    >>> import dovetail as dt
+    >>> dt.permute_dims(dt.zeros((2, 3, 4), device="reference"), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    if theirs:
+        return retold(permute_dims, locals())
+    if not order and (known := viewed("permute_dims", x, axes)) is not None:
+        return known
+    given = ints_of("permute_dims", (axes, *order), "axes")
+    shape = required("permute_dims", x).shape
+    found = view(x, _permuted("permute_dims", shape, given), "permute_dims")
+    return found if order else noted_view(found, "permute_dims", x, axes)
+
+
+@lru_cache(MOVES)
+def _permuted(op: str, shape: Shape, axes: Shape) -> Move:
+    ndim = len(shape)
+    order = tuple([lay.axis(op, i, ndim) for i in axes])
+    if sorted(order) != list(range(ndim)):
+        raise AxisError(f"{op}: axes {order} are not an order of the {ndim} axes of shape {shape}")
+    return "permute", order
+
+
+def swapaxes(
+    x: Tensor = UNGIVEN, /, axis1: int = UNGIVEN, axis2: int = UNGIVEN, **theirs: object
+) -> Tensor:
+    """A view of `x` with `axis1` and `axis2` exchanged.
+
+    Shapes: any; the two sizes change places.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.swapaxes(dt.zeros((2, 3, 4), device="reference"), 0, 2).shape
+    (4, 3, 2)
+    """
+    if theirs:
+        return retold(swapaxes, locals())
+    if (known := viewed("swapaxes", x, axis1, axis2)) is not None:
+        return known
+    return noted_view(_swapped("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
+
+
+def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
+    order = list(range(required(op, x).ndim))
+    a, b = lay.axis(op, axis1, x.ndim), lay.axis(op, axis2, x.ndim)
+    order[a], order[b] = b, a
+    return view(x, ("permute", tuple(order)), op)
+
+
+def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes | None, **theirs: object) -> Tensor:
+    """A view of `x` with two axes exchanged or, without `axes`, with all of them reversed.
+
+    `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` is NumPy's; a whole order
+    of axes, as a tuple, is that of `permute_dims`.
+    Shapes: any; the sizes go with their axes.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3, 4), device="reference")
+    >>> dt.transpose(x).shape, dt.transpose(x, 0, 1).shape
+    ((4, 3, 2), (3, 2, 4))
+    """
+    if theirs:
+        return retold(transpose, locals())
+    if not axes or (len(axes) == 1 and axes[0] is None):
+        order = tuple(reversed(range(required("transpose", x).ndim)))
+        return view(x, ("permute", order), "transpose")
+    if len(axes) == 2:
+        return _swapped("transpose", x, *axes)  # type: ignore[arg-type]  # checked there
+    shape, given = required("transpose", x).shape, ints_of("transpose", axes, name="axes")  # type: ignore[arg-type]  # likewise
+    return view(x, _permuted("transpose", shape, given), "transpose")
+
+
+def moveaxis(
+    x: Tensor = UNGIVEN, /, source: Axes = UNGIVEN, destination: Axes = UNGIVEN, **theirs: object
+) -> Tensor:
+    """A view of `x` with some axes at other places, the rest staying in order.
+
+    `source` and `destination`: an axis, or as many of them, of x and of the result.
+    Shapes: any; the sizes go with their axes.
+    Dtypes: all.
+    Raises: AxisError, also for one axis twice.
+
+    >>> import dovetail as dt
+    >>> dt.moveaxis(dt.zeros((2, 3, 4), device="reference"), 0, -1).shape
+    (3, 4, 2)
+    """
+    if theirs:
+        return retold(moveaxis, locals())
+    if (known := viewed("moveaxis", x, source, destination)) is not None:
+        return known
+    required("moveaxis", x)
+    src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
+    if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
+        raise AxisError(
+            f"moveaxis: source {shown(source)} and destination {shown(destination)} must be as "
+            "many distinct axes"
+        )
+    order = [i for i in range(x.ndim) if i not in src]
+    for d, s in sorted(zip(dst, src, strict=True)):
+        order.insert(d, s)
+    found = view(x, ("permute", tuple(order)), "moveaxis")
+    return noted_view(found, "moveaxis", x, source, destination)
+
+
+def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
+    """Non-negative axes in the order given."""
+    return [lay.axis(op, i, ndim) for i in integers(op, given, "axis")]
+
+
+def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Tensor:
+    """A view of `x` with axes of size 1 put in.
+
+    `axis`: where they stand in the result; one place or several.
+    Shapes: any.
+    Dtypes: all.
+    Raises: AxisError, ShapeError beyond 64 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.expand_dims(dt.zeros(3, device="reference"), axis=(0, -1)).shape
+    (1, 3, 1)
+    """
+    if theirs:
+        return retold(expand_dims, locals())
+    if (known := viewed("expand_dims", x, axis)) is not None:
+        return known
+    listed = integers("expand_dims", axis, "axis")
+    found = view(x, _expanded(required("expand_dims", x).shape, listed), "expand_dims")
+    return noted_view(found, "expand_dims", x, axis)
+
+
+@lru_cache(MOVES)
+def _expanded(shape: Shape, axes: Shape) -> Move:
+    ndim = len(shape) + len(axes)
+    places, rest = lay.axes("expand_dims", axes, ndim), iter(shape)
+    wider = [1 if d in places else next(rest) for d in range(ndim)]
+    return "reshape", dimensions("expand_dims", wider)
+
+
+def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) -> Tensor:
+    """A view of `x` without some axes of size 1.
+
+    `axis`: one or several; None takes away all of size 1.
+    Shapes: any.
+    Dtypes: all.
+    Raises: ShapeError where the size is not 1, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.squeeze(dt.zeros((1, 3, 1), device="reference"), axis=0).shape
+    (3, 1)
+    """
+    if theirs:
+        return retold(squeeze, locals())
+    if (known := viewed("squeeze", x, axis)) is not None:
+        return known
+    shape = required("squeeze", x).shape
+    given = None if axis is None else integers("squeeze", axis, "axis")
+    return noted_view(view(x, _squeezed(shape, given), "squeeze"), "squeeze", x, axis)
+
+
+@lru_cache(MOVES)
+def _squeezed(shape: Shape, axes: Shape | None) -> Move:
+    if axes is None:
+        return "reshape", tuple([n for n in shape if n != 1])
+    gone = lay.axes("squeeze", axes, len(shape))
+    if any(shape[d] != 1 for d in gone):
+        named = axes[0] if len(axes) == 1 else axes
+        raise ShapeError(f"squeeze: axis {named} of shape {shape} does not have size 1")
+    return "reshape", tuple([n for d, n in enumerate(shape) if d not in gone])
+
+
+def flip(
+    x: Tensor = UNGIVEN, /, axis: Axes | None = None, *more: object, **theirs: object
+) -> Tensor:
+    """A view of `x` with the order along some axes reversed; along all for None.
+
+    Shapes: any; the result has the same.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.flip(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
+    [[2, 1], [4, 3]]
+    """
+    if more or theirs:
+        return retold(flip, locals())
+    if (known := viewed("flip", x, axis)) is not None:
+        return known
+    turned = lay.axes("flip", axis, required("flip", x).ndim)
+    starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
+    steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
+    return noted_view(view(x, ("slice", starts, x.shape, steps), "flip"), "flip", x, axis)
+
+
+def broadcast_to(
+    x: Tensor = UNGIVEN, /, shape: Sizes = UNGIVEN, *sizes: Sizes, **theirs: object
+) -> Tensor:
+    """A read-only view of `x` in which axes of size 1 are repeated, without memory for it.
+
+    The sizes are given one by one, as a tuple, or as `shape`.
+    Shapes: x's axes are matched with the last of the result; they agree, or x's has size 1.
+    Dtypes: all.
+    Raises: ShapeError. A write to the result is a ReadOnlyError.
+
+    >>> import dovetail as dt
+    >>> dt.broadcast_to(dt.arange(2, device="reference"), (2, 2)).tolist()
+    [[0, 1], [0, 1]]
+    """
+    if theirs:
+        return retold(broadcast_to, locals())
+    if not sizes and (known := viewed("broadcast_to", x, shape)) is not None:
+        return known
+    given = ints_of("broadcast_to", (shape, *sizes))
+    found = _broadcast("broadcast_to", x, given)
+    return found if sizes else noted_view(found, "broadcast_to", x, shape)
+
+
+def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
+    return view(x, _spread(op, required(op, x).shape, wanted), op)
+
+
+@lru_cache(MOVES)
+def _spread(op: str, shape: Shape, wanted: Shape) -> Move:
+    dimensions(op, wanted)
+    if len(wanted) < len(shape) or lay.broadcast_shapes(op, shape, wanted) != wanted:
+        raise ShapeError(f"{op}: shape {shape} does not broadcast to {wanted}")
+    return "expand", wanted
+
+
+def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
+    """A read-only view of `x`, as by `dt.broadcast_to`, where -1 keeps a size.
+
+    `shape`: the sizes, one by one or as a tuple.
+    Shapes: x's axes are matched with the last of the result; they agree, or x's has size 1.
+    Dtypes: all.
+    Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.zeros((3, 1), device="reference").expand(2, -1, 4).shape
+    (2, 3, 4)
+    """
+    wanted = ints_of("expand", shape)
+    lead = len(wanted) - x.ndim
+    kept = tuple([x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)])
+    return _broadcast("expand", x, kept)
+
+
+def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
+    """Views of tensors, all of their common shape, as a tuple.
+
+    Shapes: broadcast.
+    Dtypes: all; each keeps its own.
+    Raises: ShapeError, DeviceError, DTypeError for what is neither tensor nor array.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.broadcast_arrays(dt.zeros((2, 1), device="reference"), [1, 2, 3])
+    >>> x.shape, y.shape
+    ((2, 3), (2, 3))
+    """
+    arrays = brought("broadcast_arrays", *arrays)
+    shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
+    return tuple(view(a, ("expand", shape)) for a in arrays)
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The common shape to which some shapes are broadcast.
+
+    `shapes`: ints or tuples of ints. Sizes are matched from the last axis on; they agree, or are 1.
+    Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    return lay.broadcast_shapes(
+        "broadcast_shapes", *[extents("broadcast_shapes", s) for s in shapes]
+    )
+
+
+def unstack(x: Tensor = UNGIVEN, /, axis: int = 0, **theirs: object) -> tuple[Tensor, ...]:
+    """Views of the parts of `x` along `axis`, without that axis, as a tuple.
+
+    Shapes: of at least 1 dimension.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> [row.tolist() for row in dt.unstack(dt.asarray([[1, 2], [3, 4]], device="reference"))]
+    [[1, 2], [3, 4]]
+    """
+    if theirs:
+        return retold(unstack, locals())
+    d = lay.axis("unstack", axis, required("unstack", x).ndim)
+    return tuple([place_along(x, d, i, "unstack") for i in range(x.shape[d])])
+
+
+def split(
+    x: Tensor = UNGIVEN, sizes: int | Sequence[int] = UNGIVEN, /, axis: int = 0, **theirs: object
+) -> tuple[Tensor, ...]:
+    """Views of consecutive parts of `x` along `axis`, as a tuple.
+
+    `sizes`: a list of sizes that make up the axis, or one size (the last part may be smaller).
+    Shapes: of at least 1 dimension.
+    Dtypes: all.
+    Raises: ShapeError where the sizes do not make up the axis, ArgumentError for a size below 1,
+    AxisError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(5, device="reference")
+    >>> [part.tolist() for part in dt.split(x, 2)], [part.tolist() for part in dt.split(x, [1, 4])]
+    ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3, 4]])
+    """
+    if theirs:
+        return retold(split, locals())
+    d = lay.axis("split", axis, required("split", x).ndim)
+    n = x.shape[d]
+    if not isinstance(sizes, (list, tuple)):
+        step = integer("split", sizes, "sizes")
+        if step < 1:
+            raise ArgumentError(f"split: the size of the parts must be positive: {shown(step)}")
+        sizes = [min(step, n - i) for i in range(0, n, min(step, max(n, 1)))]
+    sizes = integers("split", sizes, "sizes")
+    if sum(sizes) != n or any(s < 0 for s in sizes):
+        raise ShapeError(
+            f"split: sizes {shown(sizes)} do not make up the {n} of axis {d} of shape {x.shape}"
+        )
+    starts = accumulate(sizes, initial=0)
+    return tuple([slice_along(x, d, a, k, "split") for a, k in zip(starts, sizes, strict=False)])
+
+
+@named(widen=False)
+def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """`x` with some neighbouring axes made into one: a view where strides permit, else a copy.
+
+    `start_dim`, `end_dim`: the first and the last of them; all unless given.
+    Shapes: any; of no dimensions comes one element.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.flatten(dt.zeros((2, 3, 4), device="reference"), 1).shape
+    (2, 12)
+    """
+    if required("flatten", x).ndim == 0:
+        return view(x, ("reshape", (1,)), "flatten")
+    a, b = lay.axis("flatten", start_dim, x.ndim), lay.axis("flatten", end_dim, x.ndim)
+    if a > b:
+        raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+    size = 1
+    for n in x.shape[a : b + 1]:
+        size *= n
+    return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])), "flatten")
+
+
+@named(widen=False)
+def ravel(x: Tensor, /) -> Tensor:
+    """All elements in row-major order along one axis: a view where strides permit, else a copy.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.ravel(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [1, 2, 3, 4]
+    """
+    return view(x, ("reshape", (required("ravel", x).size,)), "ravel")
+
+
+def as_strided(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """A view of the storage of `x` with any shape, strides and offset.
+
+    `size`: the shape. `stride`: for each axis the way from one element to the next.
+    `storage_offset`: where the first element lies; x's unless given.
+    Units: elements, not bytes.
+    Shapes: any; several elements may share memory, and then the view is read-only.
+    Dtypes: all.
+    Raises: ShapeError where it would reach out of the storage.
+
+    >>> import dovetail as dt
+    >>> dt.as_strided(dt.arange(5, device="reference"), (3, 3), (1, 1)).tolist()  # windows
+    [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+    """
+    strided("as_strided", x)
+    shape, strides = extents("as_strided", size), integers("as_strided", stride, "stride")
+    if len(shape) != len(strides):
+        raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
+    if any(abs(s) * x.itemsize >= lay.LIMIT for s in strides):
+        raise ShapeError(f"as_strided: strides {shown(strides)} reach beyond 2**63 bytes")
+    e = evaluated(x)
+    storage = storage_of(e)
+    offset = e.offset
+    if storage_offset is not None:
+        offset = integer("as_strided", storage_offset, "storage_offset")
+    if 0 in shape:
+        offset = 0  # it reaches no element, wherever it begins
+    low, high = lay.span(StridedView(shape, strides, offset))
+    held = storage.nbytes // x.itemsize
+    if low < 0 or high > held:
+        raise ShapeError(
+            f"as_strided: shape {shape}, strides {shown(strides)}, offset {shown(offset)} reach "
+            f"the elements {shown(low)}..{shown(high - 1)} of a storage of {held}"
+        )
+    seen = leaf(storage, spec(shape, x.dtype, x.device, "as_strided"), strides, offset)
+    attrs = (StridedView(x.shape, e.strides, e.offset), StridedView(shape, strides, offset), held)
+    seen.tape = tape_of(ops.AS_STRIDED, (e,), seen.spec, attrs)
+    return alias(x, make(seen))
+
+
+def diagonal(
+    x: Tensor = UNGIVEN, /, offset: int = 0, dim1: int = 0, dim2: int = 1, **theirs: object
+) -> Tensor:
+    """A view of the diagonals of `x` over two axes, which become the last axis.
+
+    `dim1`, `dim2`: the axes. `offset`: an element's place along `dim2` less that along `dim1`. Of a
+    sparse tensor: a new one.
+    Shapes: of at least 2 dimensions; an `offset` beyond the matrix gives no elements.
+    Dtypes: all.
+    Raises: AxisError for one axis twice, ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.diagonal(dt.arange(4, device="reference").reshape(2, 2)).tolist()
+    [0, 3]
+    """
+    if theirs:
+        return retold(diagonal, locals())
+    offset = integer("diagonal", offset, "offset")
+    if required("diagonal", x).ndim < 2:
+        raise ShapeError(f"diagonal: needs at least 2 dimensions, not shape {x.shape}")
+    a, b = lay.axis("diagonal", dim1, x.ndim), lay.axis("diagonal", dim2, x.ndim)
+    if a == b:
+        raise AxisError(f"diagonal: axes {dim1} and {dim2} are the same")
+    order = (*(d for d in range(x.ndim) if d not in (a, b)), a, b)
+    seen = view(x, ("permute", order), "diagonal")
+    n, m = seen.shape[-2:]
+    offset = max(-n, min(offset, m))  # beyond: nothing, too
+    if type(seen) is not Tensor:
+        return dispatch("diagonal", "diagonal", (seen,), seen, offset)
+    length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
+    if length:
+        down = slice_along(seen, seen.ndim - 2, max(-offset, 0), length)
+        seen = slice_along(down, seen.ndim - 1, max(offset, 0), length)
+    strides = evaluated(seen).strides
+    return as_strided(seen, (*seen.shape[:-2], length), (*strides[:-2], strides[-2] + strides[-1]))

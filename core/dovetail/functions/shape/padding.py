@@ -1,0 +1,105 @@
+"""Tensors with more around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...arguments import choice, host_memory, integers, sequence
+from ...dtypes import int64
+from ...errors import ArgumentError, ShapeError
+from ...tensor.host import from_host
+from ...tensor.tensor import Tensor, strided
+from ..creation.constructors import Fill, full
+from ..indexing.index_reads import take
+from ..variants import into
+from .copies import concat, copy
+
+__all__ = ["pad"]
+
+MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+Widths = int | Sequence[int] | Sequence[Sequence[int]]
+
+
+@into(widen=False)
+def pad(
+    x: Tensor, pad_width: Widths, /, mode: str = "constant", *, constant_values: Fill | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return a new tensor with more elements before and after those of `x` along each axis.
+
+    `pad_width`: how many: one number for all, (before, after) for all axes, or such a pair for each
+    axis. `mode`: what they are: "constant" a number; "edge" the nearest element; "reflect" and
+    "symmetric" mirrored elements, without and with the one at the edge; "wrap" those from the
+    other end. `constant_values`: the number, 0 unless given; only for the mode "constant".
+    Shapes: any; each size grows by the two widths.
+    Dtypes: all; the result has the same.
+    Gradient: to the elements that come out, as often as they do.
+    Raises: ArgumentError for a negative width, another mode, or a number that a mode does not take;
+    ShapeError where there is nothing to repeat or for other numbers of widths, ValueOverflow for a
+    number that does not fit.
+
+    >>> import dovetail as dt
+    >>> dt.pad(dt.asarray([1, 2, 3], device="reference"), (2, 1), "reflect").tolist()
+    [3, 2, 1, 2, 3, 2]
+    """
+    choice("pad", mode, "mode", MODES)
+    if mode != "constant" and constant_values is not None:
+        raise ArgumentError(
+            f'pad: constant_values must be left out with mode={mode!r}; it belongs to "constant"'
+        )
+    fill = 0 if constant_values is None else constant_values
+    widths = _widths(pad_width, strided("pad", x).ndim)
+    found = x
+    for d, (before, after) in enumerate(widths):
+        if not before and not after:
+            continue
+        if mode == "constant":
+            parts = [_filled(found, d, n, fill) for n in (before, after)]
+            found = concat([parts[0], found, parts[1]], axis=d)
+        else:
+            n = found.shape[d]
+            if not n:
+                raise ShapeError(f"pad: axis {d} of shape {x.shape} has nothing to repeat")
+            with host_memory(f"pad: {n + before + after:,} positions"):
+                places = _places(mode, np.arange(-before, n + after), n)
+            found = take(found, from_host(places, int64, x.device), axis=d)
+    return copy(x) if found is x else found
+
+
+def _widths(given: Widths, ndim: int) -> list[tuple[int, int]]:
+    """A pair for each axis."""
+    listed = given.tolist() if isinstance(given, np.ndarray) else given
+    if isinstance(listed, (list, tuple)) and any(isinstance(p, (list, tuple)) for p in listed):
+        pairs = [
+            integers("pad", sequence("pad", p, "pad_width", "ints"), "pad_width") for p in listed
+        ]
+    else:
+        pairs = [integers("pad", listed, "pad_width")]
+    pairs = pairs * ndim if len(pairs) == 1 else pairs
+    if len(pairs) != ndim or any(len(p) not in (1, 2) for p in pairs):
+        raise ShapeError(f"pad: pad_width is a number, a pair, or a pair for each of {ndim} axes")
+    if any(not 0 <= n < 1 << 40 for p in pairs for n in p):
+        raise ArgumentError("pad: widths are not negative, and below 2**40")
+    return [(p[0], p[-1]) for p in pairs]
+
+
+def _filled(x: Tensor, axis: int, n: int, value: Fill) -> Tensor:
+    shape = tuple(n if d == axis else m for d, m in enumerate(x.shape))
+    return full(shape, value, dtype=x.dtype, device=x.device)
+
+
+def _places(mode: str, at: np.ndarray, n: int) -> np.ndarray:
+    """Where each element comes from, of places counted from the first one's."""
+    if mode == "edge":
+        return np.asarray(np.clip(at, 0, n - 1))
+    if mode == "wrap":
+        return np.asarray(at % n)
+    if mode == "symmetric":
+        at = at % (2 * n)
+        return np.asarray(np.minimum(at, 2 * n - 1 - at))
+    if n == 1:
+        return at * 0
+    at = at % (2 * n - 2)
+    return np.asarray(np.minimum(at, 2 * n - 2 - at))

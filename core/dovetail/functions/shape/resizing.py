@@ -1,0 +1,76 @@
+"""`x.resize_(shape)`: another shape over the same storage, which grows where it is too small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...arguments import named
+from ...engine import recording
+from ...errors import GradientError, SharingError
+from ...graph.expr import Expr, leaf, spec, storage_of
+from ...memory.blocks import Block
+from ...memory.storage import Storage
+from ...tensor.fields import aliases_of, become
+from ...tensor.host import evaluated
+from ...tensor.tensor import Tensor, make, strided
+from ..creation.constructors import empty, extents
+
+
+@named(widen=False)
+def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
+    """This tensor, of another shape over its own memory, from where it begins, row by row.
+
+    Memory that is too small for it is replaced: the elements stay in their order, and what is new
+    is whatever the memory holds. That is refused where the memory is shared, with views or others
+    than tensors, which would not see the new one, or is not the device's own.
+    `shape`: the sizes, one by one or as a tuple.
+    Shapes: any.
+    Dtypes: all.
+    Raises: SharingError, ShapeError; GradientError for what requires a gradient; LayoutError;
+    OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(6, device="reference")
+    >>> x.resize_(2, 2).tolist(), x.storage()
+    ([[0, 1], [2, 3]], <Storage of 6 int64, 48 bytes, on reference>)
+    >>> x.resize_(8).shape, x[:6].tolist()
+    ((8,), [0, 1, 2, 3, 4, 5])
+    """
+    given = shape[0] if len(shape) == 1 else shape
+    sizes = extents("resize_", given)
+    recording.refuse_read("resize_() changes the memory of a tensor, which")
+    if strided("resize_", x)._expr.tape is not None:
+        raise GradientError(
+            "resize_: a tensor that requires a gradient keeps its shape; see x.detach(), x.reshape"
+        )
+    e = evaluated(x)
+    storage, s = storage_of(e), spec(sizes, x.dtype, x.device, "resize_")
+    if (e.offset + s.size) * x.itemsize <= storage.nbytes:
+        become(x, leaf(storage, s, s.strides, e.offset))
+        return x
+    _require_alone(x, e, storage)
+    known = storage.nbytes // x.itemsize - e.offset
+    before = make(leaf(storage, spec((known,), x.dtype, x.device, "resize_"), (1,), e.offset))
+    grown = empty((s.size,), dtype=x.dtype, device=x.device)
+    grown[:known] = before
+    after = evaluated(grown)
+    become(x, leaf(storage_of(after), s, s.strides, after.offset))
+    return x
+
+
+def _require_alone(x: Tensor, e: Expr, storage: Storage) -> None:
+    """Raises: SharingError where others see the memory, and would not see another one."""
+    group = aliases_of(x)
+    views = 0
+    for y in () if group is None else group.live():
+        f = y._expr
+        views += y is not x and f.op is None and storage_of(f) is storage
+    who = "shared with a NumPy array or another library" if storage.is_exported() else ""
+    who = f"shared with {views} other tensors" if views else who
+    if not who and not isinstance(storage.ptr.context, Block):
+        who = "somebody else's (from_blob, asarray, a file), who decides how much there is"
+    if who:
+        raise SharingError(
+            f"resize_: the memory of this {e.spec!r} is too small, and {who}; use dt.resize, which "
+            "makes a new tensor"
+        )

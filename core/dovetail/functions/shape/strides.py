@@ -1,0 +1,134 @@
+"""Strides and places in memory, and what a tensor is, as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...arguments import choice, integer, integers
+from ...errors import ShapeError
+from ...layout import Shape
+from ...tensor.tensor import Tensor, required, strided
+from ..creation.constructors import extents
+
+__all__ = [
+    "element_size", "index_to_pos", "is_complex", "is_contiguous", "is_floating_point", "numel",
+    "strides_from_shape",
+]  # fmt: skip
+
+
+def index_to_pos(index: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> int:
+    """The place in a storage of the element at an index: offset + sum of index * stride.
+
+    `index`: of each axis which one, from 0. `strides`: as many. `offset`: where the element at 0
+    is.
+    Units: elements, not bytes.
+    Raises: ShapeError unless they are as many; ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(6, device="reference").reshape(2, 3).T
+    >>> at = dt.index_to_pos((2, 1), x.stride(), x.storage_offset())
+    >>> at, x.storage()[at], x[2, 1].item()
+    (5, 5, 5)
+    """
+    places = integers("index_to_pos", index, "index")
+    steps = integers("index_to_pos", strides, "strides")
+    if len(places) != len(steps):
+        raise ShapeError(
+            f"index_to_pos: an index of {len(places)} axes, but {len(steps)} strides; x.stride() "
+            "has one for each axis of x"
+        )
+    start = integer("index_to_pos", offset, "offset")
+    return start + sum(i * s for i, s in zip(places, steps, strict=True))
+
+
+def strides_from_shape(shape: int | Sequence[int], order: str = "C") -> Shape:
+    """The strides of a tensor of this shape whose elements lie densely, as a tuple.
+
+    `order`: "C" is row by row, so the last axis has stride 1; "F" column by column, the first has.
+    Units: elements, not bytes.
+    Raises: ShapeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> dt.strides_from_shape((2, 3, 4)), dt.strides_from_shape((2, 3, 4), order="F")
+    ((12, 4, 1), (1, 2, 6))
+    """
+    sizes = extents("strides_from_shape", shape)
+    kind = choice("strides_from_shape", order, "order", ("C", "F"))
+    found = [1]
+    for n in sizes if kind == "F" else reversed(sizes):
+        found.append(found[-1] * max(n, 1))
+    steps = found[: len(sizes)]
+    return tuple(steps if kind == "F" else reversed(steps))
+
+
+def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
+    """Whether the elements lie densely in row-major order; the method `x.is_contiguous()`.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor, LayoutError for one that is not strided,
+    ArgumentTypeError for another `memory_format` than None.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3), device="reference")
+    >>> dt.is_contiguous(x), dt.is_contiguous(x.T)
+    (True, False)
+    """
+    return strided("is_contiguous", x).is_contiguous(memory_format)
+
+
+def is_floating_point(x: Tensor, /) -> bool:
+    """Whether the elements are floats, which complex numbers are not: `x.dtype.is_float`.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").is_floating_point()
+    True
+    """
+    return required("is_floating_point", x).dtype.is_float
+
+
+def is_complex(x: Tensor, /) -> bool:
+    """Whether the elements are complex: `x.dtype.kind == "c"`.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, dtype=dt.complex64, device="reference").is_complex()
+    True
+    """
+    return required("is_complex", x).dtype.kind == "c"
+
+
+def element_size(x: Tensor, /) -> int:
+    """The bytes of one element: `x.itemsize`.
+
+    Units: bytes.
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, dtype=dt.float64, device="reference").element_size()
+    8
+    """
+    return required("element_size", x).itemsize
+
+
+def numel(x: Tensor, /) -> int:
+    """The number of elements: `x.size`.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.numel(dt.zeros((2, 3), device="reference"))
+    6
+    """
+    return required("numel", x).size

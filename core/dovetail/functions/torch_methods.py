@@ -1,0 +1,189 @@
+"""Methods that PyTorch's models are written with, so that their code runs as it is.
+
+Each is one of the standard's functions under another name; so is `dt.cat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .. import dtypes as D
+from .. import layout as lay
+from ..arguments import integer, named
+from ..dtypes import DType
+from ..errors import ArgumentError
+from ..tensor.operands import Array, Operand
+from ..tensor.tensor import Tensor, strided
+from ..tensor.writes import write_result
+from .datatypes import astype
+from .elementwise.op_functions import where
+from .shape.copies import concat
+from .shape.manipulation import broadcast_to, permute_dims, reshape, split
+
+__all__ = ["cat"]
+
+
+@named(widen=False)
+def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """`dt.concat`, as PyTorch calls it: tensors one after the other along an axis that they have.
+
+    `tensors`: a list of them. `dim`: the axis.
+    Shapes: alike but for that axis.
+    Dtypes: all; the result has that to which they promote.
+    Raises: ShapeError, DTypeError, AxisError, ArgumentError for none.
+
+    >>> import dovetail as dt
+    >>> dt.cat([dt.zeros(1, device="reference"), dt.ones(2, device="reference")]).tolist()
+    [0.0, 1.0, 1.0]
+    """
+    return concat(tensors, axis=dim, out=out)
+
+
+@named(widen=False)
+def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
+    """`value` where the mask is true, else `x`: `dt.where(mask, value, x)`, in the dtype of x.
+
+    `mask`: where. `value`: a number, or a tensor that broadcasts.
+    Shapes: x and the mask broadcast.
+    Dtypes: all; the mask is of bools.
+    Gradient: flows to x and the value.
+    Raises: ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x.masked_fill(x > 1, 0.0).tolist()
+    [1.0, 0.0]
+    """
+    return astype(where(mask, value, x), x.dtype, copy=False)
+
+
+@named(widen=False)
+def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
+    """`x`, with `value` written where the mask is true, which broadcasts to x's shape.
+
+    Shapes: any; the result is x.
+    Dtypes: all; the mask is of bools.
+    Raises: ShapeError, DTypeError, ReadOnlyError, GradientError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x.masked_fill_(x > 1, 0.0).tolist()
+    [1.0, 0.0]
+    """
+    return write_result("masked_fill_", x, [masked_fill(x, mask, value)])
+
+
+@named(widen=False)
+def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of so many parts along an axis, of equal sizes but for the last, which may be smaller.
+
+    `chunks`: how many. Where the size is no multiple there may be fewer, as in PyTorch;
+    `dt.array_split` gives as many as are asked for. `dim`: the axis.
+    Shapes: of at least one axis.
+    Dtypes: all.
+    Raises: ArgumentError for less than one, AxisError.
+
+    >>> import dovetail as dt
+    >>> [part.tolist() for part in dt.arange(5, device="reference").chunk(2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    count = integer("chunk", chunks, "chunks")
+    if count < 1:
+        raise ArgumentError(f"chunk: chunks is {count}, at least 1 is needed")
+    axis = lay.axis("chunk", integer("chunk", dim, "dim"), strided("chunk", x).ndim)
+    return split(x, max(-(-x.shape[axis] // count), 1), axis)
+
+
+@named(widen=False)
+def t(x: Tensor) -> Tensor:
+    """A view with both axes exchanged: `x.T`, of a vector itself.
+
+    Shapes: at most two axes.
+    Dtypes: all.
+    Raises: ArgumentError for more of them.
+
+    >>> import dovetail as dt
+    >>> dt.ones((2, 3), device="reference").t().shape
+    (3, 2)
+    """
+    if x.ndim > 2:
+        raise ArgumentError(f"t: a tensor of {x.ndim} axes; use x.mT, or dt.permute_dims")
+    return permute_dims(x, tuple(reversed(range(x.ndim))))
+
+
+@named(widen=False)
+def type_as(x: Tensor, other: Tensor) -> Tensor:
+    """The elements of x in the dtype of another tensor, or x itself where it has that.
+
+    `other`: the tensor.
+    Shapes: any; the result has x's.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.ones(2, device="reference").type_as(dt.zeros(1, dtype=dt.int32)).dtype
+    dovetail.int32
+    """
+    return astype(x, strided("type_as", other).dtype, copy=False)
+
+
+@named(widen=False)
+def expand_as(x: Tensor, other: Tensor) -> Tensor:
+    """A view of x, broadcast to the shape of another tensor.
+
+    `other`: the tensor.
+    Shapes: x broadcasts to that of `other`.
+    Dtypes: all.
+    Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.ones(3, device="reference").expand_as(dt.zeros((2, 3))).shape
+    (2, 3)
+    """
+    return broadcast_to(x, strided("expand_as", other).shape)
+
+
+@named(widen=False)
+def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+    """`x` in the shape of another tensor, a view where strides permit that.
+
+    `other`: the tensor, of as many elements.
+    Shapes: any.
+    Dtypes: all.
+    Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.ones(6, device="reference").reshape_as(dt.zeros((2, 3))).shape
+    (2, 3)
+    """
+    return reshape(x, strided("reshape_as", other).shape)
+
+
+def _converted(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
+    def convert(x: Tensor) -> Tensor:
+        return astype(x, dtype, copy=False)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"""The same elements as {dtype.name}, or x itself where they are that.
+
+    Dtypes: all, as for `dt.astype`.
+    Raises: DTypeError where the device has no such dtype.
+
+    >>> import dovetail as dt
+    >>> dt.ones(2, dtype=dt.uint8, device="reference").{name}().dtype
+    dovetail.{dtype.name}
+    """
+    return convert
+
+
+METHODS: dict[str, object] = {
+    f.__name__: f for f in (masked_fill, masked_fill_, chunk, t, type_as, expand_as, reshape_as)
+}
+# Of these `float` and `int` would hide Python's from type checkers in the class.
+CONVERSIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    name: _converted(name, dtype)
+    for name, dtype in {
+        "float": D.float32, "double": D.float64, "half": D.float16, "bfloat16": D.bfloat16,
+        "int": D.int32, "long": D.int64,
+    }.items()
+}  # fmt: skip
