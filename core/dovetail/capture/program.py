@@ -25,7 +25,7 @@ from ..backend.interface import QueuedLaunch, Replay, Scalar
 from ..backend.streams import wait
 from ..dtypes import DType
 from ..engine import events
-from ..engine.launching import BoundStep
+from ..engine.launching import BoundStep, note_launch
 from ..engine.traced_numbers import Env, Number
 from ..errors import InternalError, LinAlgError
 from ..fusion.plan import Step
@@ -37,7 +37,7 @@ from ..ops.table import Op
 from ..plugins.opened import Opened
 from .host_steps import HostReplay, array_at, with_line
 from .replay import At as At
-from .replay import Checked, OneByOne, Replayer, Routine, Unrolled, handles, numbers
+from .replay import Checked, QueuedLaunches, Replayer, Routine, Unrolled, handles, numbers
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
 T = TypeVar("T")
@@ -195,8 +195,8 @@ class Launch(Act):
                 check.queued = True
         if checks:
             faults.demand([*checks.values()])
-        name, grid = f"launch {self.planned.kernel.name}", self.planned.grid
-        _note_launch(opened, name, begun, stream, self.planned.nbytes, grid=grid)
+        step = self.planned
+        note_launch(opened, step.kernel.name, begun, stream, step.nbytes, step.grid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +229,7 @@ class Call(Act):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         step = self.prepared(opened)  # bound anew, which is none of the routine's time
         begun = time.perf_counter_ns()
-        replay = OneByOne([step]) if isinstance(step, QueuedLaunch) else step
+        replay = QueuedLaunches([step]) if isinstance(step, QueuedLaunch) else step
         replay(at, env, stream)
         events.note(f"call {self.op.name}", begun, bytes=self.nbytes, device=str(opened.device))
 
@@ -261,17 +261,7 @@ class Work(Act):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         begun = time.perf_counter_ns()
         self._replay(at, env, stream)
-        _note_launch(opened, f"launch {self.name}", begun, stream, self.nbytes)
-
-
-def _note_launch(
-    opened: Opened, name: str, begun: int, stream: StreamHandle, nbytes: int, **fields: Any
-) -> None:
-    if events.profiles:
-        opened.backend.synchronize(stream)
-        live = opened.allocator.stats().live_bytes
-        device = str(opened.device)
-        events.note(name, begun, bytes=nbytes, live=live, device=device, **fields)
+        note_launch(opened, self.name, begun, stream, self.nbytes)
 
 
 @dataclass(frozen=True, eq=False)

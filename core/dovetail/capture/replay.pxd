@@ -21,11 +21,7 @@ cdef class Replayer:
     cpdef run(self, list at, list env, object stream)
 
 
-cdef class OneByOne:
-    cdef public list launches
-
-
-cdef class AllAtOnce:
+cdef class QueuedLaunches:
     cdef public object backend
     cdef public list launches
 

@@ -101,35 +101,25 @@ class Replayer:
         if not launches:
             return []
         made = sequence(self.opened.backend, launches)
-        if made is None and self.opened.batches and len(launches) > 1:
-            made = AllAtOnce(self.opened.backend, launches)
-        return [made or OneByOne(launches)]
+        is_batched = self.opened.batches and len(launches) > 1
+        return [made or QueuedLaunches(launches, self.opened.backend if is_batched else None)]
 
 
-class OneByOne:
-    """Launches in order, for backends that do not take them together."""
-
-    __slots__ = ("launches",)
-
-    def __init__(self, launches: list[QueuedLaunch]) -> None:
-        self.launches = launches
-
-    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
-        for queued in self.launches:
-            queued.launch(handles(queued.buffers, at), numbers(queued.scalars, env), stream)
-
-
-class AllAtOnce:
-    """Launches in order, for backends that take them together, with their arguments."""
+class QueuedLaunches:
+    """Launches in order; with a `backend`, which takes them together, in one call."""
 
     __slots__ = ("backend", "launches")
 
-    def __init__(self, backend: Backend, launches: list[QueuedLaunch]) -> None:
-        self.backend, self.launches = backend, launches
+    def __init__(self, launches: list[QueuedLaunch], backend: Backend | None = None) -> None:
+        self.launches, self.backend = launches, backend
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
         given = [(q.launch, handles(q.buffers, at), numbers(q.scalars, env)) for q in self.launches]
-        self.backend.launch_all(given, stream)
+        if self.backend is not None:
+            self.backend.launch_all(given, stream)
+        else:
+            for launch, arguments, scalars in given:
+                launch(arguments, scalars, stream)
 
 
 class Checked:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from ..backend import faults
 from ..backend.interface import Grid, RawLaunch
@@ -19,11 +18,10 @@ from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..plugins.opened import Opened
 from ..settings import flags
-from . import events, recording
+from . import recording
 from .evaluate import _finish, evaluate, finish_overlapping, lock
-from .evaluation import launch_step
 from .events import counters
-from .launching import BoundStep, Number, Slots
+from .launching import BoundStep, Number, Slots, note_launch, run_deferred
 from .launching import run as run_step
 
 _turn = lock  # compiled to a typed variable
@@ -61,7 +59,7 @@ def _launched(
             continue
         if recorder is not None:
             recorder.launch(step, leaves, numbers, line)
-        elif step.checks or flags.profiled:
+        elif step.checks:
             _checked(opened, step, at, numbers, stream, line)
         else:
             run_step(opened, step, at, numbers, stream)
@@ -122,12 +120,12 @@ def _checked(
     stream: StreamHandle,
     line: str | None,
 ) -> None:
-    """A launch in full: with error cells, traced."""
+    """Launch a step that checks indices, and wait for it. Raises: IndexOutOfRange."""
     slots = at + [None, 0] * len(step.checks)
-    made = [check for _, check in launch_step(opened, step, slots, numbers, stream)]
-    for check in made:
+    checks = [check for _, check in run_deferred(opened, step, slots, numbers, stream)]
+    for check in checks:
         check.line = line
-    faults.demand(made)
+    faults.demand(checks)
 
 
 def run(
@@ -160,12 +158,12 @@ def _ran(
     if flags.captures and recording.current() is not None:
         _recorded(name, source, leaves, written, numbers, work, grid)
     else:
-        at = _places(leaves)
-        if flags.profiled:
-            _timed(name, opened, leaves, work, (at, numbers, grid, stream))
-        else:
-            work(at, numbers, grid, stream)
+        begun = time.perf_counter_ns() if flags.profiled else 0
+        work(_places(leaves), numbers, grid, stream)
         counters.launches += 1
+        if flags.profiled:
+            nbytes = sum([e.spec.size * e.spec.itemsize for e in leaves])
+            note_launch(opened, name, begun, stream, nbytes)
     _done(leaves, written, opened, name)
 
 
@@ -185,16 +183,6 @@ def _recorded(
         work(at, values, grid, stream)
 
     recorder.call(name, source, again, leaves, written, numbers)
-
-
-def _timed(
-    name: str, opened: Opened, leaves: Sequence[Expr], work: RawLaunch, args: tuple[Any, ...]
-) -> None:
-    begun = time.perf_counter_ns()
-    work(*args)
-    opened.backend.synchronize(args[-1])
-    nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
-    events.note(f"launch {name}", begun, bytes=nbytes)
 
 
 def _done(leaves: list[Expr], written: tuple[int, ...], opened: Opened, name: str) -> None:

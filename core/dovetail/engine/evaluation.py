@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from typing import TypeAlias
 
 from ..backend import faults
@@ -13,16 +13,12 @@ from ..device import opened as open_device
 from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
 from ..fusion.plan import Plan, Target
-from ..graph.expr import Expr, settle, storage_of
-from ..memory.pointer import StreamHandle
-from ..memory.storage import storage_at
-from ..plugins.blame import blame
-from ..plugins.opened import Opened
+from ..graph.expr import Expr, storage_of
 from ..recent import Recent
 from ..settings import flags
 from . import events, guards, lines, programs, recording
 from .events import counters
-from .launching import BoundCall, BoundPlan, BoundStep, Slots, addresses, call, launch, together
+from .launching import BoundPlan, BoundStep, LaunchList, launch, run_deferred
 from .walk import Walk
 
 PLAN_LIMIT = 8192  # cached plans
@@ -118,42 +114,29 @@ class Evaluation(Walk):
         opened = device.opened or open_device(device)
         stream = current_handle(device)
         waits = t is not None or (asked and not opened.backend.asynchronous)
-        if plan.is_prompt(opened, waits) and not events.profiles and not flags.tainted:
-            launch(opened, plan, self.nodes, self.leaves, self.scalars, t, stream)
+        given = opened, plan, self.nodes, self.leaves, self.scalars, t, stream
+        if plan.is_prompt(opened, waits) and not flags.tainted:
+            launch(*given)
             return
         checks = self._carried(waits) if flags.tainted else {}
-        at = addresses(plan, self.leaves, t)
-        if opened.streams:
-            opened.share(stream, (e.storage for e in (*self.leaves, *([] if t is None else [t]))))
-        keep = plan.none.copy()
-        allocate, scalars, steps = opened.allocate, self.scalars, plan.steps
-        if opened.batches and not plan.checks and not events.profiles:
-            together(opened, plan, at, keep, self.nodes, scalars, stream)
-            steps = []
-        for step in steps:
-            for slot, nbytes in step.fresh:
-                keep[slot] = ptr = allocate(nbytes, stream)
-                at[2 * slot] = ptr.handle
-                at[2 * slot + 1] = ptr.offset
-            if isinstance(step, BoundStep):
-                if not step.empty:
-                    for i, check in launch_step(opened, step, at, scalars, stream):
-                        check.line = self.nodes[i].asked_at
-                        checks[i] = (*checks.get(i, ()), check)
-                    if step.step.checks and waits:
-                        faults.demand([check for found in checks.values() for check in found])
-            elif isinstance(step, BoundCall):
-                _call(opened, step, at, stream)
-            if step.drops:
-                for slot in step.drops:
-                    keep[slot] = None
-        depends = None if waits or not checks else self._depends(checks)
-        for i, slot in plan.kept:
-            kept = keep[slot]
-            if kept is not None:  # None: it went into the target
-                settle(self.nodes[i], storage_at(kept, kept.nbytes, device))
-                if depends is not None:
-                    self.nodes[i].storage.checks = depends(i)
+
+        def run_checked(launches: LaunchList, step: BoundStep) -> None:
+            numbers = launches.numbers
+            for i, check in run_deferred(opened, step, launches.at, numbers, stream):
+                check.line = self.nodes[i].asked_at
+                checks[i] = (*checks.get(i, ()), check)
+            if waits:
+                faults.demand([check for found in checks.values() for check in found])
+
+        asked = [i for step in plan.steps if isinstance(step, BoundStep) for _, i, _ in step.checks]
+        depends = None if waits else self._depends({*checks, *asked})  # of nodes: leaves have none
+        launch(*given, run_checked)
+        if depends is None or not checks:
+            return
+        for i, _ in plan.kept:
+            if self.nodes[i].op is None:  # else it went into the target
+                own = [c for j in depends(i) for c in checks.get(j, ())]
+                self.nodes[i].storage.checks = tuple(own)
 
     def _carried(self, waits: bool) -> Checks:
         """The checks that leaves carry, by position. With `waits`, none of them may be bad."""
@@ -164,9 +147,9 @@ class Evaluation(Walk):
         found = ((self.index[e], faults.carried((e.storage,))) for e in self.leaves)
         return {i: checks for i, checks in found if checks}
 
-    def _depends(self, checks: Checks) -> Callable[[int], tuple[Check, ...]]:
-        """What says on which of these checks, each of a node, a node's value depends."""
-        bits = {i: 1 << k for k, i in enumerate(checks)}
+    def _depends(self, checked: Iterable[int]) -> Callable[[int], list[int]]:
+        """Return a function that says on which of some nodes a node's value depends."""
+        bits = {i: 1 << k for k, i in enumerate(sorted(checked))}
         sources = dict(self.lazy_leaves)
         masks: list[int] = []
         for i, e in enumerate(self.nodes):
@@ -175,52 +158,4 @@ class Evaluation(Walk):
                 if type(a) is Expr:
                     mask |= masks[self.index[a]]
             masks.append(mask)
-        of = [(bits[i], found) for i, found in checks.items()]
-        return lambda i: tuple(c for bit, found in of if masks[i] & bit for c in found)
-
-
-def launch_step(
-    opened: Opened,
-    bound: BoundStep,
-    at: Slots,
-    scalars: Sequence[float | int | bool],
-    stream: StreamHandle,
-) -> list[tuple[int, Check]]:
-    """A launch in full: with static offsets, traced, or with error cells.
-
-    Their checks come back, each with the node that it belongs to.
-    """
-    made, step = [], bound.step
-    for slot, i, purpose in step.checks:
-        check = opened.faults.check(purpose, stream)
-        at[2 * slot : 2 * slot + 2] = opened.faults.place(check)
-        made.append((i, check))
-    args: list[object] = []
-    for slot, offset in step.buffers:
-        args += (at[2 * slot], at[2 * slot + 1] + offset)
-    begun = time.perf_counter_ns()
-    try:
-        bound.run(tuple(args), [scalars[i] for i in step.scalars], stream)
-    except Exception as error:
-        blame(opened.device, f"the launch of {step.kernel.name}", step.kernel, error)
-        raise
-    finally:  # refused or not: the cells say nothing wrong
-        for _, check in made:
-            check.queued = True
-    counters.launches += 1
-    if events.profiles:
-        opened.backend.synchronize(stream)
-        live = opened.allocator.stats().live_bytes
-        events.note(
-            f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes, live=live,
-            device=str(opened.device),
-        )  # fmt: skip
-    return made
-
-
-def _call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
-    begun = time.perf_counter_ns()
-    call(opened, bound, at, stream)
-    events.note(
-        f"call {bound.call.op.name}", begun, bytes=bound.call.nbytes, device=str(opened.device)
-    )
+        return lambda i: [j for j, bit in bits.items() if masks[i] & bit]

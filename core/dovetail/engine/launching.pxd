@@ -1,7 +1,7 @@
 # What the compiled form of `launching.py` knows of its types.
 cimport cython
 
-from dovetail.records cimport Counters
+from dovetail.records cimport Counters, Flags
 from dovetail.graph.expr cimport Expr, settle
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
@@ -9,6 +9,7 @@ from dovetail.plugins.opened cimport Opened
 
 
 cdef Counters counters
+cdef Flags flags
 
 
 cdef class Bound:
@@ -51,32 +52,39 @@ cdef class BoundPlan:
 cpdef list addresses(BoundPlan plan, list leaves, Expr target)
 @cython.locals(ptr=DataPtr)
 cpdef place(list at, Py_ssize_t k, Expr e)
-@cython.locals(
-    at=list, keep=list, i=Py_ssize_t, kept=DataPtr
-)
+@cython.locals(launches=LaunchList, i=Py_ssize_t, kept=DataPtr)
 cpdef launch(
-    Opened opened, BoundPlan plan, list nodes, list leaves, list numbers, Expr target, object stream
+    Opened opened, BoundPlan plan, list nodes, list leaves, list numbers, Expr target,
+    object stream, object run_checked=*
 )
-@cython.locals(slot=Py_ssize_t, ptr=DataPtr, step=Bound)
-cdef in_turn(
-    Opened opened, BoundPlan plan, list at, list keep, list nodes, list numbers, object stream
-)
-@cython.locals(slot=Py_ssize_t, ptr=DataPtr)
-cpdef together(
-    Opened opened, BoundPlan plan, list at, list keep, list nodes, list numbers, object stream
-)
+
+
+cdef class LaunchList:
+    cdef public list at
+    cdef public list keep
+    cdef public list nodes
+    cdef public list numbers
+    cdef public Opened opened
+    cdef public object stream
+    cdef bint _is_batched
+    cdef list _waiting
+    cdef list _steps
+    cdef list _drops
+    @cython.locals(slot=Py_ssize_t, ptr=DataPtr)
+    cpdef run(self, list steps, object run_checked)
+    cdef DataPtr _allocate(self, object nbytes)
+    cdef _append(self, BoundStep step)
+    cdef _flush(self)
+
+
 cdef tuple arguments(BoundStep step, list at)
 cdef scalars(BoundStep step, object numbers)
-@cython.locals(found=list, k=Py_ssize_t, j=Py_ssize_t)
+@cython.locals(values=list, k=Py_ssize_t, j=Py_ssize_t)
 cdef tuple picked(list at, tuple which)
 @cython.locals(args=tuple)
 cpdef run(Opened opened, BoundStep step, list at, object numbers, object stream)
 cpdef call(Opened opened, BoundCall bound, list at, object stream)
 @cython.locals(slot=Py_ssize_t)
 cpdef tuple part(list at, tuple p)
-@cython.locals(k=Py_ssize_t, slot=Py_ssize_t, i=Py_ssize_t)
-cpdef run_checked(
-    Opened opened, BoundStep step, list at, list nodes, object numbers, object stream
-)
-@cython.locals(found=list)
+@cython.locals(values=list)
 cpdef tuple shifted(tuple args, tuple offsets)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ..backend.faults import PROMPT, WIDTH, Asked, out_of_range
+from ..backend.faults import PROMPT, WIDTH, Asked, Check, out_of_range
 from ..backend.interface import Launch, LibraryCall, StridedOperand
 from ..dtypes import DType
 from ..errors import OutOfMemoryError
@@ -16,6 +17,8 @@ from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import storage_over
 from ..plugins.blame import blame
 from ..plugins.opened import Opened
+from ..settings import flags
+from . import events
 from .events import counters
 
 Slots: TypeAlias = list[Any]  # handle and byte offset of each slot
@@ -126,7 +129,7 @@ class BoundPlan:
 
 
 def addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> Slots:
-    """Handle and byte offset of each slot, as far as that is in memory when the plan starts."""
+    """Return handle and byte offset of each slot that is in memory before the plan starts."""
     at: Slots = plan.blank[:]
     k = 0
     for e in leaves:
@@ -138,7 +141,7 @@ def addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> S
 
 
 def place(at: Slots, k: int, e: Expr) -> None:
-    """Puts handle and byte offset of a leaf there."""
+    """Store handle and byte offset of a leaf at `k` and `k + 1`."""
     ptr = e.storage.ptr
     at[k] = ptr.address()
     at[k + 1] = ptr.offset + e.offset * e.spec.itemsize if e.offset else ptr.offset
@@ -152,135 +155,119 @@ def launch(
     numbers: Sequence[Number],
     target: Expr | None,
     stream: StreamHandle,
+    run_checked: RunChecked | None = None,
 ) -> None:
-    """Runs a plan that is prompt; the nodes that it keeps are leaves afterwards.
+    """Run a plan; the nodes that it keeps are leaves afterwards.
 
+    `run_checked`: runs a step that checks indices. By default the step has run when it returns.
     Raises: IndexOutOfRange, before anything is written.
     """
     if opened.streams:
         opened.share(stream, [e.storage for e in (*leaves, *([] if target is None else [target]))])
-    at = addresses(plan, leaves, target)
-    keep = plan.none[:]
-    if opened.batches and len(plan.steps) > 1:
-        together(opened, plan, at, keep, nodes, numbers, stream)
-    else:
-        in_turn(opened, plan, at, keep, nodes, numbers, stream)
+    launches = LaunchList(opened, plan, addresses(plan, leaves, target), nodes, numbers, stream)
+    launches.run(plan.steps, run_checked)
     for i, slot in plan.kept:
-        kept = keep[slot]
+        kept = launches.keep[slot]
         if kept is not None:  # None: it went into the target
             settle(nodes[i], storage_over(kept, opened.device))
 
 
-def in_turn(
-    opened: Opened,
-    plan: BoundPlan,
-    at: Slots,
-    keep: list[DataPtr | None],
-    nodes: Sequence[Expr],
-    numbers: Sequence[Number],
-    stream: StreamHandle,
-) -> None:
-    """The steps of a plan, one after the other."""
-    allocate = opened.allocate
-    for step in plan.steps:
-        for slot, nbytes in step.fresh:
-            ptr = allocate(nbytes, stream)
-            keep[slot] = ptr
-            at[2 * slot] = ptr.address()
-            at[2 * slot + 1] = ptr.offset
-        if isinstance(step, BoundStep):
-            if step.checks:
-                run_checked(opened, step, at, nodes, numbers, stream)
-            else:
-                run(opened, step, at, numbers, stream)
-        elif isinstance(step, BoundCall):
-            call(opened, step, at, stream)
-        for slot in step.drops:
-            keep[slot] = None
+class LaunchList:
+    """The launches and library calls of a plan in order, with the memory that they use.
 
+    A backend with a `launch_all` of its own gets launches that follow each other in one call. Slots
+    that they no longer need are freed after that call: another launch could write there before.
 
-def together(
-    opened: Opened,
-    plan: BoundPlan,
-    at: Slots,
-    keep: list[DataPtr | None],
-    nodes: Sequence[Expr],
-    numbers: Sequence[Number],
-    stream: StreamHandle,
-) -> None:
-    """The steps of a plan, launches that follow each other in one piece.
-
-    What they need no more is kept until they are queued: whoever got it could write there before.
+    `at`: handle and offset of each slot. `keep`: the memory that was allocated for a slot.
     """
-    batch = Batch(opened, keep, stream)
-    for step in plan.steps:
-        for slot, nbytes in step.fresh:
-            ptr = batch.allocate(nbytes)
-            keep[slot] = ptr
-            at[2 * slot] = ptr.address()
-            at[2 * slot + 1] = ptr.offset
-        if isinstance(step, BoundStep) and not step.checks:
-            batch.add(step, at, numbers)
-        else:
-            batch.flush()
+
+    __slots__ = (
+        "_drops", "_is_batched", "_steps", "_waiting", "at", "keep", "nodes", "numbers", "opened",
+        "stream",
+    )  # fmt: skip
+
+    def __init__(
+        self, opened: Opened, plan: BoundPlan, at: Slots, nodes: Sequence[Expr],
+        numbers: Sequence[Number], stream: StreamHandle,
+    ) -> None:  # fmt: skip
+        self.opened, self.at, self.nodes, self.numbers = opened, at, nodes, numbers
+        self.stream = stream
+        self.keep: list[DataPtr | None] = plan.none[:]
+        self._is_batched = opened.batches and len(plan.steps) > 1 and not flags.profiled
+        self._waiting: list[tuple[Launch, tuple[Any, ...], Sequence[Number]]] = []
+        self._steps: list[BoundStep] = []
+        self._drops: list[int] = []
+
+    def run(self, steps: Sequence[Bound], run_checked: RunChecked | None) -> None:
+        """Run the steps of the plan."""
+        for step in steps:
+            for slot, nbytes in step.fresh:
+                ptr = self._allocate(nbytes)
+                self.keep[slot] = ptr
+                self.at[2 * slot] = ptr.address()
+                self.at[2 * slot + 1] = ptr.offset
             if isinstance(step, BoundStep):
-                run_checked(opened, step, at, nodes, numbers, stream)
+                if step.checks:
+                    self._flush()
+                    (run_checked or run_prompt)(self, step)
+                elif self._is_batched:
+                    self._append(step)
+                else:
+                    run(self.opened, step, self.at, self.numbers, self.stream)
             elif isinstance(step, BoundCall):
-                call(opened, step, at, stream)
-        batch.dropped += step.drops
-    batch.flush()
+                self._flush()
+                call(self.opened, step, self.at, self.stream)
+            if self._is_batched:
+                self._drops += step.drops
+            else:
+                for slot in step.drops:
+                    self.keep[slot] = None
+        self._flush()
 
-
-class Batch:
-    """Launches that wait to be given to `Backend.launch_all`, and slots that go with them."""
-
-    __slots__ = ("dropped", "keep", "opened", "steps", "stream", "waiting")
-
-    def __init__(self, opened: Opened, keep: list[DataPtr | None], stream: StreamHandle) -> None:
-        self.opened, self.keep, self.stream = opened, keep, stream
-        self.waiting: list[tuple[Launch, tuple[Any, ...], Sequence[Number]]] = []
-        self.steps: list[BoundStep] = []
-        self.dropped: list[int] = []
-
-    def allocate(self, nbytes: int) -> DataPtr:
-        """Memory; where there is no more, after launching what waits, which then gives some up."""
+    def _allocate(self, nbytes: int) -> DataPtr:
+        """Allocate memory; if there is none, free what the waiting launches give up and retry."""
         try:
             return self.opened.allocate(nbytes, self.stream)
         except OutOfMemoryError:
-            if not self.dropped:
+            if not self._drops:
                 raise
-        self.flush()
+        self._flush()
         return self.opened.allocate(nbytes, self.stream)
 
-    def add(self, step: BoundStep, at: Slots, numbers: Sequence[Number]) -> None:
-        """Puts a launch behind the others."""
+    def _append(self, step: BoundStep) -> None:
+        """Append a launch to those that wait."""
         if not step.empty:
-            self.waiting.append((step.run, arguments(step, at), scalars(step, numbers)))
-            self.steps.append(step)
+            self._waiting.append((step.run, arguments(step, self.at), scalars(step, self.numbers)))
+            self._steps.append(step)
 
-    def flush(self) -> None:
-        """Launches what waits. Raises: PluginError for what the backend did not mean to raise."""
-        if self.waiting:
+    def _flush(self) -> None:
+        """Launch what waits. Raises: PluginError for what the backend did not mean to raise."""
+        if self._waiting:
             try:
-                self.opened.backend.launch_all(self.waiting, self.stream)
+                self.opened.backend.launch_all(self._waiting, self.stream)
             except Exception as error:
-                kernels = [step.step.kernel for step in self.steps]
+                kernels = [step.step.kernel for step in self._steps]
                 doing = f"launch_all of {', '.join(k.name for k in kernels)}"
                 blame(self.opened.device, doing, "\n".join(map(str, kernels)), error)
                 raise
-            counters.launches += len(self.waiting)
-        for slot in self.dropped:
+            counters.launches += len(self._waiting)
+            self._waiting, self._steps = [], []
+        for slot in self._drops:
             self.keep[slot] = None
-        self.waiting, self.steps, self.dropped = [], [], []
+        self._drops = []
+
+
+RunChecked: TypeAlias = Callable[[LaunchList, BoundStep], None]
 
 
 def run(
     opened: Opened, step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHandle
 ) -> None:
-    """One launch. Raises: PluginError for what the backend did not mean to raise."""
+    """Launch one step. Raises: PluginError for what the backend did not mean to raise."""
     if step.empty:
         return
     args, numbers = arguments(step, at), scalars(step, numbers)
+    begun = time.perf_counter_ns() if flags.profiled else 0
     try:
         step.run(args, numbers, stream)
     except Exception as error:
@@ -288,74 +275,105 @@ def run(
         blame(opened.device, f"the launch of {kernel.name}", kernel, error)
         raise
     counters.launches += 1
+    if flags.profiled:
+        note_launch(opened, step.step.kernel.name, begun, stream, step.step.nbytes, step.step.grid)
+
+
+def note_launch(
+    opened: Opened, name: str, begun: int, stream: StreamHandle, nbytes: int,
+    grid: tuple[int, ...] | None = None,
+) -> None:  # fmt: skip
+    """Wait for a launch and add its event to the profiles, if one is taken."""
+    if events.profiles:
+        opened.backend.synchronize(stream)
+        live = opened.allocator.stats().live_bytes
+        details: events.Details = {"bytes": nbytes, "live": live, "device": str(opened.device)}
+        if grid is not None:
+            details["grid"] = grid
+        events.note(f"launch {name}", begun, **details)
 
 
 def arguments(step: BoundStep, at: Slots) -> tuple[Any, ...]:
-    """The handles and offsets of a launch."""
+    """Return the handles and offsets of a launch."""
     args = picked(at, step.picked)
     return shifted(args, step.offsets) if step.offsets else args
 
 
 def scalars(step: BoundStep, numbers: Sequence[Number]) -> Sequence[Number]:
-    """The numbers of a launch."""
+    """Return the numbers of a launch."""
     return numbers if step.all_scalars else [numbers[i] for i in step.scalars]
 
 
 def picked(at: Slots, which: tuple[int, ...]) -> tuple[object, ...]:
-    """Those of handles and offsets."""
-    found: list[object] = [None] * len(which)
+    """Return those of handles and offsets."""
+    values: list[object] = [None] * len(which)
     for k in range(len(which)):
         j = which[k]
-        found[k] = at[j]
-    return tuple(found)
+        values[k] = at[j]
+    return tuple(values)
 
 
-def run_checked(
-    opened: Opened,
-    step: BoundStep,
-    at: Slots,
-    nodes: Sequence[Expr],
-    numbers: Sequence[Number],
-    stream: StreamHandle,
-) -> None:
-    """One launch that notes bad indices. Raises: IndexOutOfRange."""
-    prompt = opened.faults.prompt()
+def run_prompt(launches: LaunchList, step: BoundStep) -> None:
+    """Launch a step whose error cells the host sees when it returns. Raises: IndexOutOfRange."""
+    prompt = launches.opened.faults.prompt()
     assert prompt is not None, "the plan is not prompt"
     handle, cells = prompt
+    at = launches.at
     for k, (slot, _, _) in enumerate(step.checks):
         cells[k] = 0  # an interrupt may have left something
         at[2 * slot], at[2 * slot + 1] = handle, k * WIDTH
-    run(opened, step, at, numbers, stream)
+    run(launches.opened, step, at, launches.numbers, launches.stream)
     for k, (_, i, asked) in enumerate(step.checks):
         index = cells[k]
         if index or asked.size == 0:  # where nothing is in range, 0 is not either
-            raise out_of_range(asked, index, nodes[i].asked_at)
+            raise out_of_range(asked, index, launches.nodes[i].asked_at)
+
+
+def run_deferred(
+    opened: Opened, step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHandle
+) -> list[tuple[int, Check]]:
+    """Launch a step with error cells of its own; return its checks, each with its node's number."""
+    checks = []
+    for slot, i, purpose in step.step.checks:
+        check = opened.faults.check(purpose, stream)
+        at[2 * slot : 2 * slot + 2] = opened.faults.place(check)
+        checks.append((i, check))
+    try:
+        run(opened, step, at, numbers, stream)
+    finally:  # if the launch was refused, its cells report no error
+        for _, check in checks:
+            check.queued = True
+    return checks
 
 
 def shifted(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
-    """Arguments with static offsets added."""
-    found = list(args)
+    """Return arguments with static offsets added."""
+    values = list(args)
     for k, offset in offsets:
-        found[k] += offset
-    return tuple(found)
+        values[k] += offset
+    return tuple(values)
 
 
 def call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
-    """One call of a vendor's routine."""
+    """Call a vendor's routine."""
+    begun = time.perf_counter_ns() if flags.profiled else 0
     counters.calls += 1
     try:
         if bound.run is not None:
             args = picked(at, bound.picked)
             bound.run(shifted(args, bound.offsets) if bound.offsets else args, (), stream)
-            return
-        inputs = tuple([part(at, p) for p in bound.inputs])
-        bound.routine(opened.backend, inputs, part(at, bound.output), stream)
+        else:
+            inputs = tuple([part(at, p) for p in bound.inputs])
+            bound.routine(opened.backend, inputs, part(at, bound.output), stream)
     except Exception as error:
         blame(opened.device, f"the library call of {bound.call.op.name}", "", error)
         raise
+    if flags.profiled:
+        name, device = f"call {bound.call.op.name}", str(opened.device)
+        events.note(name, begun, bytes=bound.call.nbytes, device=device)
 
 
 def part(at: Slots, p: Part) -> StridedOperand:
-    """A value as a vendor's routine takes it."""
+    """Return a value as a vendor's routine takes it."""
     slot, start, shape, strides, dtype = p
     return at[2 * slot], at[2 * slot + 1] + start, shape, strides, dtype
