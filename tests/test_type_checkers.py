@@ -57,7 +57,7 @@ def test_mypy_knows_what_the_functions_take(tmp_path: Path) -> None:
     """Every line of `WRONG` is an error, no line of `RIGHT` is."""
     pytest.importorskip("mypy")
     (tmp_path / "use.py").write_text(HEAD + RIGHT + WRONG)
-    path = os.pathsep.join(str(CORE.parent / part) for part in ("core", "sparse", "nn"))
+    path = os.pathsep.join(str(CORE.parent / part) for part in ("core", "nn"))
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "use.py"],
         cwd=tmp_path, env={**os.environ, "MYPYPATH": path}, capture_output=True, text=True,

@@ -111,7 +111,7 @@ BY_HAND = (  # in `__init__`
     "autograd", "e", "fft", "func", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins",
     "random",
 )  # fmt: skip
-SHIPPED_LAYOUTS = ("dovetail_sparse.plugin",)  # their methods are in the stub of Tensor
+SHIPPED_LAYOUTS = ("dovetail.sparse.plugin",)  # their methods are in the stub of Tensor
 
 # The reference: by page its title, and the modules that it shows under the names they have in `dt`.
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
@@ -745,7 +745,7 @@ def load() -> None:
     """Imports this tree's dovetail by what its `__init__.py` should be: what that lists today may
     be gone, and could not be imported.
     """
-    sys.path[:0] = [str(ROOT / part) for part in ("core", "sparse", "nn")]
+    sys.path[:0] = [str(ROOT / part) for part in ("core", "nn")]
     spec = importlib.util.spec_from_file_location(
         "dovetail", INIT, submodule_search_locations=[str(CORE)]
     )

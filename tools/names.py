@@ -26,7 +26,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "tests" / "public_names.txt"
-OURS = ("dovetail", "dovetail_nn", "dovetail_sparse")
+OURS = ("dovetail", "dovetail_nn")
 RECORDS = "dovetail.records"  # bases that users do not meet
 WITHIN = ("nn.functional", "nn.init", "nn.utils", "optim.lr_scheduler")  # of namespaces
 

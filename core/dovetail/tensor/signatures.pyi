@@ -19,11 +19,11 @@ from dovetail.functions.random import Generator
 from dovetail.functions.sets import UniqueAll, UniqueCounts, UniqueInverse
 from dovetail.functions.sorting import TopK
 from dovetail.functions.statistics import Axis
+from dovetail.sparse.blocks import BSR
+from dovetail.sparse.compressed import CSC, CSR
+from dovetail.sparse.tensor import COO
 from dovetail.tensor.operands import Array, Operand
 from dovetail.tensor.tensor import Tensor
-from dovetail_sparse.blocks import BSR
-from dovetail_sparse.compressed import CSC, CSR
-from dovetail_sparse.tensor import COO
 from types import ModuleType
 from typing import SupportsIndex
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import dovetail as dt
 import numpy as np
+
+import dovetail as dt
 from dovetail.extend import (
     Capabilities,
     DType,

@@ -1,7 +1,6 @@
-"""Sparse COO tensors: a layout plugin of dovetail, found through `dovetail.layouts.v1`.
+"""Sparse tensors, `dt.sparse`: four layouts, registered through entry points `dovetail.layouts.v1`.
 
-Users get them from `dt.sparse_coo_tensor` and `x.to_sparse()`; what else there is, is in
-`dt.sparse`.
+`dt.sparse_coo_tensor`, `x.to_sparse()` and their like make them; this package has all else.
 """
 
 from typing import TYPE_CHECKING

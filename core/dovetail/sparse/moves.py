@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-import dovetail as dt
 import numpy as np
+
+import dovetail as dt
 from dovetail.extend import arguments, rows_at
 
 from .construct import empty

@@ -7,8 +7,9 @@ import os
 from contextlib import nullcontext
 from typing import IO, Any, TypeAlias
 
-import dovetail as dt
 import numpy as np
+
+import dovetail as dt
 from dovetail.extend import (
     DeviceLike,
     DTypeLike,

@@ -7,8 +7,9 @@ from contextlib import suppress
 from html import escape
 from typing import Any
 
-import dovetail as dt
 import numpy as np
+
+import dovetail as dt
 from dovetail.extend import arguments
 
 from .blocks import BSR

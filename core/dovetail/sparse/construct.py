@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import dovetail as dt
 import numpy as np
+
+import dovetail as dt
 from dovetail.extend import (
     DeviceLike,
     DTypeLike,

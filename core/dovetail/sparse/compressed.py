@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import dovetail as dt
 import numpy as np
+
+import dovetail as dt
 from dovetail.extend import (
     DeviceLike,
     DTypeLike,

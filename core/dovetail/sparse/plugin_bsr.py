@@ -1,4 +1,4 @@
-"""The hook through which dovetail finds the layout BSR."""
+"""Plugin of the layout BSR."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .gaps import gaps
 
 @hookimpl
 def dovetail_layout_info() -> LayoutInfo:
-    """BSR; its functions and methods are in `plugin`, with those of COO."""
+    """Describe BSR; `plugin` adds its functions and methods, with those of COO."""
     return LayoutInfo(sparse_bsr, from_dense=from_dense, keeps=LayoutInfo.keeps | {"diagonal"})
 
 
 @hookimpl
 def dovetail_conformance() -> Mapping[str, str]:
-    """What the layout kit is to expect."""
+    """Return the declared gaps, for the layout kit."""
     return gaps()
