@@ -15,10 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "core" / "dovetail"
-OUTSIDE = sorted(
+BACKENDS = sorted(
     p.relative_to(ROOT).as_posix()
-    for folder in ("nn", "backends")
-    for p in (ROOT / folder).rglob("*.py")
+    for p in (ROOT / "backends").rglob("*.py")
     if "build" not in p.parts
 )
 DEVICE_TYPES = {"cpu", "opencl", "cuda"}
@@ -114,7 +113,10 @@ GROUND = {
 DOORS = {"__init__", "__main__", "extend", "wiring"}  # they import whatever they offer or connect
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
 # nothing of the core; the core imports none of them.
-OUTSIDE_CORE = {"sparse": ""}
+OUTSIDE_CORE = {
+    "sparse": "", "nn": "",
+    **dict.fromkeys(("optim", "data", "distributions", "onnx", "checkpoint", "tensorboard"), "nn"),
+}  # fmt: skip
 # `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
 WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "testing", *OUTSIDE_CORE}
 
@@ -159,8 +161,7 @@ def test_a_wheel_holds_every_package() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = {p.parent.relative_to(CORE.parent) for p in CORE.rglob("__init__.py")}
     there = {".".join(f.parts) for f in folders if "template" not in f.parts}
-    nn = {p.parent.relative_to(ROOT / "nn") for p in (ROOT / "nn").rglob("__init__.py")}
-    assert {*listed} == there | {".".join(f.parts) for f in nn}
+    assert {*listed} == there
 
 
 def test_the_core_has_no_import_cycle() -> None:
@@ -199,18 +200,19 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
+    "ml_dtypes": "onnx",  # where it is installed
     "numpy": (
-        "arguments autograd backend capture commands dtypes familiar fft frontend func functions "
-        "insight linalg ops plugins sparse tensor testing"
+        "arguments autograd backend capture checkpoint commands data dtypes familiar fft frontend "
+        "func functions insight linalg nn onnx ops optim plugins sparse tensor tensorboard testing"
     ),
+    "onnx": "onnx",
     "opt_einsum": "functions",  # when three operands are contracted
     "optree": "capture",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
-    "rich": "commands functions insight testing",
+    "rich": "commands data functions insight testing",
     "scipy": "ops",  # where it is installed
     "pytest": "testing",
-    "dovetail_nn": "__init__",  # for type checkers only
 }
 
 
@@ -226,6 +228,7 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
 # An interrupt that comes while Python code runs in a finaliser or in a weak reference's callback is
 # lost, so nothing that a user's loop lets go of has one; these are let go of once in a while.
 CALLED_BACK = {
+    "data.loader": {"__del__", "finalize"},  # of loops that end early, which stop their workers
     "engine.lines": {"WeakKeyDictionary"},  # of nodes, while `debug_lines` asks
     "forks": {"ref"},  # of locks, by `discard` of a set, which is no Python
     "capture.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
@@ -280,8 +283,8 @@ def test_packages_outside_the_core_use_only_the_extension_interface(name: str) -
     assert {i.split(".")[1] for i in used} <= allowed
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-def test_backends_and_networks_use_only_the_extension_interface(path: str) -> None:
+@pytest.mark.parametrize("path", BACKENDS)
+def test_backends_use_only_the_extension_interface(path: str) -> None:
     own = Path(path).parent.name
     wrong = [
         name
@@ -320,7 +323,10 @@ def test_the_core_has_no_branch_on_a_device_type() -> None:
 
 
 def test_the_default_device_is_spelt_in_one_place() -> None:
-    """Commands and the kit name devices to people; docstrings do in examples."""
+    """Commands and the kit name devices to people; docstrings do in examples.
+
+    Loaders collate on the host, and modules have PyTorch's `cpu()` and `cuda()`.
+    """
     spelt = {
         name
         for name, tree in MODULES.items()
@@ -328,13 +334,12 @@ def test_the_default_device_is_spelt_in_one_place() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in DEVICE_TYPES
     }
-    assert spelt == {"device"}
+    assert spelt == {"device", "data.collate", "data.loader", "nn.modules.moving"}
 
 
 def python(code: str, cache: Path) -> str:
     """What `code` prints in a fresh interpreter that keeps its byte code under `cache`."""
-    path = os.pathsep.join(str(ROOT / part) for part in ("core", "nn"))
-    environ = {**os.environ, "PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(cache)}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "core"), "PYTHONPYCACHEPREFIX": str(cache)}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True

@@ -20,7 +20,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE, BACKENDS = ROOT / "core/dovetail", ROOT / "backends"
-NN = ROOT / "nn/dovetail_nn"
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 IGNORE = re.compile(r"#\s*type:\s*ignore(\[[\w\-, ]+\])?(.*)")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -99,14 +98,12 @@ def code_lines(text: str) -> int:
 
 
 def rooms() -> dict[str, list[File]]:
-    """Return the files of each room: of core/dovetail, of nn, of backends."""
+    """Return the files of each package of core/dovetail, and of each backend."""
     core = [p for p in sorted(CORE.rglob("*.py")) if "template" not in p.parts]
     found: dict[str, list[Path]] = {"ground floor": [p for p in core if p.parent == CORE]}
     for path in core:
         if path.parent != CORE:
             found.setdefault(path.relative_to(CORE).parts[0], []).append(path)
-    for path in sorted(NN.rglob("*.py")):
-        found.setdefault("/".join(["nn", *path.relative_to(NN).parts[:-1]]), []).append(path)
     for backend in sorted(BACKENDS.iterdir()):
         found[backend.name] = sorted(backend.glob("dovetail_*/*.py"))
     return {room: [measured(p) for p in paths] for room, paths in found.items() if paths}
