@@ -73,7 +73,7 @@ for variable, value in json.loads(sys.stdin.read()):
 
 def answers(cases: list[tuple[str, str]], folder: Path) -> list[Any]:
     """What a process with each variable of that value computes, and says."""
-    path = os.pathsep.join(str(ROOT / p) for p in ("core", "sparse", "nn", "backends/cpu_llvm"))
+    path = os.pathsep.join(str(ROOT / p) for p in ("core", "backends/cpu_llvm"))
     path = os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH")]))
     clear = {k: v for k, v in os.environ.items() if not k.startswith("DOVETAIL_")}
     done = subprocess.run(
@@ -136,7 +136,7 @@ def test_all_nonsense_in_every_variable(variable: str, tmp_path: Path) -> None:
 def test_every_variable_that_is_read_is_in_the_table_and_tried() -> None:
     """A name in quotes in the sources is one that is read, or set for others."""
     inner = {"DOVETAIL_BENCH"}  # from one process of the benchmarks to the next
-    sources = [p for d in ("core", "sparse", "nn", "backends") for p in (ROOT / d).rglob("*.py")]
+    sources = [p for d in ("core", "backends") for p in (ROOT / d).rglob("*.py")]
     texts = [p.read_text() for p in sources if "build" not in p.parts]
     read = {name for text in texts for name in re.findall(r'"(DOVETAIL_[A-Z_]+[A-Z])"', text)}
     assert "DOVETAIL_NUM_THREADS" in read

@@ -21,8 +21,8 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 from dovetail import familiar, foreign_attributes
-from dovetail_nn import familiar as networks
-from dovetail_sparse import familiar as sparse
+from dovetail.nn import familiar as networks
+from dovetail.sparse import familiar as sparse
 
 
 @pytest.fixture(autouse=True)

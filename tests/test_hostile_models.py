@@ -15,7 +15,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_nn import checkpoint
+from dovetail import checkpoint
 from test_hostile_files import STRANGE, both, mutated, places, repacked, text_of
 
 R = "reference"

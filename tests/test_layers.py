@@ -15,10 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "core" / "dovetail"
-OUTSIDE = sorted(
+BACKENDS = sorted(
     p.relative_to(ROOT).as_posix()
-    for folder in ("sparse", "nn", "backends")
-    for p in (ROOT / folder).rglob("*.py")
+    for p in (ROOT / "backends").rglob("*.py")
     if "build" not in p.parts
 )
 DEVICE_TYPES = {"cpu", "opencl", "cuda"}
@@ -41,7 +40,7 @@ def imports(tree: ast.AST, package: str) -> Iterator[str]:
 
 
 def core_modules() -> dict[str, ast.Module]:
-    """Every module of the core by its dotted name within it; packages by their own."""
+    """Return every module of core/dovetail by its dotted name; packages by their own."""
     found = {}
     for path in sorted(CORE.rglob("*.py")):
         if "template" not in path.parts:
@@ -63,7 +62,8 @@ def arrows(tree: ast.Module, name: str) -> set[str]:
     """The modules of the core that the module `name` imports when it is loaded."""
     later = {id(n) for block in ast.walk(tree) if is_for_types(block) for n in ast.walk(block)}
     loaded = ast.Module([n for n in tree.body if id(n) not in later], [])
-    used = {i.removeprefix("dovetail.") for i in imports(loaded, package(name))} & {*MODULES}
+    ours = {i for i in imports(loaded, package(name)) if i.startswith("dovetail.")}
+    used = {i.removeprefix("dovetail.") for i in ours} & {*MODULES}
     inner = {u for u in used if any(other.startswith(u + ".") for other in used)}
     return used - inner - {name}  # `from .x import y` where y is a module is an arrow to y alone
 
@@ -111,8 +111,14 @@ GROUND = {
     "layout", "locks", "memo", "recent", "records", "respelled", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend", "wiring"}  # they import whatever they offer or connect
+# Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
+# nothing of the core; the core imports none of them.
+OUTSIDE_CORE = {
+    "sparse": "", "nn": "",
+    **dict.fromkeys(("optim", "data", "distributions", "onnx", "checkpoint", "tensorboard"), "nn"),
+}  # fmt: skip
 # `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
-WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "testing"}
+WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "testing", *OUTSIDE_CORE}
 
 
 def against(graph: dict[str, set[str]]) -> list[str]:
@@ -121,8 +127,11 @@ def against(graph: dict[str, set[str]]) -> list[str]:
     for name, used in sorted(graph.items()):
         mine = room(name)
         if mine in DOORS:
-            continue
-        allowed = {mine, *GROUND, *MAY_IMPORT.get(mine, "").split()}
+            allowed = {*DOORS, *GROUND, *MAY_IMPORT}
+        elif mine in OUTSIDE_CORE:
+            allowed = {mine, "extend", *OUTSIDE_CORE[mine].split()}
+        else:
+            allowed = {mine, *GROUND, *MAY_IMPORT.get(mine, "").split()}
         wrong += [f"{name} -> {u}" for u in sorted(used) if room(u) not in allowed]
     return wrong
 
@@ -152,8 +161,7 @@ def test_a_wheel_holds_every_package() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = {p.parent.relative_to(CORE.parent) for p in CORE.rglob("__init__.py")}
     there = {".".join(f.parts) for f in folders if "template" not in f.parts}
-    nn = {p.parent.relative_to(ROOT / "nn") for p in (ROOT / "nn").rglob("__init__.py")}
-    assert {*listed} == there | {"dovetail_sparse"} | {".".join(f.parts) for f in nn}
+    assert {*listed} == there
 
 
 def test_the_core_has_no_import_cycle() -> None:
@@ -164,40 +172,47 @@ def test_the_core_has_no_import_cycle() -> None:
 
 
 def test_an_arrow_against_the_contract_is_seen() -> None:
-    wrong = {"loops.verify": {"tensor.tensor", "errors"}, "errors": {"device", "loops.verify"}}
-    assert against(wrong) == ["errors -> loops.verify", "loops.verify -> tensor.tensor"]
+    wrong = {
+        "loops.verify": {"tensor.tensor", "errors"}, "errors": {"device", "loops.verify"},
+        "extend": {"tensor.verbs", "sparse.tensor"}, "sparse.rows": {"extend", "tensor.verbs"},
+    }  # fmt: skip
+    assert against(wrong) == [
+        "errors -> loops.verify", "extend -> sparse.tensor", "loops.verify -> tensor.tensor",
+        "sparse.rows -> tensor.verbs",
+    ]  # fmt: skip
     tree = ast.parse("from ..ops import table\nif TYPE_CHECKING:\n    from ..tensor import tensor")
     assert arrows(tree, "loops.verify") == {"ops.table"}
 
 
 def test_packages_import_what_the_contract_lets_them() -> None:
-    assert {room(name) for name in MODULES} == {*MAY_IMPORT, *GROUND, *DOORS}
+    assert {room(name) for name in MODULES} == {*MAY_IMPORT, *GROUND, *DOORS, *OUTSIDE_CORE}
     assert against(GRAPH) == []
 
 
 def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
-    floors = list(MAY_IMPORT)
-    for name, allowed in MAY_IMPORT.items():
+    contract = MAY_IMPORT | OUTSIDE_CORE
+    floors = list(contract)
+    for name, allowed in contract.items():
         assert all(floors.index(a) < floors.index(name) for a in allowed.split()), name
         used = {room(u) for n, us in GRAPH.items() if room(n) == name for u in us}
-        assert {*allowed.split()} == used - GROUND - {name}, name
+        assert {*allowed.split()} == used - GROUND - DOORS - {name}, name
 
 
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
+    "ml_dtypes": "onnx",  # where it is installed
     "numpy": (
-        "arguments autograd backend capture commands dtypes familiar fft frontend func functions "
-        "insight linalg ops plugins tensor testing"
+        "arguments autograd backend capture checkpoint commands data dtypes familiar fft frontend "
+        "func functions insight linalg nn onnx ops optim plugins sparse tensor tensorboard testing"
     ),
+    "onnx": "onnx",
     "opt_einsum": "functions",  # when three operands are contracted
     "optree": "capture",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
-    "rich": "commands functions insight testing",
+    "rich": "commands data functions insight testing",
     "scipy": "ops",  # where it is installed
     "pytest": "testing",
-    "dovetail_sparse": "__init__",  # for type checkers only
-    "dovetail_nn": "__init__",  # likewise
 }
 
 
@@ -213,6 +228,7 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
 # An interrupt that comes while Python code runs in a finaliser or in a weak reference's callback is
 # lost, so nothing that a user's loop lets go of has one; these are let go of once in a while.
 CALLED_BACK = {
+    "data.loader": {"__del__", "finalize"},  # of loops that end early, which stop their workers
     "engine.lines": {"WeakKeyDictionary"},  # of nodes, while `debug_lines` asks
     "forks": {"ref"},  # of locks, by `discard` of a set, which is no Python
     "capture.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
@@ -241,7 +257,7 @@ def test_nothing_that_is_let_go_of_often_calls_python_back() -> None:
 
 def test_doors_of_packages_hold_no_code() -> None:
     doors = [p for p in CORE.glob("*/__init__.py") if p.parent.name not in WITH_FACES]
-    assert len(doors) == len(MAY_IMPORT) - len(WITH_FACES)
+    assert {p.parent.name for p in doors} == {*MAY_IMPORT} - WITH_FACES
     for path in doors:
         tree = parsed(path)
         assert ast.get_docstring(tree) and len(tree.body) == 1, path.parent.name
@@ -259,8 +275,16 @@ def test_no_function_of_the_core_imports_dovetail() -> None:
     assert {name: hidden for name, hidden in found.items() if hidden} == {}
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-def test_backends_and_sparse_use_only_the_extension_interface(path: str) -> None:
+@pytest.mark.parametrize("name", [n for n in MODULES if room(n) in OUTSIDE_CORE])
+def test_packages_outside_the_core_use_only_the_extension_interface(name: str) -> None:
+    """Type checkers' imports count, too."""
+    allowed = {room(name), "extend", *OUTSIDE_CORE[room(name)].split()}
+    used = {i for i in imports(MODULES[name], package(name)) if i.startswith("dovetail.")}
+    assert {i.split(".")[1] for i in used} <= allowed
+
+
+@pytest.mark.parametrize("path", BACKENDS)
+def test_backends_use_only_the_extension_interface(path: str) -> None:
     own = Path(path).parent.name
     wrong = [
         name
@@ -299,7 +323,10 @@ def test_the_core_has_no_branch_on_a_device_type() -> None:
 
 
 def test_the_default_device_is_spelt_in_one_place() -> None:
-    """Commands and the kit name devices to people; docstrings do in examples."""
+    """Commands and the kit name devices to people; docstrings do in examples.
+
+    Loaders collate on the host, and modules have PyTorch's `cpu()` and `cuda()`.
+    """
     spelt = {
         name
         for name, tree in MODULES.items()
@@ -307,13 +334,12 @@ def test_the_default_device_is_spelt_in_one_place() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in DEVICE_TYPES
     }
-    assert spelt == {"device"}
+    assert spelt == {"device", "data.collate", "data.loader", "nn.modules.moving"}
 
 
 def python(code: str, cache: Path) -> str:
     """What `code` prints in a fresh interpreter that keeps its byte code under `cache`."""
-    path = os.pathsep.join(str(ROOT / part) for part in ("core", "sparse", "nn"))
-    environ = {**os.environ, "PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(cache)}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "core"), "PYTHONPYCACHEPREFIX": str(cache)}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
@@ -332,6 +358,7 @@ def test_importing_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
         "dovetail.capture.program", "dovetail.capture.tracer",
         "dovetail.memory.tracing.html_report", "dovetail.autograd.check", "dovetail.linalg.",
         "dovetail.fft.", "dovetail.frontend.", "json",
+        *(f"dovetail.{name}" for name in OUTSIDE_CORE),
     )  # fmt: skip
     assert not [m for m in loaded if m.startswith(late)]
 

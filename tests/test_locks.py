@@ -17,8 +17,7 @@ from dovetail.forks import registered_locks
 from dovetail.locks import Lock
 from places import ROOT
 
-DISTRIBUTIONS = {"dovetail", "dovetail_sparse", "dovetail_nn"}
-DISTRIBUTIONS |= {"dovetail_cpu_llvm", "dovetail_opencl", "dovetail_cuda"}
+DISTRIBUTIONS = {"dovetail", "dovetail_cpu_llvm", "dovetail_opencl", "dovetail_cuda"}
 
 
 @contextmanager
@@ -241,7 +240,7 @@ OWN |= {*(ROOT / "core/dovetail/commands/template").rglob("*.py")}
 OWN |= {*(ROOT / "core/dovetail/testing").rglob("*.py")}
 SOURCES = sorted(
     path
-    for folder in ("core", "sparse", "nn", "backends")
+    for folder in ("core", "backends")
     for path in (ROOT / folder).rglob("*.py*")
     if path.suffix in (".py", ".pyx") and "build" not in path.relative_to(ROOT).parts
 )

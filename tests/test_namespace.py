@@ -61,7 +61,7 @@ def test_the_generated_files_are_what_the_generator_writes() -> None:
 
 def copied(tree: Path, change: str = "", into: str = "") -> subprocess.CompletedProcess[str]:
     """What the check says of a copy of the core in which `change` has become `into`."""
-    for part in ("core/dovetail", "docs/reference", "sparse", "nn", "tools"):
+    for part in ("core/dovetail", "docs/reference", "tools"):
         skip = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / part, tree / part, ignore=skip, dirs_exist_ok=True)
     path = tree / "core" / "dovetail" / "functions" / "reductions" / "statistics.py"
@@ -121,8 +121,7 @@ def test_methods_are_put_on_the_class_in_one_place() -> None:
     assert assigned_to(ast.parse("setattr(T, 'x', 1)\nT.y = 2\nU.z = 3"), "T") != []
     places = {
         path.relative_to(ROOT).as_posix(): found
-        for part in ("core", "sparse", "nn")
-        for path in (ROOT / part).rglob("*.py")
+        for path in (ROOT / "core").rglob("*.py")
         if (found := [
             line for name in ("Tensor", "LayoutTensor", "tensor.Tensor")
             for line in assigned_to(ast.parse(path.read_text()), name)

@@ -102,7 +102,7 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
     """A copy of the sources in `tree`, after what a page says has been done to it, and the
     generated files have been written; the environment in which it is the one that is imported.
     """
-    for part in ("core", "sparse", "nn", "tests", "docs", "tools"):
+    for part in ("core", "tests", "docs", "tools"):
         # What is compiled is of the sources as they were: the copy runs as Python.
         skip = shutil.ignore_patterns("__pycache__", "build", "*.so", "*.pyd")
         shutil.copytree(ROOT / part, tree / part, ignore=skip)
@@ -111,7 +111,7 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
         (at,) = (i for i, line in enumerate(lines) if line.lstrip().startswith(start))
         lines.insert(at + 1, text)
         (tree / path).write_text("".join(lines))
-    ours = [str(tree / part) for part in ("core", "sparse", "nn", "tests", "tests/support")]
+    ours = [str(tree / part) for part in ("core", "tests", "tests/support")]
     others = [p for p in sys.path if p and not Path(p).is_relative_to(ROOT)]
     backends = [str(p) for p in (ROOT / "backends").iterdir()]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*ours, *backends, *others])}
@@ -183,7 +183,7 @@ def test_type_checkers_know_an_added_op(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     environment = after_the_page("adding-an-op.md", tmp_path)
     (tmp_path / "typed.py").write_text(TYPES_OF_SOFTSIGN)
-    environment["MYPYPATH"] = os.pathsep.join(str(tmp_path / p) for p in ("core", "sparse", "nn"))
+    environment["MYPYPATH"] = str(tmp_path / "core")
     command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "typed.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True,
                           check=False)  # fmt: skip
@@ -250,8 +250,7 @@ def examples(page: str) -> list[str]:
 
 def run_alone(program: str, folder: Path) -> None:
     """Runs a program in a process of its own, which finds plugins in `folder`."""
-    ours = [str(folder), *(str(ROOT / p) for p in ("core", "sparse", "nn"))]
-    path = os.pathsep.join([*ours, os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(folder), str(ROOT / "core"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(folder)}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,19 @@ dt.squeeze(x, axiss=0)
 dt.copy(x, "C")
 dt.exp(x, dtypes=1)
 """
+PACKAGES = """\
+import dovetail as dt
+import dovetail.nn.functional as F
+from dovetail import distributions, nn
+
+net = nn.Linear(2, 3)
+reveal_type(dt.nn.Linear(2, 3))
+reveal_type(dt.optim.Adam(net.parameters()))
+reveal_type(F.relu(dt.ones(2)))
+reveal_type(distributions.Normal(0.0, 1.0))
+reveal_type(dt.tensorboard.SummaryWriter("logs"))
+reveal_type(dt.sparse.sparse_coo_tensor([[0]], [1.0], (2,)))
+"""
 HEAD = "import dovetail as dt\nx = dt.ones((2, 3))\n"
 
 
@@ -57,10 +71,9 @@ def test_mypy_knows_what_the_functions_take(tmp_path: Path) -> None:
     """Every line of `WRONG` is an error, no line of `RIGHT` is."""
     pytest.importorskip("mypy")
     (tmp_path / "use.py").write_text(HEAD + RIGHT + WRONG)
-    path = os.pathsep.join(str(CORE.parent / part) for part in ("core", "sparse", "nn"))
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "use.py"],
-        cwd=tmp_path, env={**os.environ, "MYPYPATH": path}, capture_output=True, text=True,
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": str(CORE)}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     places = [line.split(":") for line in done.stdout.splitlines() if ": error: " in line]
@@ -68,6 +81,23 @@ def test_mypy_knows_what_the_functions_take(tmp_path: Path) -> None:
     first = (HEAD + RIGHT).count("\n") + 1
     wanted = set(range(first, first + WRONG.count("\n")))
     assert {int(p[1]) for p in places} == wanted, done.stdout
+
+
+def test_mypy_finds_packages_by_each_way_to_import_them(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "use.py").write_text(PACKAGES)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "use.py"],
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": str(CORE)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert shown == [
+        "dovetail.nn.modules.linear.Linear", "dovetail.optim.adam.Adam",
+        "dovetail.tensor.tensor.Tensor", "dovetail.distributions.normals.Normal",
+        "dovetail.tensorboard.SummaryWriter", "dovetail.sparse.tensor.COO",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("line", RIGHT.splitlines())

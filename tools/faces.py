@@ -113,7 +113,7 @@ BY_HAND = (  # in `__init__`
     "autograd", "e", "fft", "func", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins",
     "random",
 )  # fmt: skip
-SHIPPED_LAYOUTS = ("dovetail_sparse.plugin",)  # their methods are in the stub of Tensor
+SHIPPED_LAYOUTS = ("sparse.plugin",)  # their methods are in the stub of Tensor
 
 # The reference: by page its title, and the modules that it shows under the names they have in `dt`.
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
@@ -254,18 +254,15 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "frontend.raw_source": "",
         },
     ),
-    "nn": ("Layers", {"dovetail_nn.modules": "nn"}),
-    "functional": ("Functions of networks", {"dovetail_nn.functional": "nn.functional"}),
-    "optim": (
-        "Optimisers",
-        {"dovetail_nn.optim": "optim"},
-    ),
-    "data": ("Data sets and loaders", {"dovetail_nn.data": "data"}),
-    "distributions": ("Distributions", {"dovetail_nn.distributions": "distributions"}),
-    "onnx": ("ONNX", {"dovetail_nn.onnx": "onnx"}),
+    "nn": ("Layers", {"nn.modules": "nn"}),
+    "functional": ("Functions of networks", {"nn.functional": "nn.functional"}),
+    "optim": ("Optimisers", {"optim": "optim"}),
+    "data": ("Data sets and loaders", {"data": "data"}),
+    "distributions": ("Distributions", {"distributions": "distributions"}),
+    "onnx": ("ONNX", {"onnx": "onnx"}),
     "checkpoints": (
         "Checkpoints and logs",
-        {"dovetail_nn.checkpoint": "checkpoint", "dovetail_nn.tensorboard": "tensorboard"},
+        {"checkpoint": "checkpoint", "tensorboard": "tensorboard"},
     ),
     "errors": ("Errors", {"errors": ""}),
 }
@@ -290,8 +287,8 @@ LATE = (
 
 
 def module(name: str) -> ModuleType:
-    """A module of the core, by its name within it; or of a package beside it, by its whole name."""
-    return importlib.import_module(name if name.startswith("dovetail_") else f"dovetail.{name}")
+    """Return a module of dovetail by its name within it."""
+    return importlib.import_module(f"dovetail.{name}")
 
 
 def natural(name: str) -> tuple[int, list[int | str]]:
@@ -509,7 +506,7 @@ def methods() -> dict[str, object]:
     """All methods of Tensor that its class does not have in its own lines, by name."""
     found = {**module("functions.methods").METHODS, **module("autograd.engine").METHODS}
     for name in SHIPPED_LAYOUTS:
-        found |= importlib.import_module(name).dovetail_layout_info().methods
+        found |= module(name).dovetail_layout_info().methods
     late = module("functions.methods").LATE
     found |= {name: getattr(module(f"functions.{home}"), name) for name, home in late.items()}
     forms = module("functions.variants")
@@ -692,15 +689,15 @@ def pages() -> dict[Path, str]:
     return found
 
 
-# --- doors of dt.nn ------------------------------------------------------------------------------
+# --- stubs of packages ---------------------------------------------------------------------------
 
 # Packages that offer what their modules' `__all__` say; type checkers do not follow that.
-DOORS = ("", "data", "distributions", "functional", "modules", "optim", "utils")
+DOORS = ("data", "distributions", "nn", "nn.functional", "nn.modules", "nn.utils", "optim")
 
 
 def door(name: str) -> str:
-    """The stub of a package's `__init__`: each name, from the module whose `__all__` has it."""
-    package = module(".".join(filter(None, ["dovetail_nn", name])))
+    """Return the stub of a package: each name, from the module whose `__all__` has it."""
+    package = module(name)
     inner = {n: m for n, m in vars(package).items() if isinstance(m, ModuleType)}
     lines = []
     for own in sorted(package.__all__):
@@ -708,9 +705,10 @@ def door(name: str) -> str:
         if own in inner:
             lines.append(f"from . import {own} as {own}")
         elif homes:
-            at = inner[homes[0]].__name__.removeprefix("dovetail_nn.").removeprefix(f"{name}.")
-            beside = inner[homes[0]].__name__.startswith(package.__name__ + ".")
-            lines.append(f"from {'.' if beside else '..'}{at} import {own} as {own}")
+            at = inner[homes[0]].__name__.removeprefix(package.__name__)
+            if not at.startswith("."):  # it lies beside the package
+                at = "." + at.removeprefix(package.__name__.rpartition(".")[0])
+            lines.append(f"from {at} import {own} as {own}")
     return STUB_HEAD + "\n".join(sorted(lines)) + "\n"
 
 
@@ -727,7 +725,7 @@ def faces() -> dict[Path, str]:
         METHODS: method_stub(),
         FUNCTIONS: function_stub(),
         SHOWN: shown_stub(),
-        **{ROOT / "nn" / "dovetail_nn" / name / "__init__.pyi": door(name) for name in DOORS},
+        **{CORE / name.replace(".", "/") / "__init__.pyi": door(name) for name in DOORS},
         **pages(),
     }
 
@@ -750,7 +748,7 @@ def load() -> None:
     """Imports this tree's dovetail by what its `__init__.py` should be: what that lists today may
     be gone, and could not be imported.
     """
-    sys.path[:0] = [str(ROOT / part) for part in ("core", "sparse", "nn")]
+    sys.path.insert(0, str(ROOT / "core"))
     spec = importlib.util.spec_from_file_location(
         "dovetail", INIT, submodule_search_locations=[str(CORE)]
     )

@@ -30,8 +30,8 @@ from queue import SimpleQueue
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 LIMIT = 300.0  # seconds for all that a mutant meets; one that takes longer is caught
-FOLDERS = ("core", "sparse", "backends", "tests")
-PATHS = ("core", "sparse", "backends/cpu_llvm", "backends/opencl", "backends/cuda", "tests")
+FOLDERS = ("core", "backends", "tests")
+PATHS = ("core", "backends/cpu_llvm", "backends/opencl", "backends/cuda", "tests")
 # What a package's mutants meet besides its own tests, the most telling first.
 ALSO = {
     "fusion": ["tests/insight", "tests/engine/test_evaluate.py"],

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib
-import importlib.util
 import inspect
 import os
 import re
@@ -19,16 +18,17 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "tests" / "public_names.txt"
-OURS = ("dovetail", "dovetail_nn", "dovetail_sparse")
 RECORDS = "dovetail.records"  # bases that users do not meet
-WITHIN = ("nn.functional", "nn.init", "nn.utils", "optim.lr_scheduler")  # of namespaces
+PACKAGES = (  # of `dt` that are loaded on first access, and modules within them
+    "checkpoint", "data", "distributions", "nn", "nn.functional", "nn.init", "nn.utils", "onnx",
+    "optim", "optim.lr_scheduler", "tensorboard",
+)  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
@@ -54,10 +54,8 @@ def lines() -> list[str]:
     found: dict[str, Any] = {}  # public names, and what they are; dt's first
     walk(importlib.import_module("dovetail"), "dt", found, set())
     walk(importlib.import_module("dovetail.extend"), "dovetail.extend", found, set())
-    spaces = {e.name for e in entry_points(group="dovetail.namespaces.v1")}
-    for name in sorted(spaces | {*WITHIN}):
-        if name in spaces or importlib.util.find_spec(f"dovetail.{name}"):
-            walk(importlib.import_module(f"dovetail.{name}"), f"dt.{name}", found, set())
+    for name in PACKAGES:
+        walk(importlib.import_module(f"dovetail.{name}"), f"dt.{name}", found, set())
     first: dict[int, str] = {}
     for name, value in found.items():
         if inspect.isclass(value):
@@ -103,9 +101,9 @@ def of_class(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
         b.__name__ for b in kind.__bases__ if b is not object and b.__module__ != RECORDS
     )
     yield f"{name}{called(kind)}: class({bases})"
-    if issubclass(kind, BaseException) or not kind.__module__.startswith(OURS):
+    if issubclass(kind, BaseException) or not kind.__module__.startswith("dovetail."):
         return
-    ours = [k for k in kind.__mro__ if k.__module__.split(".")[0] in OURS]
+    ours = [k for k in kind.__mro__ if k.__module__.startswith("dovetail.")]
     known = {j for k in ours[1:] if id(k) in public for j in k.__mro__}
     owners = [k for k in ours if k not in known]
     for each in sorted({a for k in owners for a in vars(k) if not a.startswith("_")}):

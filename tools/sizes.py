@@ -20,7 +20,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE, BACKENDS = ROOT / "core/dovetail", ROOT / "backends"
-SPARSE, NN = ROOT / "sparse/dovetail_sparse", ROOT / "nn/dovetail_nn"
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 IGNORE = re.compile(r"#\s*type:\s*ignore(\[[\w\-, ]+\])?(.*)")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -99,15 +98,12 @@ def code_lines(text: str) -> int:
 
 
 def rooms() -> dict[str, list[File]]:
-    """Each room's files: those of the core, its ground floor, sparse, those of nn, backends."""
+    """Return the files of each package of core/dovetail, and of each backend."""
     core = [p for p in sorted(CORE.rglob("*.py")) if "template" not in p.parts]
     found: dict[str, list[Path]] = {"ground floor": [p for p in core if p.parent == CORE]}
     for path in core:
         if path.parent != CORE:
             found.setdefault(path.relative_to(CORE).parts[0], []).append(path)
-    found["sparse"] = sorted(SPARSE.glob("*.py"))
-    for path in sorted(NN.rglob("*.py")):
-        found.setdefault("/".join(["nn", *path.relative_to(NN).parts[:-1]]), []).append(path)
     for backend in sorted(BACKENDS.iterdir()):
         found[backend.name] = sorted(backend.glob("dovetail_*/*.py"))
     return {room: [measured(p) for p in paths] for room, paths in found.items() if paths}
@@ -134,7 +130,7 @@ def percentiles(files: Iterable[File]) -> tuple[int, int]:
 
 
 def in_core(found: Mapping[str, list[File]]) -> list[File]:
-    """The files of the core, of all rooms."""
+    """Return the files of core/dovetail."""
     return [f for files in found.values() for f in files if CORE in f.path.parents]
 
 
@@ -160,7 +156,7 @@ def main() -> int:
         print(line(room, files))
         for file in files if asked.files else ():
             print("  " + line(file.path.name, [file]))
-    print(line("all of core", in_core(found)))
+    print(line("core/dovetail", in_core(found)))
     wrong = unexplained_ignores(found) if asked.check else []
     print("".join(f"{each}\n" for each in wrong), end="")
     return 1 if wrong else 0

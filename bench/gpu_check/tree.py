@@ -27,7 +27,7 @@ def search_path(folder: Path) -> list[str]:
             zipfile.ZipFile(wheel).extractall(carried)
     for project in PROJECTS:
         _describe(tomllib.loads((project / "pyproject.toml").read_text()), folder)
-    sources = [ROOT / "core", ROOT / "sparse", ROOT / "nn", *PROJECTS[1:]]
+    sources = [ROOT / "core", *PROJECTS[1:]]
     return [str(folder), *map(str, sources), str(carried)]
 
 

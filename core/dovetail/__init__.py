@@ -23,6 +23,7 @@ tensor a DTypeError, an axis out of range an AxisError. Every error is a Dovetai
 
 import math
 import typing
+from importlib import import_module as _import_module
 
 from . import compiled as _compiled  # first: it says where the others are found
 
@@ -444,30 +445,32 @@ __all__ = [
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
+_PACKAGES = {  # loaded on first access: they are written with `dt` itself
+    "checkpoint", "data", "distributions", "nn", "onnx", "optim", "sparse", "tensorboard",
+}  # fmt: skip
 
 
 def __dir__() -> list[str]:  # no submodules, which importing them puts here
     return [*__all__, "__array_api_version__", "__config__", "__version__"]
 
 
-if typing.TYPE_CHECKING:  # what the plugins that are shipped with dovetail add
-    import dovetail_nn as _nn
-    import dovetail_nn.checkpoint as _checkpoint
-    import dovetail_nn.data as _data
-    import dovetail_nn.distributions as _distributions
-    import dovetail_nn.onnx as _onnx
-    import dovetail_nn.optim as _optim
-    import dovetail_nn.tensorboard as _tensorboard
-    import dovetail_sparse as _sparse
-    from dovetail_sparse import sparse_coo_tensor as sparse_coo_tensor
-
-    checkpoint, data, distributions, nn = _checkpoint, _data, _distributions, _nn
-    onnx, optim, sparse, tensorboard = _onnx, _optim, _sparse, _tensorboard
+if typing.TYPE_CHECKING:
+    from . import checkpoint as checkpoint
+    from . import data as data
+    from . import distributions as distributions
+    from . import nn as nn
+    from . import onnx as onnx
+    from . import optim as optim
+    from . import sparse as sparse
+    from . import tensorboard as tensorboard
+    from .sparse import sparse_coo_tensor as sparse_coo_tensor
 
     __config__: dict[str, object]
 else:
 
     def __getattr__(name):
+        if name in _PACKAGES:
+            return _import_module(f".{name}", __name__)  # the import makes it an attribute
         if name in _LATE:
             return _fetched_late(__name__, _LATE)(name)
         if name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python

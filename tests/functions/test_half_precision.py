@@ -10,7 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.functions.elementwise.op_functions import FUNCTIONS
-from dovetail_nn.functional.precision import AS_GIVEN
+from dovetail.nn.functional.precision import AS_GIVEN
 
 pytestmark = pytest.mark.values
 

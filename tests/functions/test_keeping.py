@@ -299,9 +299,8 @@ def test_a_pickle_names_nothing_but_dovetails_own_functions(device: dt.Device) -
             strings += [arg] if "UNICODE" in op.name else []
             if op.name == "STACK_GLOBAL":
                 named.add(".".join(s for s in strings if s)[-0:])
-        allowed = ("dovetail.", "dovetail_sparse.", "dovetail_nn.")
         modules = {s for s in strings if "." in s}
-        assert named and all(m.startswith(allowed) for m in modules), modules
+        assert named and all(m.startswith("dovetail.") for m in modules), modules
 
 
 def _on(device: str) -> bytes:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import scipy.stats as st
 from dovetail.engine import evaluate as run
+from dovetail.onnx.operators import random as onnx_random
 from dovetail.ops import table as ops
-from dovetail_nn.onnx.operators import random as onnx_random
 from extreme_words import WORDS, ExtremeGenerator, numbers_of
 
 pytestmark = pytest.mark.values

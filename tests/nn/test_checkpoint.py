@@ -264,7 +264,7 @@ def test_other_files(tmp_path: Path) -> None:
     ],
 )
 def test_structures_of_somebody_else(structure: Any, said: str, tmp_path: Path) -> None:
-    module = sys.modules["dovetail_nn.checkpoint"]
+    module = sys.modules["dovetail.checkpoint"]
     tensors = {module.STRUCTURE: module._bytes(json.dumps(structure).encode())}
     tensors[module.DIGEST] = module._bytes(module._digest(tensors))
     file = tmp_path / "x.safetensors"

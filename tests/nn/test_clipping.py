@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_nn.clipping import (
+from dovetail.nn.clipping import (
     clip_grad_norm_,
     clip_grad_value_,
     clip_grads_with_norm_,

@@ -15,7 +15,7 @@ import dovetail as dt
 import loader_cases as cases
 import numpy as np
 import pytest
-from dovetail_nn.data import DataLoader, WorkerError
+from dovetail.data import DataLoader, WorkerError
 
 pytestmark = pytest.mark.timeout(120)  # nothing here may hang
 SHARED = Path("/dev/shm")

@@ -13,7 +13,7 @@ from typing import Any
 import dovetail as dt
 import loader_cases as cases
 import pytest
-from dovetail_nn.data import DataLoader, WorkerError
+from dovetail.data import DataLoader, WorkerError
 
 pytestmark = pytest.mark.timeout(120)
 PATHS = os.pathsep.join([str(Path(__file__).parent), *sys.path])

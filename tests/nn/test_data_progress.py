@@ -12,7 +12,7 @@ from typing import Any
 import dovetail as dt
 import loader_cases as cases
 import pytest
-from dovetail_nn.data import DataLoader
+from dovetail.data import DataLoader
 
 pytestmark = pytest.mark.timeout(120)
 SCRIPT = """

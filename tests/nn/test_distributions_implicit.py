@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_nn.distributions import noise
+from dovetail.distributions import noise
 
 D = dt.distributions
 GRID = (1e-2, 0.1, 0.5, 1.0, 1.7, 4.0, 8.0, 13.0, 50.0, 1e3, 1e5)

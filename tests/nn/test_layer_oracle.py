@@ -26,7 +26,7 @@ ROOMS = (
 LAYERS = [
     name
     for room in ROOMS
-    for name in __import__(f"dovetail_nn.modules.{room}", fromlist=["_"]).__all__
+    for name in __import__(f"dovetail.nn.modules.{room}", fromlist=["_"]).__all__
 ]
 UNUSUAL: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("ReLU", (True,), {}), ("ELU", (2.0, True), {}), ("RReLU", (0.1, 0.2, True), {}),

@@ -8,8 +8,8 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail_nn import respelled
-from dovetail_nn.familiar import DISTRIBUTION, INSTEAD, MODULE, OPTIMIZER
+from dovetail.nn import respelled
+from dovetail.nn.familiar import DISTRIBUTION, INSTEAD, MODULE, OPTIMIZER
 
 EVERY = [(package, name) for package, names in INSTEAD.items() for name in names]
 

@@ -1,4 +1,4 @@
-"""`dt.nn` and its like: packages of their own under names of `dt`, found by entry points."""
+"""`dt.nn` and its like: packages within dovetail, loaded on first access."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import subprocess
 import sys
 
 import dovetail as dt
-import dovetail_nn
 import pytest
-from dovetail.plugins.namespaces import namespaces
 
-NAMES = ("nn", "optim", "data", "distributions", "onnx", "checkpoint", "tensorboard")
+NAMES = (
+    "nn", "optim", "data", "distributions", "onnx", "checkpoint", "tensorboard", "sparse",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_is_one_module_under_both_names(name: str) -> None:
-    assert getattr(dt, name) is sys.modules[namespaces.homes()[name]]
+def test_each_is_the_module_of_its_name(name: str) -> None:
+    module = getattr(dt, name)
+    assert module is sys.modules[f"dovetail.{name}"] and module.__name__ == f"dovetail.{name}"
 
 
 @pytest.mark.parametrize(
@@ -25,26 +26,32 @@ def test_each_is_one_module_under_both_names(name: str) -> None:
         "import dovetail.nn as nn",
         "import dovetail; nn = dovetail.nn",
         "import dovetail.nn.functional as F; import dovetail.nn as nn; assert F is nn.functional",
-        "import dovetail_nn as nn",
+        "import dovetail.optim; from dovetail import nn",
     ],
 )
 def test_however_it_is_imported_there_is_one(line: str) -> None:
     code = (
-        f"{line}; import dovetail_nn, dovetail_nn.functional, dovetail.nn.functional, sys; "
-        "assert nn is dovetail_nn and dovetail.nn.functional is dovetail_nn.functional; "
-        "assert nn.__spec__.name == 'dovetail_nn' == nn.__name__; "
-        "assert dovetail.nn.modules.module.Module is dovetail_nn.Module"
+        f"{line}; import dovetail.nn.functional, sys; "
+        "assert nn is sys.modules['dovetail.nn'] is dovetail.nn; "
+        "assert nn.__spec__.name == 'dovetail.nn' == nn.__name__; "
+        "assert dovetail.nn.modules.module.Module is nn.Module"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_importing_dovetail_loads_none_of_them() -> None:
-    code = "import dovetail, sys; assert not [m for m in sys.modules if 'dovetail_nn' in m]"
+    names = {f"dovetail.{name}" for name in NAMES}
+    code = f"import dovetail, sys; assert not {names} & {{*sys.modules}}"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_first_access_loads_it(name: str) -> None:
+    code = f"import dovetail, sys; dovetail.{name}; assert 'dovetail.{name}' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_what_is_not_there_is_an_error_as_ever() -> None:
-    assert dovetail_nn.Module is dt.nn.Module
     with pytest.raises(ModuleNotFoundError):
         __import__("dovetail.nothing")
     with pytest.raises(ModuleNotFoundError):

@@ -7,7 +7,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_nn.clipping import clip_grad_norm_
+from dovetail.nn.clipping import clip_grad_norm_
 from installed import INSTALLED
 from optim_cases import CASES, arrays, names, parameters, stepper
 

@@ -6,14 +6,14 @@ import doctest
 import importlib
 import pkgutil
 
-import dovetail_nn.data
-import dovetail_nn.optim
+import dovetail.data
+import dovetail.optim
 import pytest
 
-PACKAGES = (dovetail_nn.data, dovetail_nn.optim)
+PACKAGES = (dovetail.data, dovetail.optim)
 MODULES = [
     *(f"{p.__name__}.{m.name}" for p in PACKAGES for m in pkgutil.iter_modules(p.__path__)),
-    "dovetail_nn.checkpoint", "dovetail_nn.clipping", "dovetail_nn.tensorboard",
+    "dovetail.checkpoint", "dovetail.nn.clipping", "dovetail.tensorboard",
 ]  # fmt: skip
 
 

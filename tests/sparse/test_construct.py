@@ -104,7 +104,7 @@ def test_other_devices_and_dtypes(device: dt.Device) -> None:
 
 def test_examples_in_docstrings_are_true() -> None:
     found = [
-        doctest.testmod(importlib.import_module(f"dovetail_sparse.{m.name}"))
+        doctest.testmod(importlib.import_module(f"dovetail.sparse.{m.name}"))
         for m in pkgutil.iter_modules(dt.sparse.__path__)
     ]
     assert sum(r.attempted for r in found) > 2 and not any(r.failed for r in found)

@@ -8,8 +8,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.extend import Capabilities
-from dovetail_sparse import row_by_row
-from dovetail_sparse.row_by_row import times_sparse
+from dovetail.sparse import row_by_row
+from dovetail.sparse.row_by_row import times_sparse
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from functools import reduce
 
 import dovetail as dt
 import pytest
-from dovetail_sparse.familiar import INSTEAD
+from dovetail.sparse.familiar import INSTEAD
 
 
 @pytest.mark.parametrize("name", INSTEAD)

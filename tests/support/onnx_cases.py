@@ -14,9 +14,9 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import onnx
-from dovetail_nn.onnx.library import OTHERS, array_of
-from dovetail_nn.onnx.limits import Limit
-from dovetail_nn.onnx.tensors import values_of
+from dovetail.onnx.library import OTHERS, array_of
+from dovetail.onnx.limits import Limit
+from dovetail.onnx.tensors import values_of
 
 # Cases whose results are wider apart than the suite allows: what is compared instead.
 WIDER = {

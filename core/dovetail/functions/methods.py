@@ -16,7 +16,6 @@ from ..device import device as device_named
 from ..dtypes import DType, find_plugin
 from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
 from ..ops import table as ops
-from ..plugins.namespaces import namespaces
 from ..tensor import layout_registry as layout_plugins
 from ..tensor import printing, slots
 from ..tensor.host import READS
@@ -104,15 +103,15 @@ def missing(x: Tensor, name: str) -> MethodType:
 
 
 def added(where: str, name: str, otherwise: str, kind: type = Tensor) -> object:
-    """Return what a layout adds under a name, or the dtype or package that a plugin brings.
+    """Return what a layout adds under a name, or the dtype that a plugin brings.
 
     kind: the class that was asked, for the hint in the error.
     Raises: AttributeError where none does.
     """
     if name.startswith("_"):
         raise AttributeError(f"{otherwise} {name!r}")
-    if where == "functions" and (brought := namespaces.find(name) or _dtype(name)) is not None:
-        return brought
+    if where == "functions" and (dtype := _dtype(name)) is not None:
+        return dtype
     try:
         found: object = layout_plugins.registry.find(where, name)
         return found

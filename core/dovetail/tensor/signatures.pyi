@@ -19,11 +19,11 @@ from dovetail.functions.reductions.statistics import Axis
 from dovetail.functions.shape.manipulation import Axes, Sizes
 from dovetail.functions.sorting.distinct import UniqueAll, UniqueCounts, UniqueInverse
 from dovetail.functions.sorting.stable_sort import TopK
+from dovetail.sparse.blocks import BSR
+from dovetail.sparse.compressed import CSC, CSR
+from dovetail.sparse.tensor import COO
 from dovetail.tensor.operands import Array, Operand
 from dovetail.tensor.tensor import Tensor
-from dovetail_sparse.blocks import BSR
-from dovetail_sparse.compressed import CSC, CSR
-from dovetail_sparse.tensor import COO
 from types import ModuleType
 from typing import SupportsIndex
 

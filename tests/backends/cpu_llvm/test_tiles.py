@@ -12,6 +12,7 @@ from dovetail.extend import Kernel
 from dovetail.loops.builder import KernelBuilder
 from dovetail.loops.language import fold_loop, load
 from dovetail.ops import arithmetic
+from dovetail.sparse.row_by_row import _ones
 from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import (
@@ -22,7 +23,6 @@ from dovetail_cpu_llvm.schedule import (
     TILES_WANTED,
     schedule,
 )
-from dovetail_sparse.row_by_row import _ones
 
 
 def sums_of_runs() -> Kernel:

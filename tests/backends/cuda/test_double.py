@@ -454,7 +454,7 @@ def test_two_devices_do_not_see_each_other() -> None:
 
 
 def test_the_double_is_not_for_users() -> None:
-    shipped = [p for d in ("core", "sparse", "backends") for p in (ROOT / d).rglob("*.py")]
+    shipped = [p for d in ("core", "backends") for p in (ROOT / d).rglob("*.py")]
     assert len(shipped) > 50
     assert [p for p in shipped if "cuda_double" in p.read_text()] == []
 

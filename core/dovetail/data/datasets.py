@@ -1,0 +1,264 @@
+"""Data sets: what has items by number, or gives them one after the other."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import accumulate, chain
+from typing import Any, Generic, TypeVar
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+from ..nn.respelled import Explained
+
+__all__ = [
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
+
+T = TypeVar("T", covariant=True)
+Generator = dt.random.Generator
+
+
+class Dataset(Explained, Generic[T]):
+    """Base of what has items by number: write `__getitem__`, and `__len__` for samplers.
+
+    `__getitems__(indices)`, if there is one, gives a list of several at once.
+
+    >>> import dovetail as dt
+    >>> class Squares(dt.data.Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...     def __getitem__(self, i):
+    ...         return i * i
+    >>> [batch.tolist() for batch in dt.data.DataLoader(Squares(), batch_size=2)]
+    [[0, 1], [4, 9]]
+    """
+
+    def __getitem__(self, index: Any) -> T:
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__(self, index)")
+
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T]):
+    """Base of what gives its items one after the other: write `__iter__`.
+
+    Each worker has a copy that gives all items: `get_worker_info()` says which part is its own.
+
+    >>> import dovetail as dt
+    >>> class Upwards(dt.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(3))
+    >>> [batch.tolist() for batch in dt.data.DataLoader(Upwards(), batch_size=2)]
+    [[0, 1], [2]]
+    """
+
+    def __iter__(self) -> Iterator[T]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__(self)")
+
+    def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]  # no numbers
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
+    """The rows of tensors with equally many: item i is a tuple of row i of each.
+
+    A loader takes a whole batch of rows at once.
+    Raises: ArgumentError for no tensors, ShapeError for other numbers of rows.
+
+    >>> import dovetail as dt
+    >>> rows = dt.data.TensorDataset(dt.arange(3, device="reference"))
+    >>> len(rows), int(rows[1][0])
+    (3, 1)
+    """
+
+    def __init__(self, *tensors: dt.Tensor) -> None:
+        if not tensors:
+            raise dt.ArgumentError("data.TensorDataset: no tensors")
+        for x in tensors:
+            if not isinstance(x, dt.Tensor):
+                raise dt.DTypeError(f"data.TensorDataset: a {type(x).__name__} is no tensor")
+        if len({x.shape[:1] for x in tensors}) > 1 or not tensors[0].ndim:
+            shapes = ", ".join(str(x.shape) for x in tensors)
+            raise dt.ShapeError(
+                f"data.TensorDataset: tensors of shapes {shapes}; they have the same number of rows"
+            )
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[dt.Tensor, ...]:
+        return tuple([x[index] for x in self.tensors])
+
+    def __len__(self) -> int:
+        return self.tensors[0].shape[0]
+
+
+class ConcatDataset(Dataset[Any]):
+    """Several data sets, one after the other.
+
+    Raises: ArgumentError for none, ArgumentTypeError for iterable ones.
+
+    >>> import dovetail as dt
+    >>> both = dt.data.ConcatDataset([[1, 2], [3]])
+    >>> len(both), both[2], both[-1]
+    (3, 3, 3)
+    """
+
+    datasets: list[Any]
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = [*datasets]
+        if not self.datasets:
+            raise dt.ArgumentError("data.ConcatDataset: no data sets")
+        if any(isinstance(d, IterableDataset) for d in self.datasets):
+            raise dt.ArgumentTypeError(
+                "data.ConcatDataset: an IterableDataset has no items by number; see ChainDataset"
+            )
+        for d in self.datasets:
+            if not isinstance(d, Sized):
+                raise arguments.refused("data.ConcatDataset", "a data set", "a Sized", d)
+        self.cumulative_sizes = [*accumulate(map(len, self.datasets))]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> Any:
+        if not -len(self) <= index < len(self):
+            raise dt.IndexOutOfRange(f"data.ConcatDataset: item {index} of {len(self)}")
+        index %= len(self)
+        k = bisect_right(self.cumulative_sizes, index)
+        return self.datasets[k][index - (self.cumulative_sizes[k - 1] if k else 0)]
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Several iterable data sets, one after the other.
+
+    Raises: ArgumentTypeError for others.
+
+    >>> import dovetail as dt
+    >>> class Upwards(dt.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(2))
+    >>> [*dt.data.ChainDataset([Upwards(), Upwards()])]
+    [0, 1, 0, 1]
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = [*datasets]
+        for d in self.datasets:
+            if not isinstance(d, IterableDataset):
+                raise dt.ArgumentTypeError(
+                    f"data.ChainDataset: a {type(d).__name__} is no IterableDataset; see "
+                    "ConcatDataset"
+                )
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self.datasets)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.datasets))
+
+
+class StackDataset(Dataset[Any]):
+    """Several data sets side by side: item i is a tuple of item i of each, or a dict of them.
+
+    Raises: ArgumentError for none, or other lengths.
+
+    >>> import dovetail as dt
+    >>> dt.data.StackDataset(image=[10, 20], label=[0, 1])[1]
+    {'image': 20, 'label': 1}
+    """
+
+    def __init__(self, *args: Sized, **kwargs: Sized) -> None:
+        if bool(args) == bool(kwargs):
+            raise dt.ArgumentError("data.StackDataset: give data sets by place, or all by name")
+        self.datasets: Any = args or kwargs
+        sizes = {len(d) for d in (args or kwargs.values())}
+        if len(sizes) > 1:
+            raise dt.ArgumentError(
+                f"data.StackDataset: lengths {sorted(sizes)}; data sets are of one length"
+            )
+        self._length = sizes.pop()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: d[index] for name, d in self.datasets.items()}
+        return tuple([d[index] for d in self.datasets])
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class Subset(Dataset[Any]):
+    """Some items of a data set: item i is its item `indices[i]`.
+
+    >>> import dovetail as dt
+    >>> [*map(dt.data.Subset("abcd", [3, 0]).__getitem__, range(2))]
+    ['d', 'a']
+    """
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: int | list[int]) -> Any:
+        if isinstance(index, (list, tuple)):
+            return self.dataset[[self.indices[i] for i in index]]
+        if isinstance(index, int) and not -len(self) <= index < len(self):
+            raise dt.IndexOutOfRange(f"data.Subset: item {index} of {len(self)}")
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        found = [self.indices[i] for i in indices]
+        several = getattr(self.dataset, "__getitems__", None)
+        return [self.dataset[i] for i in found] if several is None else several(found)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(
+    dataset: Sized, lengths: Sequence[float], generator: Generator | None = None
+) -> list[Subset]:
+    """Parts of a data set, of these lengths, that share no item, chosen by chance.
+
+    `dataset`: with a length and items by number. `lengths`: how many items, or which parts of all,
+    whose sum is 1: what is left over by rounding goes to the first ones, one each. `generator`: of
+    random numbers; the default one unless given.
+    Raises: ArgumentError for lengths that are not of all items.
+
+    >>> import dovetail as dt
+    >>> drawn = dt.random.default_rng(0)
+    >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25], drawn)]
+    [8, 2]
+    """
+    count = len(dataset)
+    if all(0 <= n <= 1 for n in lengths) and math.isclose(sum(lengths), 1):
+        sizes = [math.floor(count * n) for n in lengths]
+        for k in range(count - sum(sizes)):
+            sizes[k % len(sizes)] += 1
+    else:
+        sizes = [int(n) for n in lengths]
+    if sum(sizes) != count or min(sizes) < 0:
+        raise dt.ArgumentError(
+            f"data.random_split: lengths {[*lengths]} of {count} items; give numbers whose sum is "
+            f"{count}, or parts whose sum is 1"
+        )
+    order = permuted(count, generator)
+    ends = [*accumulate(sizes)]
+    return [Subset(dataset, order[end - n : end]) for n, end in zip(sizes, ends, strict=True)]
+
+
+def permuted(n: int, generator: Generator | None) -> list[int]:
+    """0..n-1 in an order of chance."""
+    drawn: Any = dt.random if generator is None else generator
+    found: list[int] = drawn.permutation(n).tolist()
+    return found

@@ -1,0 +1,63 @@
+"""How far a loop over a loader has come, on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any, Generic, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+__all__ = ["Track"]
+
+from ..nn.respelled import Explained
+
+T = TypeVar("T")
+
+
+class Track(Explained, Generic[T]):
+    """What goes through batches, or any items, and shows on a terminal how far it has come.
+
+    `items`: a loader. `description`: the text before the bar. `total`: how many there are, where
+    they have no length. `say(loss=...)` shows numbers beside it. Where standard error is no
+    terminal nothing is shown.
+
+    >>> import dovetail as dt
+    >>> batches = dt.data.Track(range(3), "epoch 1")
+    >>> for batch in batches:
+    ...     batches.say(loss=0.5)
+    """
+
+    def __init__(self, items: Iterable[T], description: str = "", total: int | None = None) -> None:
+        self.items, self.description = items, description
+        self.total = len(items) if total is None and isinstance(items, Sized) else total
+        self._progress: Progress | None = None
+        self._task: Any = None
+        self._said = ""
+
+    def __len__(self) -> int:
+        if self.total is None:
+            raise TypeError("data.Track: nobody knows how many items there are; give total=")
+        return self.total
+
+    def __iter__(self) -> Iterator[T]:
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            yield from self.items
+            return
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TimeRemainingColumn(), TextColumn("{task.fields[said]}"),
+        )  # fmt: skip
+        with Progress(*columns, console=console) as self._progress:
+            task = self._progress.add_task(self.description, total=self.total, said="")
+            self._task = task
+            for item in self.items:
+                yield item
+                self._progress.update(task, advance=1, said=self._said)
+        self._progress = None
+
+    def say(self, **numbers: Any) -> None:
+        """Shows numbers, of tensors their values; where nothing is shown it reads none."""
+        if self._progress is not None:
+            self._said = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())

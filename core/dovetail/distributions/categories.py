@@ -1,0 +1,329 @@
+"""Distributions over kinds: one of several, by its number or as a vector, and counts of each."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dovetail as dt
+from dovetail.extend import widen_halves
+
+from ..nn.functional.precision import is_short
+from . import constraints, noise
+from .distribution import Distribution, Generator, Sizes, Tensor, computed, inside, sizes_of
+from .parameters import Value, brought, one_of, probs_to_logits
+
+__all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
+
+KINDS = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+
+class _OfKinds(Distribution):
+    """A distribution with `probs` or `logits` of kinds along the last dimension."""
+
+    _unnormalized: Tensor  # the parameter as it was given, of halves only
+
+    def _take_kinds(self, probs: object, logits: object) -> tuple[int, ...]:
+        """Keeps the one that is given, brought to a sum of 1; its shape."""
+        name = type(self).__name__
+        which, given = one_of(name, probs=probs, logits=logits)
+        (x,) = brought(name, {which: given})
+        if not x.ndim or not x.shape[-1]:
+            raise dt.ShapeError(
+                f"{name}: {which} is a vector or a batch of them, not of shape {x.shape}"
+            )
+        self.__dict__[which] = _normalized(which, x)
+        if is_short(x):
+            self._unnormalized = x
+        return x.shape
+
+    def _derive(self) -> None:
+        if "_unnormalized" in self.__dict__:
+            which = "probs" if "probs" in self.__dict__ else "logits"
+            self.__dict__[which] = _normalized(which, self._unnormalized)
+
+    def _event_dims(self, name: str) -> int:
+        return 1 if name == "_unnormalized" else super()._event_dims(name)
+
+    @computed
+    def probs(self: Any) -> Tensor:
+        """How probable each kind is."""
+        return dt.exp(self.logits)  # they are brought to a sum of 1
+
+    @computed
+    def logits(self: Any) -> Tensor:
+        """The logarithm of how probable each kind is."""
+        return probs_to_logits(self.probs)
+
+    def _weighted_logs(self, weights: Tensor) -> Tensor:
+        """Return weights times the logarithms of the probabilities, 0 where the weight is.
+
+        No gradient flows where the result is infinite.
+        """
+        if "probs" in self.__dict__:
+            never = self.probs == 0.0
+            logs = dt.log(dt.where(never, 1.0, self.probs))
+        else:
+            never = self.logits == -math.inf
+            logs = dt.where(never, 0.0, self.logits)
+        return dt.where(never & (weights != 0.0), -math.inf, weights * logs)
+
+    def _drawn(self, sample_shape: Sizes, generator: Generator | None) -> Tensor:
+        """Numbers of kinds, by going through sums of probabilities up to a uniform number."""
+        shape = (*sizes_of(f"{type(self).__name__}.sample", sample_shape), *self._batch_shape)
+        with dt.no_grad():
+            p = self.probs
+            p = p.astype(dt.float64 if p.dtype is dt.float64 else dt.float32)
+            sums = dt.cumulative_sum(p, axis=-1)
+            u = noise.uniform(shape, p, generator)
+            last = dt.sum(dt.cumulative_sum(p, axis=-1) < sums[..., -1:], axis=-1)
+            if p.ndim == 1:
+                found = dt.searchsorted(sums, u * sums[-1], side="right")
+            else:
+                found = dt.sum((u * sums[..., -1])[..., None] >= sums, axis=-1)
+            return dt.minimum(found, last)  # rounding may have gone beyond
+
+
+@widen_halves
+def _normalized(which: str, x: Tensor) -> Tensor:
+    """Return probabilities, or logarithms of them, brought to a sum of 1."""
+    if which == "logits":
+        return dt.log_softmax(x, axis=-1)
+    return x / dt.sum(x, axis=-1, keepdims=True)
+
+
+class Categorical(_OfKinds):
+    """One of several kinds, by its number from 0 on.
+
+    `probs` or `logits`: of each kind along the last dimension, relative to their sum; one of them.
+    Raises: ArgumentError for both or neither, and for what cannot be; ShapeError.
+
+    >>> import dovetail as dt
+    >>> d = dt.distributions.Categorical(dt.asarray([1.0, 3.0], device="reference"))
+    >>> d.probs.tolist(), d.log_prob(1).exp().item()
+    ([0.25, 0.75], 0.75)
+    """
+
+    arg_constraints = KINDS
+    has_enumerate_support = True
+
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        shape = self._take_kinds(probs, logits)
+        self._num_events = shape[-1]
+        super().__init__(shape[:-1], (), validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of `probs`."""
+        return (*self._batch_shape, self._num_events)
+
+    @property
+    def mean(self) -> Tensor:
+        return dt.full(
+            self._batch_shape, math.nan, dtype=self.probs.dtype, device=self.probs.device
+        )
+
+    @property
+    def mode(self) -> Tensor:
+        return dt.argmax(self.probs, axis=-1)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        return self._drawn(sample_shape, generator)
+
+    def log_prob(self, value: Value) -> Tensor:
+        x = self._taken(value, whole=True).astype(dt.int64)
+        name = "probs" if "probs" in self.__dict__ else "logits"
+        shape = dt.broadcast_shapes(x.shape, self._batch_shape)
+        x = dt.broadcast_to(x, shape)
+        valid = (x >= 0) & (x < self._num_events)
+        at = dt.where(valid, x, 0)[..., None]
+        kinds = dt.broadcast_to(self.__dict__[name], (*shape, self._num_events))
+        found = dt.take_along_axis(kinds, at, axis=-1)[..., 0]
+        if name == "probs":
+            return inside(valid & (found != 0.0), found, 1.0, dt.log)
+        return dt.where(valid, found, -math.inf)
+
+    def entropy(self) -> Tensor:
+        return 0.0 - dt.sum(self._weighted_logs(self.probs), axis=-1)  # no -0.0 where it is sure
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n = self._num_events
+        found = dt.arange(n, dtype=dt.int64, device=self._some_tensor().device)
+        found = found.reshape((n, *[1] * len(self._batch_shape)))
+        return dt.broadcast_to(found, (n, *self._batch_shape)) if expand else found
+
+
+class OneHotCategorical(_OfKinds):
+    """One of several kinds, as a vector of zeros with a 1.
+
+    `probs` or `logits`: of each kind along the last dimension, relative to their sum; one of them.
+
+    >>> import dovetail as dt
+    >>> d = dt.distributions.OneHotCategorical(dt.asarray([0.0, 3.0], device="reference"))
+    >>> d.sample().tolist()
+    [0.0, 1.0]
+    """
+
+    arg_constraints = KINDS
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        shape = self._take_kinds(probs, logits)
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @property
+    def _categorical(self) -> Categorical:
+        """The same by numbers."""
+        kept = {name: self.__dict__[name] for name in KINDS if name in self.__dict__}
+        found = Categorical.__new__(Categorical)
+        found.__dict__.update(kept)
+        found._num_events = self._event_shape[0]
+        Distribution.__init__(found, self._batch_shape, (), False)
+        return found
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of `probs`."""
+        return (*self._batch_shape, *self._event_shape)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return self._hot(dt.argmax(self.probs, axis=-1))
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1.0 - self.probs)
+
+    def _hot(self, kind: Tensor) -> Tensor:
+        like = self._some_tensor()
+        kinds = dt.arange(self._event_shape[0], dtype=kind.dtype, device=like.device)
+        return (kind[..., None] == kinds).astype(like.dtype)
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        return self._hot(self._drawn(sample_shape, generator))
+
+    def log_prob(self, value: Value) -> Tensor:
+        kind = dt.argmax(self._taken(value), axis=-1)
+        return self._categorical.log_prob(kind)
+
+    def entropy(self) -> Tensor:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n, like = self._event_shape[0], self._some_tensor()
+        found = dt.eye(n, dtype=like.dtype, device=like.device)
+        found = found.reshape((n, *[1] * len(self._batch_shape), n))
+        return dt.broadcast_to(found, (n, *self._batch_shape, n)) if expand else found
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """OneHotCategorical, whose `rsample` has the gradient of the probabilities.
+
+    Source: Bengio, Leonard, Courville, "Estimating or propagating gradients through stochastic
+    neurons for conditional computation", 2013.
+
+    >>> import dovetail as dt
+    >>> p = dt.asarray([1.0, 0.0], device="reference")
+    >>> dt.distributions.OneHotCategoricalStraightThrough(p).rsample().tolist()
+    [1.0, 0.0]
+    """
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        x = self.sample(sample_shape, generator=generator)
+        p = self.probs
+        return x + (p - p.detach())
+
+
+class Multinomial(_OfKinds):
+    """How many of `total_count` elements are of each kind.
+
+    `total_count`: an int. `probs` or `logits`: of each kind along the last dimension, relative to
+    their sum; one of them.
+
+    >>> import dovetail as dt
+    >>> d = dt.distributions.Multinomial(6, dt.asarray([0.0, 1.0], device="reference"))
+    >>> d.sample((2,)).tolist()
+    [[0.0, 6.0], [0.0, 6.0]]
+    """
+
+    arg_constraints = KINDS
+
+    def __init__(
+        self, total_count: int = 1, probs: Tensor | None = None, logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        is_int = isinstance(total_count, int) and not isinstance(total_count, bool)
+        if not is_int or not 0 <= total_count < 2**63:
+            raise dt.ArgumentError(
+                f"Multinomial: total_count must be an int in 0..2**63 - 1, got {total_count!r}"
+            )
+        self.total_count = total_count
+        shape = self._take_kinds(probs, logits)
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def param_shape(self) -> tuple[int, ...]:
+        """The shape of `probs`."""
+        return (*self._batch_shape, *self._event_shape)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1.0 - self.probs) * self.total_count
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        shape = sizes_of("Multinomial.sample", sample_shape)
+        with dt.no_grad():
+            p = self.probs
+            return dt.random.multinomial(
+                self.total_count, p, shape, dtype=p.dtype, generator=generator
+            )
+
+    def log_prob(self, value: Value) -> Tensor:
+        x = self._taken(value)
+        each = inside(x >= 0.0, x, 0.0, lambda x: self._weighted_logs(x) - dt.lgamma(x + 1.0))
+        return dt.sum(each, axis=-1) + dt.lgamma(dt.sum(dt.maximum(x, 0.0), axis=-1) + 1.0)
+
+    def entropy(self) -> Tensor:
+        """That of n draws, less what the order is worth: by counts of each kind, from 0 to n."""
+        n, probs = self.total_count, self.probs
+        never, always = probs == 0.0, probs == 1.0
+        p = dt.where(never | always, 0.5, probs)
+        k = dt.arange(1, n + 1, dtype=p.dtype, device=p.device).reshape((n, *[1] * p.ndim))
+        logs = (
+            math.lgamma(n + 1) - dt.lgamma(k + 1.0) - dt.lgamma(n - k + 1.0)
+            + k * dt.log(p) + (n - k) * dt.log1p(-p)
+        )  # fmt: skip
+        each = dt.sum(dt.exp(logs) * dt.lgamma(k + 1.0), axis=0)
+        each = dt.where(never, 0.0, dt.where(always, math.lgamma(n + 1), each))
+        order = dt.sum(each, axis=-1)
+        one = -dt.sum(self._weighted_logs(probs), axis=-1)
+        return one * n - math.lgamma(n + 1) + order

@@ -1,0 +1,371 @@
+"""Constraints: which values a parameter may have, and where a distribution has its support.
+
+`check(value)` is true for each element, or each vector or matrix of a batch, that may be. Names
+are PyTorch's: `positive`, `simplex`, `interval(a, b)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import dovetail as dt
+
+from ..nn.functional.precision import wide
+from ..nn.respelled import Explained
+
+__all__ = [
+    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
+    "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval",
+    "interval", "is_dependent", "less_than", "lower_cholesky", "lower_triangular", "multinomial",
+    "nonnegative", "nonnegative_integer", "one_hot", "positive", "positive_definite",
+    "positive_integer", "positive_semidefinite", "real", "real_vector", "simplex", "square",
+    "stack", "symmetric", "unit_interval",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Bound: TypeAlias = "dt.Tensor | float"
+
+
+class Constraint(Explained):
+    """Base of constraints: write `check`.
+
+    `event_dim`: how many of the last dimensions one value has. `is_discrete`: whether values are
+    integers.
+    """
+
+    is_discrete: bool = False
+    event_dim: int = 0
+
+    def check(self, value: Any) -> Any:
+        """Whether each value is one that may be: of the value's shape without `event_dim` dims."""
+        raise NotImplementedError(f"{type(self).__name__} has no check(self, value)")
+
+    def __repr__(self) -> str:
+        bounds = ", ".join(f"{k}={_said(v)}" for k, v in self.__dict__.items() if k[0] != "_")
+        return f"{type(self).__name__.removeprefix('_')}({bounds})"
+
+
+def _said(bound: object) -> str:
+    return f"shape {bound.shape}" if isinstance(bound, dt.Tensor) and bound.ndim else repr(bound)
+
+
+def _every(valid: Tensor, dims: int) -> Tensor:
+    """Whether all are true along the last dimensions."""
+    return dt.all(valid, axis=tuple(range(-dims, 0))) if dims else valid
+
+
+class _Dependent(Constraint):
+    """A constraint that depends on other values, and cannot be checked by itself."""
+
+    def __init__(self, *, is_discrete: bool = False, event_dim: int = 0) -> None:
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, *, is_discrete: bool = False, event_dim: int = 0) -> _Dependent:
+        return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
+
+    def check(self, value: Any) -> Any:
+        raise ValueError("a dependent constraint cannot be checked without what it depends on")
+
+    def __repr__(self) -> str:
+        return "Dependent()"
+
+
+class dependent_property(property):  # PyTorch's name
+    """A property that gives a constraint, made of what the object holds.
+
+    `is_discrete`, `event_dim`: what is known of it for all objects.
+    """
+
+    is_discrete: bool
+    event_dim: int
+
+    def __init__(
+        self, fn: Callable[[Any], Any] | None = None, *, is_discrete: bool = False,
+        event_dim: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(fn)
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, fn: Callable[[Any], Any]) -> dependent_property:
+        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+
+
+def is_dependent(constraint: object) -> bool:
+    """Whether a constraint cannot be checked by itself."""
+    return isinstance(constraint, (_Dependent, dependent_property))
+
+
+class _Independent(Constraint):
+    """A constraint of vectors and matrices, each element of which has to hold another one."""
+
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]  # it is what its base is
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]  # likewise
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value: Tensor) -> Tensor:
+        if value.ndim < self.event_dim:
+            raise dt.ShapeError(
+                f"{self!r}: needs {self.event_dim} dimensions or more, not shape {value.shape}"
+            )
+        return _every(self.base_constraint.check(value), self.reinterpreted_batch_ndims)
+
+    def __repr__(self) -> str:
+        return f"Independent({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class _Boolean(Constraint):
+    is_discrete = True
+
+    def check(self, value: Bound) -> Any:
+        return (value == 0) | (value == 1)
+
+
+class _OneHot(Constraint):
+    is_discrete, event_dim = True, 1
+
+    def check(self, value: Tensor) -> Tensor:
+        one = dt.sum(value, axis=-1) == 1
+        return _every((value == 0) | (value == 1), 1) & one
+
+
+class _IntegerInterval(Constraint):
+    is_discrete = True
+
+    def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+    def check(self, value: Bound) -> Any:
+        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _IntegerGreaterThan(Constraint):
+    is_discrete = True
+
+    def __init__(self, lower_bound: Bound) -> None:
+        self.lower_bound = lower_bound
+
+    def check(self, value: Bound) -> Any:
+        return (value % 1 == 0) & (value >= self.lower_bound)
+
+
+class _Real(Constraint):
+    def check(self, value: Bound) -> Any:
+        return value == value  # a NaN is not
+
+
+class _GreaterThan(Constraint):
+    def __init__(self, lower_bound: Bound) -> None:
+        self.lower_bound = lower_bound
+
+    def check(self, value: Bound) -> Any:
+        return value > self.lower_bound
+
+
+class _GreaterThanEq(Constraint):
+    def __init__(self, lower_bound: Bound) -> None:
+        self.lower_bound = lower_bound
+
+    def check(self, value: Bound) -> Any:
+        return value >= self.lower_bound
+
+
+class _LessThan(Constraint):
+    def __init__(self, upper_bound: Bound) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, value: Bound) -> Any:
+        return value < self.upper_bound
+
+
+class _Interval(Constraint):
+    def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+    def check(self, value: Bound) -> Any:
+        return (value >= self.lower_bound) & (value <= self.upper_bound)
+
+
+class _HalfOpenInterval(Constraint):
+    def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+    def check(self, value: Bound) -> Any:
+        return (value >= self.lower_bound) & (value < self.upper_bound)
+
+
+class _Simplex(Constraint):
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        near = max(1e-6, 4.0 * float(dt.finfo(value.dtype).eps))
+        return _every(value >= 0, 1) & (dt.abs(dt.sum(value, axis=-1) - 1.0) < near)
+
+
+class _Multinomial(Constraint):
+    is_discrete, event_dim = True, 1
+
+    def __init__(self, upper_bound: Bound) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        counts = _every((value >= 0) & (value % 1 == 0), 1)
+        return counts & (dt.sum(value, axis=-1) <= self.upper_bound)
+
+
+class _LowerTriangular(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return _every(dt.tril(value) == value, 2)
+
+
+class _LowerCholesky(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return _every(dt.tril(value) == value, 2) & _every(dt.linalg.diagonal(value) > 0, 1)
+
+
+class _CorrCholesky(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        tolerance = float(dt.finfo(value.dtype).eps) * value.shape[-1] * 10
+        rows = dt.abs(dt.sum(value * value, axis=-1) - 1.0) <= tolerance
+        return _every(rows, 1) & lower_cholesky.check(value)
+
+
+class _Square(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        fits = value.ndim >= 2 and value.shape[-1] == value.shape[-2]
+        return dt.full(value.shape[:-2], fits, dtype=dt.bool, device=value.device)
+
+
+class _Symmetric(_Square):
+    def check(self, value: Tensor) -> Tensor:
+        if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
+            return super().check(value)
+        return _every(dt.isclose(value, value.mT, atol=1e-6), 2)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
+            return symmetric
+        return symmetric & _every(dt.linalg.eigvalsh(wide(value)) >= 0, 1)
+
+
+class _PositiveDefinite(_Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
+            return symmetric
+        return symmetric & _every(dt.linalg.eigvalsh(wide(value)) > 0, 1)
+
+
+class _Cat(Constraint):
+    """Constraints of pieces of a dimension, `lengths` long each."""
+
+    def __init__(
+        self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
+    ) -> None:
+        self.cseq, self.dim = list(cseq), dim
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise dt.ArgumentError(
+                f"cat: {len(self.cseq)} constraints and {len(self.lengths)} lengths; as many"
+            )
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]  # made of its parts
+        return any(c.is_discrete for c in self.cseq)
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]  # likewise
+        return max(c.event_dim for c in self.cseq)
+
+    def check(self, value: Tensor) -> Tensor:
+        pieces = dt.split(value, self.lengths, axis=self.dim)
+        checked = [c.check(v) for c, v in zip(self.cseq, pieces, strict=True)]
+        return dt.concat(checked, axis=self.dim)
+
+
+class _Stack(Constraint):
+    """Constraints of the slices along a dimension."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        self.cseq, self.dim = list(cseq), dim
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]  # made of its parts
+        return any(c.is_discrete for c in self.cseq)
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]  # likewise
+        dim = max(c.event_dim for c in self.cseq)
+        return dim + 1 if self.dim + dim < 0 else dim
+
+    def check(self, value: Tensor) -> Tensor:
+        slices = dt.unstack(value, axis=self.dim)
+        return dt.stack([c.check(v) for c, v in zip(self.cseq, slices, strict=True)], axis=self.dim)
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """The constraint of the components of a mixture, for values without their dimension."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]  # what its base is
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]  # likewise
+        return self.base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        padded = dt.expand_dims(value, -1 - self.event_dim)
+        return dt.all(self.base_constraint.check(padded), axis=-1)
+
+
+dependent = _Dependent()
+independent = _Independent
+boolean = _Boolean()
+one_hot = _OneHot()
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+integer_interval = _IntegerInterval
+real = _Real()
+real_vector = independent(real, 1)
+positive = _GreaterThan(0.0)
+nonnegative = _GreaterThanEq(0.0)
+greater_than = _GreaterThan
+greater_than_eq = _GreaterThanEq
+less_than = _LessThan
+multinomial = _Multinomial
+unit_interval = _Interval(0.0, 1.0)
+interval = _Interval
+half_open_interval = _HalfOpenInterval
+simplex = _Simplex()
+lower_triangular = _LowerTriangular()
+lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+positive_definite = _PositiveDefinite()
+cat = _Cat
+stack = _Stack

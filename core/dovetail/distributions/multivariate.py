@@ -1,0 +1,163 @@
+"""The normal distribution of vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import dovetail as dt
+
+from ..nn.functional.precision import narrow, wide
+from . import constraints, noise
+from .distribution import Distribution, Generator, Shape, Sizes, Tensor, having, sizes_of
+from .halves import in_float32
+from .parameters import Value, brought, joint_shape, one_of
+
+__all__ = ["MultivariateNormal"]
+
+MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
+
+
+class MultivariateNormal(Distribution):
+    """The normal distribution of vectors.
+
+    `loc`: the mean, a vector or a batch of them; one of `covariance_matrix`, `precision_matrix`,
+    its inverse, and `scale_tril`, its lower Cholesky factor. The last one costs least.
+    Raises: ShapeError, ArgumentError for matrices that cannot be, and unless one is given;
+    LinAlgError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(2, device="reference")
+    >>> d = dt.distributions.MultivariateNormal(x, covariance_matrix=dt.eye(2, device="reference"))
+    >>> d.log_prob(x).item()
+    -1.8378770351409912
+    """
+
+    arg_constraints = having(
+        loc=constraints.real_vector,
+        covariance_matrix=constraints.positive_definite,
+        precision_matrix=constraints.positive_definite,
+        scale_tril=constraints.lower_cholesky,
+    )
+    support = constraints.real_vector
+    has_rsample = True
+    loc: Tensor
+
+    def __init__(
+        self, loc: Tensor, covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        name = "MultivariateNormal"
+        which, given = one_of(
+            name, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )  # fmt: skip
+        at, matrix = brought(name, {"loc": loc, which: given})
+        n = at.shape[-1] if at.ndim else 0
+        if not n or matrix.shape[-2:] != (n, n):
+            raise dt.ShapeError(
+                f"{name}: loc of shape {at.shape} is a vector or a batch of them, {which} of shape "
+                f"{matrix.shape} has to end in {(n, n)}"
+            )
+        batch = joint_shape(name, ("loc", which), (at.shape[:-1], matrix.shape[:-2]))
+        self.loc = dt.broadcast_to(at, (*batch, n))
+        self._given, self._matrix = which, matrix
+        self.__dict__[which] = dt.broadcast_to(matrix, (*batch, n, n))
+        super().__init__(batch, (n,), validate_args)
+        self._derive()
+
+    def _derive(self) -> None:
+        self._scale = narrow(self._factor(wide(self._matrix)), self._matrix)
+
+    def _is_computed(self, name: str) -> bool:
+        return name not in self.__dict__
+
+    def _factor(self, matrix: Tensor) -> Tensor:
+        """The lower Cholesky factor of the covariance."""
+        if self._given == "scale_tril":
+            return matrix
+        if self._given == "covariance_matrix":
+            return dt.linalg.cholesky(matrix)
+        # of the inverse P = U U^T, U being upper: the factor of the flipped matrix, flipped
+        upper = dt.flip(dt.linalg.cholesky(dt.flip(matrix, axis=(-2, -1))), axis=(-2, -1))
+        eye = dt.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+        return dt.linalg.solve_triangular(upper.mT, eye, upper=False)
+
+    def __getattr__(self, name: str) -> Tensor:
+        """The matrices that were not given."""
+        whole = (*self.__dict__.get("_batch_shape", ()), *self.__dict__.get("_event_shape", ()) * 2)
+        if name in MATRICES and "_scale" in self.__dict__:
+            return dt.broadcast_to(self._computed(name), whole)
+        found: Tensor = super().__getattr__(name)  # type: ignore[misc]  # it raises
+        return found
+
+    @in_float32
+    def _computed(self, name: str) -> Tensor:
+        """Return a matrix that was not given."""
+        if name == "scale_tril":
+            return self._scale
+        if name == "covariance_matrix":
+            return dt.matmul(self._scale, self._scale.mT)
+        eye = dt.eye(self._scale.shape[-1], dtype=self.loc.dtype, device=self.loc.device)
+        inverse = dt.linalg.solve_triangular(self._scale, eye, upper=False)
+        return dt.matmul(inverse.mT, inverse)
+
+    def expand(self, batch_shape: Sizes) -> Self:
+        shape: Shape = sizes_of("MultivariateNormal.expand", batch_shape)
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        n = self._event_shape
+        new._batch_shape = shape
+        new.loc = dt.broadcast_to(self.loc, (*shape, *n))
+        new.__dict__[self._given] = dt.broadcast_to(self.__dict__[self._given], (*shape, *n, *n))
+        return new
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        found = dt.sum(self._scale * self._scale, axis=-1)
+        return dt.broadcast_to(found, (*self._batch_shape, *self._event_shape))
+
+    def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        z = noise.normal(self._extended_shape(sample_shape), self.loc, generator)
+        if self._scale.ndim == 2 and z.ndim > 1:
+            return self.loc + dt.matmul(z, self._scale.mT)
+        return self.loc + dt.matmul(self._scale, z[..., None])[..., 0]
+
+    def log_prob(self, value: Value) -> Tensor:
+        off = self._taken(value) - self.loc
+        n = self._event_shape[0]
+        logs = half_log_det(self._scale)
+        return (solved_square(self._scale, off) + n * math.log(2.0 * math.pi)) * -0.5 - logs
+
+    def entropy(self) -> Tensor:
+        n = self._event_shape[0]
+        found = half_log_det(self._scale) + 0.5 * n * (1.0 + math.log(2.0 * math.pi))
+        return dt.broadcast_to(found, self._batch_shape)
+
+
+def half_log_det(scale: Tensor) -> Tensor:
+    """Half of the logarithm of the covariance's determinant."""
+    return dt.sum(dt.log(dt.linalg.diagonal(scale)), axis=-1)
+
+
+def solved_square(scale: Tensor, x: Tensor) -> Tensor:
+    """x^T C^-1 x, of the lower factor of C: one solution for all vectors that share it."""
+    if scale.ndim == 2 and x.ndim > 1:
+        n = x.shape[-1]
+        rows = x.reshape((x.size // n if n else 0, n))
+        z = dt.linalg.solve_triangular(scale, rows.mT, upper=False)
+        return dt.sum(z * z, axis=0).reshape(x.shape[:-1])
+    shape = dt.broadcast_shapes(scale.shape[:-2], x.shape[:-1])
+    x = dt.broadcast_to(x, (*shape, x.shape[-1]))
+    factor = dt.broadcast_to(scale, (*shape, *scale.shape[-2:]))
+    z = dt.linalg.solve_triangular(factor, x[..., None], upper=False)[..., 0]
+    return dt.sum(z * z, axis=-1)

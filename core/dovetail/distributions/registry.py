@@ -1,0 +1,146 @@
+"""From a constraint to a transform of all real numbers to it: `biject_to` and `transform_to`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import dovetail as dt
+
+from ..nn.respelled import Explained
+from . import constraints, transforms
+from .constraints import Constraint
+from .transform import Transform
+
+__all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
+Factory: TypeAlias = "Callable[[Any], Transform]"
+
+
+class ConstraintRegistry(Explained):
+    """What transform leads to values that hold a constraint: call it with the constraint.
+
+    >>> import dovetail as dt
+    >>> t = dt.distributions.biject_to(dt.distributions.constraints.positive)
+    >>> t(dt.asarray([0.0], device="reference")).tolist()
+    [1.0]
+    """
+
+    def __init__(self) -> None:
+        self._registry: dict[type[Constraint], Factory] = {}
+
+    def register(
+        self, constraint: type[Constraint] | Constraint, factory: Factory | None = None
+    ) -> Any:
+        """Adds a function of a constraint that gives its transform; without one, a decorator.
+
+        `constraint`: a class of constraints, or one of its objects.
+        """
+        if factory is None:
+            return lambda given: self.register(constraint, given)
+        kind = type(constraint) if isinstance(constraint, Constraint) else constraint
+        if not (isinstance(kind, type) and issubclass(kind, Constraint)):
+            raise dt.ArgumentTypeError(f"register: a constraint or a class of them, not {kind!r}")
+        self._registry[kind] = factory
+        return factory
+
+    def __call__(self, constraint: Constraint) -> Transform:
+        factory = self._registry.get(type(constraint))
+        if factory is None:
+            raise dt.NotYetError(
+                f"no transform is registered for {constraint!r}; add one with register()"
+            )
+        return factory(constraint)
+
+
+biject_to = ConstraintRegistry()
+transform_to = ConstraintRegistry()
+
+
+def _both(*kinds: Any) -> Callable[[Factory], Factory]:
+    def add(factory: Factory) -> Factory:
+        for kind in kinds:
+            biject_to.register(kind, factory)
+            transform_to.register(kind, factory)
+        return factory
+
+    return add
+
+
+@_both(constraints.real)
+def _to_real(constraint: Any) -> Transform:
+    return transforms.identity_transform
+
+
+@_both(constraints.positive, constraints.nonnegative)
+def _to_greater(constraint: Any) -> Transform:
+    bound = constraint.lower_bound
+    if not isinstance(bound, dt.Tensor) and bound == 0:
+        return transforms.ExpTransform()
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(bound, 1)]
+    )
+
+
+@_both(constraints.less_than)
+def _to_less(constraint: Any) -> Transform:
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
+    )
+
+
+@_both(constraints.interval, constraints.half_open_interval)
+def _to_interval(constraint: Any) -> Transform:
+    low, high = constraint.lower_bound, constraint.upper_bound
+    if not isinstance(low, dt.Tensor) and not isinstance(high, dt.Tensor) and (low, high) == (0, 1):
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform(
+        [transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)]
+    )
+
+
+@_both(constraints.corr_cholesky)
+def _to_correlation(constraint: Any) -> Transform:
+    return transforms.CorrCholeskyTransform()
+
+
+def _of_parts(registry: ConstraintRegistry) -> None:
+    """Constraints made of others, by transforms made of others."""
+
+    def independent(c: Any) -> Transform:
+        return transforms.IndependentTransform(
+            registry(c.base_constraint), c.reinterpreted_batch_ndims
+        )
+
+    def cat(c: Any) -> Transform:
+        return transforms.CatTransform([registry(part) for part in c.cseq], c.dim, c.lengths)
+
+    def stack(c: Any) -> Transform:
+        return transforms.StackTransform([registry(part) for part in c.cseq], c.dim)
+
+    registry.register(constraints.independent, independent)
+    registry.register(constraints.cat, cat)
+    registry.register(constraints.stack, stack)
+
+
+_of_parts(biject_to)
+_of_parts(transform_to)
+
+
+def _to_simplex(constraint: Any) -> Transform:
+    return transforms.SoftmaxTransform()
+
+
+def _to_lower_cholesky(constraint: Any) -> Transform:
+    return transforms.LowerCholeskyTransform()
+
+
+def _to_positive_definite(constraint: Any) -> Transform:
+    return transforms.PositiveDefiniteTransform()
+
+
+biject_to.register(constraints.simplex, lambda constraint: transforms.StickBreakingTransform())
+transform_to.register(constraints.simplex, _to_simplex)
+transform_to.register(constraints.lower_cholesky, _to_lower_cholesky)
+transform_to.register(constraints.positive_definite, _to_positive_definite)
+transform_to.register(constraints.positive_semidefinite, _to_positive_definite)

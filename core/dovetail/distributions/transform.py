@@ -1,0 +1,385 @@
+"""What a transform is: a function of values with an inverse, and how much it stretches space."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any, Self, TypeAlias
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+from ..nn.respelled import Explained
+from . import constraints
+from .constraints import Constraint
+from .parameters import sum_last
+
+__all__ = ["ComposeTransform", "IndependentTransform", "Transform", "identity_transform"]
+
+Tensor: TypeAlias = dt.Tensor
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Transform(Explained):
+    """Base of transforms: write `_call`, `_inverse` and `log_abs_det_jacobian`.
+
+    `domain`, `codomain`: constraints of what goes in and what comes out. `bijective`: whether `inv`
+    gives back what went in. `sign`: +1 where it rises, -1 where it falls. `cache_size`: 0, or 1 for
+    an inverse that knows the last result and what it came from.
+
+    >>> import dovetail as dt
+    >>> t = dt.distributions.transforms.ExpTransform()
+    >>> t.inv(t(dt.asarray([0.0], device="reference"))).tolist()
+    [0.0]
+    """
+
+    _checks_kinds = True
+    bijective: bool = False
+    domain: Any
+    codomain: Any
+    sign: Any
+
+    def __init__(self, cache_size: int = 0) -> None:
+        if cache_size not in (0, 1):
+            raise dt.ArgumentError(
+                f"{type(self).__name__}: cache_size is 0 or 1, not {arguments.shown(cache_size)}"
+            )
+        self._cache_size = cache_size
+        self._inv: Transform | None = None
+        self._cached: tuple[Tensor | None, Tensor | None] = None, None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_inv": None, "_cached": (None, None)}
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "sign":
+            raise dt.NotYetError(f"{type(self).__name__} has no sign")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def event_dim(self) -> int:
+        """How many dimensions one value has, where as many go in as come out."""
+        if self.domain.event_dim == self.codomain.event_dim:
+            return int(self.domain.event_dim)
+        raise dt.ShapeError(
+            f"{type(self).__name__}: values of {self.domain.event_dim} dimensions become ones of "
+            f"{self.codomain.event_dim}; ask for .domain.event_dim or .codomain.event_dim"
+        )
+
+    @property
+    def inv(self) -> Transform:
+        """The inverse; its own inverse is this transform."""
+        if self._inv is None:
+            self._inv = _Inverse(self)
+        return self._inv
+
+    def with_cache(self, cache_size: int = 1) -> Self:
+        """The transform, with a cache of that size."""
+        if self._cache_size == cache_size:
+            return self
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        Transform.__init__(new, cache_size)
+        return new
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._facts() == other._facts()
+
+    def _facts(self) -> object:
+        """What two transforms of a class that are alike have in common."""
+        return ()
+
+    __hash__ = object.__hash__
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self._require_event(x, "domain")
+        if not self._cache_size:
+            return self._call(x)
+        before, after = self._cached
+        if x is before and after is not None:
+            return after
+        y = self._call(x)
+        self._cached = x, y
+        return y
+
+    def _require_event(self, x: object, of: str) -> None:
+        """Raise ShapeError for a tensor with fewer dimensions than one value has."""
+        dims = getattr(getattr(self, of, None), "event_dim", 0)
+        if isinstance(x, dt.Tensor) and x.ndim < dims:
+            raise dt.ShapeError(
+                f"{type(self).__name__}: needs {dims} dimensions or more, got shape {x.shape}"
+            )
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        self._require_event(y, "codomain")
+        if not self._cache_size:
+            return self._inverse(y)
+        before, after = self._cached
+        if y is after and before is not None:
+            return before
+        x = self._inverse(y)
+        self._cached = x, y
+        return x
+
+    def _call(self, x: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no _call(self, x)")
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no _inverse(self, y)")
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """The logarithm of how much it stretches space, from what goes in and what comes out."""
+        raise dt.NotYetError(f"{type(self).__name__} has no log_abs_det_jacobian")
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        """The shape of what comes out, from that of what goes in."""
+        return shape
+
+    def inverse_shape(self, shape: Shape) -> Shape:
+        """The shape of what goes in, from that of what comes out."""
+        return shape
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class _Inverse(Transform):
+    """The inverse of a transform."""
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(transform._cache_size)
+        self._of = transform
+
+    @constraints.dependent_property
+    def domain(self) -> Constraint:
+        """What may go in."""
+        found: Constraint = self._of.codomain
+        return found
+
+    @constraints.dependent_property
+    def codomain(self) -> Constraint:
+        """What may come out."""
+        found: Constraint = self._of.domain
+        return found
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]  # it is what the other is
+        """Whether each value that comes out is of exactly one that goes in."""
+        return self._of.bijective
+
+    @property
+    def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
+        return self._of.sign
+
+    @property
+    def inv(self) -> Transform:
+        return self._of
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self._of.with_cache(cache_size).inv
+
+    def _facts(self) -> object:
+        return self._of
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._of._inv_call(x)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -self._of.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        return self._of.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Shape) -> Shape:
+        return self._of.forward_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{self._of!r}.inv"
+
+
+class ComposeTransform(Transform):
+    """Transforms one after the other; of none the identity.
+
+    `parts`: a list of them.
+
+    >>> import dovetail as dt
+    >>> T = dt.distributions.transforms
+    >>> t = T.ComposeTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])
+    >>> t(dt.asarray([0.0], device="reference")).tolist()
+    [3.0]
+    """
+
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.parts = [p.with_cache(cache_size) if cache_size else p for p in parts]
+
+    @constraints.dependent_property
+    def domain(self) -> Constraint:
+        """What may go in."""
+        if not self.parts:
+            return constraints.real
+        dims = self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            dims = max(
+                dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim
+            )
+        return _raised(self.parts[0].domain, dims)
+
+    @constraints.dependent_property
+    def codomain(self) -> Constraint:
+        """What may come out."""
+        if not self.parts:
+            return constraints.real
+        dims = self.parts[0].domain.event_dim
+        for part in self.parts:
+            change = part.codomain.event_dim - part.domain.event_dim
+            dims = max(dims + change, part.codomain.event_dim)
+        return _raised(self.parts[-1].codomain, dims)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
+        """Whether each value that comes out is of exactly one that goes in."""
+        return all(p.bijective for p in self.parts)
+
+    @property
+    def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
+        return functools.reduce(operator.mul, [p.sign for p in self.parts], 1)
+
+    @property
+    def inv(self) -> Transform:
+        if self._inv is None:
+            self._inv = ComposeTransform([p.inv for p in reversed(self.parts)])
+            self._inv._inv = self
+        return self._inv
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self if cache_size == self._cache_size else ComposeTransform(self.parts, cache_size)
+
+    def _facts(self) -> object:
+        return self.parts
+
+    def __call__(self, x: Tensor) -> Tensor:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if not self.parts:
+            return dt.zeros_like(x)
+        dims = self.domain.event_dim
+        found: Tensor | None = None
+        for i, part in enumerate(self.parts):
+            after = y if i == len(self.parts) - 1 else part(x)
+            term = sum_last(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim)
+            found = term if found is None else found + term
+            dims += part.codomain.event_dim - part.domain.event_dim
+            x = after
+        assert found is not None
+        return found
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Shape) -> Shape:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+    def __repr__(self) -> str:
+        return f"ComposeTransform({self.parts!r})"
+
+
+def _raised(constraint: Constraint, dims: int) -> Constraint:
+    """A constraint of values with that many dimensions."""
+    more = dims - constraint.event_dim
+    return constraints.independent(constraint, more) if more > 0 else constraint
+
+
+identity_transform = ComposeTransform([])
+
+
+class IndependentTransform(Transform):
+    """A transform whose last dimensions of the batch are dimensions of an event.
+
+    `base_transform`, `reinterpreted_batch_ndims`: of which, and how many.
+
+    >>> import dovetail as dt
+    >>> T = dt.distributions.transforms
+    >>> t = T.IndependentTransform(T.ExpTransform(), 1)
+    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> t.log_abs_det_jacobian(x, t(x)).item()
+    3.0
+    """
+
+    def __init__(
+        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
+    ) -> None:
+        super().__init__(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @constraints.dependent_property
+    def domain(self) -> Constraint:
+        """What may go in."""
+        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+
+    @constraints.dependent_property
+    def codomain(self) -> Constraint:
+        """What may come out."""
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]  # it is what its base is
+        """Whether each value that comes out is of exactly one that goes in."""
+        return self.base_transform.bijective
+
+    @property
+    def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
+        return self.base_transform.sign
+
+    def _facts(self) -> object:
+        return self.base_transform, self.reinterpreted_batch_ndims
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.base_transform(_deep(self, x, self.domain.event_dim))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.base_transform.inv(_deep(self, y, self.codomain.event_dim))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        found = self.base_transform.log_abs_det_jacobian(x, y)
+        return sum_last(found, self.reinterpreted_batch_ndims)
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Shape) -> Shape:
+        return self.base_transform.inverse_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+
+
+def _deep(t: Transform, x: Tensor, dims: int) -> Tensor:
+    if x.ndim < dims:
+        raise dt.ShapeError(f"{type(t).__name__}: needs {dims} dimensions, not shape {x.shape}")
+    return x
+
+
+def trailing(t: Transform, shape: Shape, wanted: Shape | int) -> Shape:
+    """What stands before the last dimensions, which have to be those. Raises: ShapeError."""
+    name = type(t).__name__
+    if isinstance(wanted, int):
+        if len(shape) < wanted:
+            raise dt.ShapeError(f"{name}: needs {wanted} dimensions or more, not shape {shape}")
+        return shape[: len(shape) - wanted]
+    cut = len(shape) - len(wanted)
+    if cut < 0 or shape[cut:] != wanted:
+        raise dt.ShapeError(f"{name}: needs a shape that ends in {wanted}, not {shape}")
+    return shape[:cut]

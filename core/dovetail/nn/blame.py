@@ -1,0 +1,257 @@
+"""Errors for calls whose arguments do not fit the annotations of what is called.
+
+A wrong argument may fail far inside, as an AttributeError of an int. A function that passed through
+`explain` raises ArgumentTypeError instead, which names the function, the parameter, the kinds that
+it takes and the value. Annotations are read after a call has failed, so a good call costs one
+Python frame. If all arguments fit, the error stays as it is: it is then a fault of the library.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc as abc
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from types import TracebackType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Modules that run on the user's behalf. A frame of another module is the user's own code.
+_LIBRARY = {"dovetail", *(n for n in sys.stdlib_module_names if n != "__main__"), "numpy"}
+_PACKAGE = __name__.partition(".")[0] + "."
+_SPECIAL = ("__call__", "__getitem__", "__setitem__", "__delitem__")
+# Errors of dovetail that do not tell which argument was of a wrong kind begin with these.
+_CONVERSIONS = {"asarray", "bool", "complex", "float", "index", "int", "item", "iter", "len"}
+_ONLY_CHECKED = {"Generator": dt.random.Generator}  # names that are imported for type checkers
+_SCALARS: dict[object, tuple[tuple[type, ...], str]] = {
+    bool: ((bool, int, np.bool_), "True or False"),
+    int: ((int, np.integer), "an int"),
+    float: ((Real,), "a number"),
+    str: ((str,), "a str"),
+    type(None): ((type(None),), "None"),
+}
+
+
+# --- doors ---------------------------------------------------------------------------------------
+
+
+def explain(
+    function: Callable[P, R], title: Callable[[tuple[Any, ...]], str] | None = None
+) -> Callable[P, R]:
+    """Return the function with errors that name it and the argument that does not fit.
+
+    title: a function from the arguments to the name in errors; by default the function's own name.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*args, **named)
+        except Exception as error:
+            name = title(args) if title else function.__name__
+            reason = explained_error(error, name, function, args, named)
+            if reason is None:
+                raise
+            cause = error
+        raise reason from cause
+
+    return call
+
+
+def explain_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Replace the public functions of a package by ones that passed through `explain`."""
+    for name in names:
+        function = namespace[name]
+        if inspect.isfunction(inspect.unwrap(function)):  # a wrapper may be compiled
+            namespace[name] = explain(function)
+            namespace[name].__module__ = namespace["__name__"]  # where pickle finds this one
+
+
+def explain_methods(cls: type, left_out: Iterable[str] = ("forward",)) -> None:
+    """Replace the public methods of a class that have parameters, and its item access."""
+    for name, member in list(vars(cls).items()):
+        if (name.startswith("_") and name not in _SPECIAL) or name in left_out:
+            continue
+        of_class = isinstance(member, classmethod)
+        method = member.__func__ if of_class else member
+        if not isinstance(method, types.FunctionType):
+            continue
+        if method.__code__.co_argcount + method.__code__.co_kwonlyargcount > 1:
+            made = explain(method, functools.partial(_method_title, name))
+            setattr(cls, name, classmethod(made) if of_class else made)
+
+
+def title(cls: type) -> str:
+    """Return the name of a class in errors: "Linear", "optim.SGD"."""
+    ours = next((c for c in cls.__mro__ if c.__module__.startswith(_PACKAGE)), cls)
+    package = ours.__module__.removeprefix(_PACKAGE).partition(".")[0]
+    name = cls.__name__.lstrip("_")
+    return f"{package}.{name}" if package in ("optim", "data") else name
+
+
+def _method_title(name: str, args: tuple[Any, ...]) -> str:
+    owner = args[0] if isinstance(args[0], type) else type(args[0])
+    return f"{title(owner)}.{name}" if name not in _SPECIAL else title(owner)
+
+
+def explained_error(
+    error: Exception, name: str, function: Callable[..., Any], args: tuple[Any, ...],
+    named: Mapping[str, Any], prefix: bool = True,
+) -> dt.DovetailError | None:  # fmt: skip
+    """Return a clearer error to raise instead of `error`, or None to raise `error` again.
+
+    None if the error passed through code of the user, or if it is an error of dovetail other than
+    a failed conversion.
+
+    prefix: put the name in front of the message of an error of dovetail that lacks it, in place.
+    """
+    ours, parts = isinstance(error, dt.DovetailError), name.split(".")[-2:]
+    if (ours and any(p in str(error) for p in parts)) or _passed_user_code(error.__traceback__):
+        return None
+    if isinstance(error, MemoryError) and not ours:
+        return dt.OutOfMemoryError(f"{name}: the host has no memory: {error}")
+    vague = not ours or str(error).partition(":")[0] in _CONVERSIONS
+    reason = misfit(name, function, args, named) if vague else None
+    if reason is None and ours and prefix and parts[-1].rstrip("_") not in str(error):
+        error.args = (f"{name}: {error}", *error.args[1:])
+    return reason
+
+
+def _passed_user_code(traceback: TracebackType | None) -> bool:
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if module not in _LIBRARY and not module.startswith("dovetail_"):
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+# --- annotations ---------------------------------------------------------------------------------
+
+
+def misfit(
+    name: str, function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
+) -> dt.ArgumentError | None:
+    """Return the error for the first argument that does not fit its annotation, or None."""
+    signature, kinds = _annotated(inspect.unwrap(function))
+    try:
+        given = signature.bind(*args, **named).arguments
+    except TypeError:
+        return None  # Python's own error says what is missing or too many
+    for key, value in given.items():
+        p, kind = signature.parameters[key], kinds[key]
+        every = value if p.kind is p.VAR_POSITIONAL else (value,)
+        for v in () if p.kind is p.VAR_KEYWORD else every:
+            if not fits(kind, v):
+                said = f"must be {words(kind)}, got {arguments.shown(v)}"
+                return dt.ArgumentTypeError(f"{name}: {key} {said}")
+            if isinstance(v, int) and abs(v) > _limit(kind):
+                said = f"is out of range, got {arguments.shown(v)}"
+                return dt.ArgumentError(f"{name}: {key} {said}")
+    return None
+
+
+@functools.lru_cache(1024)
+def _annotated(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    """Return a function's signature, and what the annotation of each parameter stands for."""
+    signature, names = inspect.signature(function), _Names(function.__globals__)
+    return signature, {n: names.kind(p.annotation) for n, p in signature.parameters.items()}
+
+
+def _limit(kind: Any) -> float | int:
+    """Return the greatest int that fits a kind: a float64's, or else an int64's."""
+    kinds = (kind, *get_args(kind))
+    return arguments.BEYOND_FLOAT - 1 if float in kinds else arguments.LARGEST
+
+
+class _Names(dict[str, Any]):
+    """Names of annotations: a module's own, then built-in ones; Any for all others."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self.known = known
+
+    def __missing__(self, name: str) -> Any:
+        found = self.known.get(name, _ONLY_CHECKED.get(name, getattr(builtins, name, Any)))
+        return self.kind(found) if isinstance(found, str) else found
+
+    def kind(self, annotation: object) -> Any:
+        """Return what an annotation stands for; Any for what cannot be told."""
+        if annotation is inspect.Parameter.empty:
+            return Any
+        if not isinstance(annotation, str):
+            return annotation
+        try:
+            return eval(annotation, {}, self)
+        except Exception:
+            return Any
+
+
+def fits(kind: Any, value: object) -> bool:
+    """Return True if a value is of an annotated kind, or if that cannot be told."""
+    if kind is None:
+        return value is None
+    if kind in _SCALARS:
+        return isinstance(value, _SCALARS[kind][0])
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return any(fits(k, value) for k in inner)
+    if origin is Literal:
+        return any(type(v) is type(value) and v == value for v in inner)
+    if origin is None:
+        try:
+            return kind is Any or not isinstance(kind, type) or isinstance(value, kind)
+        except TypeError:  # a protocol
+            return True
+    if origin is tuple and inner[-1:] != (...,):
+        if not isinstance(value, (tuple, list)) or len(value) != len(inner):
+            return False
+        return all(map(fits, inner, value))
+    if origin in (tuple, list, abc.Sequence):
+        listed = isinstance(value, abc.Sequence) and not isinstance(value, (str, bytes, bytearray))
+        return listed and all(fits(inner[0], v) for v in value)  # type: ignore[attr-defined]  # it is a sequence
+    if not isinstance(origin, type):
+        return True
+    if not isinstance(value, origin) or getattr(value, "ndim", 1) == 0:
+        return False
+    if origin is abc.Iterable and isinstance(value, (list, tuple, str)):
+        return all(fits(inner[0], v) for v in value)
+    return True
+
+
+def words(kind: Any) -> str:
+    """Return an annotated kind in words."""
+    if kind is None:
+        return "None"
+    if kind in _SCALARS:
+        return _SCALARS[kind][1]
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        *first, last = [words(k) for k in inner]
+        return f"{', '.join(first)} or {last}"
+    if origin is Literal:
+        return " or ".join(map(repr, inner))
+    if origin is abc.Callable:
+        return "a function"
+    if origin in (tuple, list, abc.Sequence):
+        if origin is tuple and inner[-1:] != (...,):
+            return f"a tuple ({', '.join(map(words, inner))})"
+        return f"a list or tuple of {_plural(inner[0])}"
+    if origin is abc.Iterable:
+        return f"an iterable of {_plural(inner[0])}"
+    name = str(getattr(origin or kind, "__name__", kind))
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _plural(kind: Any) -> str:
+    return "values" if kind is Any else words(kind).removeprefix("an ").removeprefix("a ") + "s"

@@ -1,0 +1,572 @@
+"""Grids made larger and smaller, padded, cut into patches, read at places in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import arguments, required
+
+from .adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .filters import FILTERS, filtered
+from .sizes import Sizes, sizes
+
+__all__ = [
+    "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "pad",
+    "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Array: TypeAlias = np.ndarray[Any, Any]
+
+LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
+MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "lanczos", "area")
+SHARP = -0.75  # how much cubic weights overshoot
+
+
+# --- larger and smaller ---------------------------------------------------------------------------
+
+
+def interpolate(
+    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    """A grid of another size over the same area, by elements near each place.
+
+    `size` or `scale_factor`: that of the result, for all axes or one for each. `mode`: "nearest"
+    and "nearest-exact" take one element, from the start of a place or its middle; "linear",
+    "bilinear" and "trilinear", of one, two and three axes, weigh two along each; "bicubic" four;
+    "area" takes means of windows. `align_corners`: whether the first and last elements stay where
+    they are, so that the area is that between them. `recompute_scale_factor`: whether places are
+    worked out by the sizes instead of the factor that is given. `antialias`: where the grid becomes
+    smaller, "bilinear" and "bicubic" weigh as many elements as a step is wide, as Pillow does; so
+    does "lanczos", which is for nothing else.
+    Shapes: (n, c, *axes), of one to three axes; the result has other axes.
+    Dtypes: floats; the nearest of others, too.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[[1.0, 3.0]]], device="reference")
+    >>> dt.nn.functional.interpolate(x, scale_factor=2, mode="linear").tolist()
+    [[[1.0, 1.5, 2.5, 3.0]]]
+    """
+    op = "interpolate"
+    arguments.choice(op, mode, "mode", MODES)
+    filters = arguments.flag(op, antialias, "antialias")
+    if filters and mode not in FILTERS:
+        raise dt.ArgumentError(
+            f"{op}: antialias=True is for {' and '.join(map(repr, FILTERS))}, not mode={mode!r}"
+        )
+    if mode == "lanczos" and (not filters or align_corners):
+        raise dt.ArgumentError(
+            f"{op}: mode='lanczos' is for antialias=True, and not for align_corners=True"
+        )
+    x = required(op, input)
+    axes = x.ndim - 2
+    if axes not in (1, 2, 3) or 0 in x.shape[2:]:
+        raise dt.ShapeError(
+            f"{op}: an input of shape {x.shape}; it is (n, c, *axes), of 1 to 3 axes"
+        )
+    wanted = {**LINEAR, "bicubic": 2, "lanczos": 2}.get(mode, axes)
+    if wanted != axes:
+        raise dt.ShapeError(
+            f"{op}: mode={mode!r} is for {wanted} axes, an input of shape {x.shape}"
+        )
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise dt.ArgumentError(
+            f"{op}: align_corners is for the linear modes, bicubic and lanczos, not {mode!r}"
+        )
+    corners = bool(align_corners)
+    made, factors = _sizes_of(x, size, scale_factor)
+    if recompute_scale_factor:
+        if factors is None:
+            raise dt.ArgumentError(
+                f"{op}: recompute_scale_factor=True with size; give scale_factor"
+            )
+        factors = None
+    if mode == "area":
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[axes - 1](x, made)
+    if not mode.startswith("nearest") and x.dtype.kind != "f":
+        raise dt.DTypeError(f"{op}: mode={mode!r} of {x.dtype.name}; it has floats")
+    found = x
+    for a, m in enumerate(made):
+        factor = None if factors is None else factors[a]
+        if mode.startswith("nearest"):
+            found = _nearest(found, 2 + a, m, factor, mode == "nearest-exact")
+        elif filters:
+            found = filtered(found, 2 + a, m, _apart(found, 2 + a, m, factor, corners), mode)
+        else:
+            found = _between(found, 2 + a, m, factor, corners, mode == "bicubic")
+    return found
+
+
+def upsample(
+    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest", align_corners: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """A grid of another size over the same area: `interpolate`, under its old name.
+
+    `size`, `scale_factor`, `mode`, `align_corners`: as of `interpolate`.
+    Shapes: (n, c, *axes).
+    Dtypes: floats.
+    Raises: as `interpolate`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.upsample(dt.ones((1, 1, 2), device="reference"), scale_factor=2).shape
+    (1, 1, 4)
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def _sizes_of(
+    x: Tensor, size: Sizes | None, scale_factor: float | Sequence[float] | None
+) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
+    """The sizes of the result, and the factors if these were given."""
+    axes = x.ndim - 2
+    if (size is None) == (scale_factor is None):
+        raise dt.ArgumentError("interpolate: give one of size and scale_factor")
+    if size is not None:
+        return sizes("interpolate", size, "size", axes, 1), None
+    given = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * axes
+    factors = tuple([arguments.real("interpolate", f, "scale_factor") for f in given])
+    if len(factors) != axes or not all(0 < f < math.inf for f in factors):
+        raise dt.ArgumentError(
+            f"interpolate: scale_factor={scale_factor!r}; it is positive, one or {axes} of them"
+        )
+    grown = [n * f for n, f in zip(x.shape[2:], factors, strict=True)]
+    if max(grown) > arguments.LARGEST:
+        raise dt.ShapeError(f"interpolate: an input of shape {x.shape} by {scale_factor} overflows")
+    made = tuple([math.floor(n) for n in grown])
+    if min(made) < 1:
+        raise dt.ShapeError(
+            f"interpolate: an input of shape {x.shape} by {scale_factor} has {made} elements"
+        )
+    return made, factors
+
+
+def _step(n: int, m: int, factor: float | None, kind: Any) -> Any:
+    """How far places of the result are apart in the input."""
+    return kind(1.0 / factor) if factor is not None else kind(n) / kind(m)
+
+
+def _apart(x: Tensor, axis: int, m: int, factor: float | None, corners: bool) -> Any:
+    """The same, of a tensor, in its dtype; with `corners` that between the first and the last."""
+    n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
+    if not corners:
+        return _step(n, m, factor, kind)
+    return kind(n - 1) / kind(m - 1) if m > 1 else kind(0)
+
+
+def _taken(x: Tensor, axis: int, at: Array) -> Tensor:
+    return dt.take(x, dt.asarray(at.astype(np.int64), device=x.device), axis=axis)
+
+
+def _nearest(x: Tensor, axis: int, m: int, factor: float | None, exact: bool) -> Tensor:
+    n = x.shape[axis]
+    step = _step(n, m, factor, np.float32)
+    places = np.arange(m, dtype=np.float32)
+    at = np.minimum(np.floor((places + np.float32(0.5 if exact else 0)) * step), n - 1).astype(int)
+    if m % n == 0 and np.array_equal(at, np.arange(m) // (m // n)):
+        if m == n:
+            return x
+        shape = (*x.shape[: axis + 1], m // n, *x.shape[axis + 1 :])
+        wide = x.reshape((*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])).expand(shape)
+        return wide.reshape((*x.shape[:axis], m, *x.shape[axis + 1 :]))
+    return _taken(x, axis, at)
+
+
+def _between(
+    x: Tensor, axis: int, m: int, factor: float | None, corners: bool, cubic: bool
+) -> Tensor:
+    """The weighted sum of the two or four elements around each place along an axis."""
+    n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
+    places: Any = np.arange(m, dtype=kind)
+    step = _apart(x, axis, m, factor, corners)
+    if corners:
+        at = places * step
+    else:
+        at = (places + kind(0.5)) * step - kind(0.5)
+        at = at if cubic else np.maximum(at, kind(0))
+    low = np.floor(at)
+    low = low if cubic else np.minimum(low, n - 1)
+    on = np.clip(at - low, 0, 1)
+    first = low.astype(int)
+    weights = _cubic(on) if cubic else [1 - on, on]
+    total: Tensor | None = None
+    for i, w in enumerate(weights):
+        part = _taken(x, axis, np.clip(first + i - (1 if cubic else 0), 0, n - 1))
+        by = dt.asarray(w.astype(kind), dtype=x.dtype, device=x.device)
+        part = part * by.reshape((-1, *(1,) * (x.ndim - axis - 1)))
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _cubic(t: Any) -> list[Any]:
+    """The weights of four elements, at a place t beyond the second. Source: Keys, 1981."""
+
+    def near(d: Any) -> Any:
+        return ((SHARP + 2) * d - (SHARP + 3)) * d * d + 1
+
+    def far(d: Any) -> Any:
+        return ((SHARP * d - 5 * SHARP) * d + 8 * SHARP) * d - 4 * SHARP
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+# --- padded ---------------------------------------------------------------------------------------
+
+_NAMES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """A tensor with more elements around, or fewer.
+
+    `pad`: how many before and after, of the last axis first; fewer than none takes elements away.
+    `mode`: what they are: "constant" `value`, or 0; "reflect" mirrored elements; "replicate" the
+    nearest one; "circular" those from the other end.
+    Shapes: any; modes other than "constant" are for up to three axes behind one or two others.
+    Dtypes: all.
+    Raises: ShapeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0, 3.0]], device="reference")
+    >>> dt.nn.functional.pad(x, (2, 1), "reflect").tolist()
+    [[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]
+    """
+    x = required("pad", input)
+    arguments.choice("pad", mode, "mode", tuple(_NAMES))
+    given = arguments.integers("pad", pad, "pad")
+    if len(given) % 2 or len(given) > 2 * x.ndim:
+        raise dt.ArgumentError(
+            f"pad: pad={pad!r} of an input of shape {x.shape}; it has two numbers for each axis"
+        )
+    if value is not None and mode != "constant" and value != 0:
+        raise dt.ArgumentError(f"pad: value={value!r} is for mode='constant', not {mode!r}")
+    pairs = [(given[i], given[i + 1]) for i in range(0, len(given), 2)][::-1]
+    lead = x.ndim - len(pairs)
+    for a, (low, high) in enumerate(pairs):
+        _fits(x, lead + a, low, high, mode)
+    key = tuple([
+        slice(max(0, -low), n - max(0, -high))
+        for n, (low, high) in zip(x.shape[lead:], pairs, strict=True)
+    ])  # fmt: skip
+    x = x[(..., *key)] if any(low < 0 or high < 0 for low, high in pairs) else x
+    widths = [(0, 0)] * lead + [(max(0, low), max(0, high)) for low, high in pairs]
+    fill = value if mode == "constant" else None
+    return dt.pad(x, widths, _NAMES[mode], constant_values=fill)
+
+
+def _fits(x: Tensor, axis: int, low: int, high: int, mode: str) -> None:
+    n = x.shape[axis]
+    if n + low + high < 0 or n + min(low, 0) + min(high, 0) < 0:
+        raise dt.ShapeError(
+            f"pad: {low} and {high} leave nothing of axis {axis} of shape {x.shape}"
+        )
+    most = {"reflect": n - 1, "circular": n}.get(mode)
+    if most is not None and max(low, high) > most:
+        raise dt.ShapeError(
+            f"pad: mode={mode!r} has at most {most} elements for axis {axis} of shape {x.shape}, "
+            f"not {max(low, high)}"
+        )
+    if mode == "replicate" and not n and max(low, high) > 0:
+        raise dt.ShapeError(f"pad: axis {axis} of shape {x.shape} has nothing to repeat")
+
+
+# --- patches --------------------------------------------------------------------------------------
+
+
+def unfold(
+    input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+) -> Tensor:
+    """The patches of images as columns; see `dt.unfold`.
+
+    Shapes: (n, c, h, w) or (c, h, w) gives (n, c * elements of a patch, patches), without n if
+    there was none.
+    Dtypes: all.
+    Raises: ShapeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(6, device="reference").reshape((1, 2, 3))
+    >>> dt.nn.functional.unfold(x, (2, 2)).tolist()
+    [[0, 1], [1, 2], [3, 4], [4, 5]]
+    """
+    x = required("unfold", input)
+    if x.ndim not in (3, 4):
+        raise dt.ShapeError(f"unfold: an input of shape {x.shape}; it is (n, c, h, w) or (c, h, w)")
+    return dt.unfold(x, *_patches("unfold", kernel_size, dilation, padding, stride))
+
+
+def fold(
+    input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1,
+    padding: Sizes = 0, stride: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """Images of which columns are patches, summed where they overlap; see `dt.fold`.
+
+    Shapes: (n, c * elements of a patch, patches), or without n, gives (n, c, *output_size).
+    Dtypes: numbers.
+    Raises: ShapeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((4, 2), device="reference")
+    >>> dt.nn.functional.fold(x, (2, 3), (2, 2)).tolist()
+    [[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]
+    """
+    x = required("fold", input)
+    if x.ndim not in (2, 3):
+        raise dt.ShapeError(f"fold: an input of shape {x.shape}; it is (n, elements, patches)")
+    out = sizes("fold", output_size, "output_size", 2, 1)
+    return dt.fold(x, out, *_patches("fold", kernel_size, dilation, padding, stride))
+
+
+def _patches(
+    op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> tuple[tuple[int, ...], ...]:
+    return (
+        sizes(op, kernel, "kernel_size", 2, 1), sizes(op, dilation, "dilation", 2, 1),
+        sizes(op, padding, "padding", 2), sizes(op, stride, "stride", 2, 1),
+    )  # fmt: skip
+
+
+# --- channels as places ---------------------------------------------------------------------------
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """Images that are larger by a factor, of fewer channels: each r * r of them become a square.
+
+    `upscale_factor`: r.
+    Shapes: (..., c * r * r, h, w) gives (..., c, h * r, w * r).
+    Dtypes: all.
+    Raises: ShapeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(4, device="reference").reshape((4, 1, 1))
+    >>> dt.nn.functional.pixel_shuffle(x, 2).tolist()
+    [[[0, 1], [2, 3]]]
+    """
+    x = required("pixel_shuffle", input)
+    (r,) = sizes("pixel_shuffle", upscale_factor, "upscale_factor", 1, 1)
+    if x.ndim < 3 or x.shape[-3] % (r * r):
+        raise dt.ShapeError(
+            f"pixel_shuffle: an input of shape {x.shape}; it is (..., n * {r * r}, h, w)"
+        )
+    *lead, c, h, w = x.shape
+    split = x.reshape((*lead, c // (r * r), r, r, h, w))
+    at = len(lead)
+    order = (*range(at + 1), at + 3, at + 1, at + 4, at + 2)
+    return split.permute_dims(order).reshape((*lead, c // (r * r), h * r, w * r))
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """Images that are smaller by a factor, of more channels: `pixel_shuffle` undone.
+
+    `downscale_factor`: r.
+    Shapes: (..., c, h * r, w * r) gives (..., c * r * r, h, w).
+    Dtypes: all.
+    Raises: ShapeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(4, device="reference").reshape((1, 2, 2))
+    >>> dt.nn.functional.pixel_unshuffle(x, 2).tolist()
+    [[[0]], [[1]], [[2]], [[3]]]
+    """
+    x = required("pixel_unshuffle", input)
+    (r,) = sizes("pixel_unshuffle", downscale_factor, "downscale_factor", 1, 1)
+    if x.ndim < 3 or x.shape[-2] % r or x.shape[-1] % r:
+        raise dt.ShapeError(
+            f"pixel_unshuffle: an input of shape {x.shape}; it is (..., c, h * {r}, w * {r})"
+        )
+    *lead, c, h, w = x.shape
+    split = x.reshape((*lead, c, h // r, r, w // r, r))
+    at = len(lead)
+    order = (*range(at + 1), at + 2, at + 4, at + 1, at + 3)
+    return split.permute_dims(order).reshape((*lead, c * r * r, h // r, w // r))
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The channels in another order: the first of each group, then the second of each, and so on.
+
+    Shapes: (n, c, *axes); the result has the same.
+    Dtypes: all.
+    Raises: ShapeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(4, device="reference").reshape((1, 4, 1))
+    >>> dt.nn.functional.channel_shuffle(x, 2).ravel().tolist()
+    [0, 2, 1, 3]
+    """
+    x = required("channel_shuffle", input)
+    (g,) = sizes("channel_shuffle", groups, "groups", 1, 1)
+    if x.ndim < 3 or x.shape[1] % g:
+        raise dt.ShapeError(
+            f"channel_shuffle: an input of shape {x.shape}; it is (n, m * {g}, *axes)"
+        )
+    n, c, *axes = x.shape
+    split = x.reshape((n, g, c // g, *axes))
+    return split.permute_dims((0, 2, 1, *range(3, 3 + len(axes)))).reshape(x.shape)
+
+
+# --- read at places in between --------------------------------------------------------------------
+
+
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The places, from -1 to 1 along each axis, to which affine maps take those of a grid.
+
+    For `grid_sample`. `theta`: the matrix of each map. `size`: that of its result, (n, c, h, w) or
+    (n, c, d, h, w). `align_corners`: whether -1 and 1 are the middles of the first and last
+    elements, or their outer edges.
+    Shapes: theta (n, 2, 3) or (n, 3, 4); the result (n, h, w, 2) or (n, d, h, w, 3).
+    Dtypes: floats.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> theta = dt.asarray([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], device="reference")
+    >>> dt.nn.functional.affine_grid(theta, (1, 1, 1, 2), align_corners=False).tolist()
+    [[[[-0.5, 0.0], [0.5, 0.0]]]]
+    """
+    t = required("affine_grid", theta)
+    shape = arguments.integers("affine_grid", tuple(size), "size")
+    axes = len(shape) - 2
+    if axes not in (2, 3) or t.shape != (shape[0], axes, axes + 1) or min(shape) < 1:
+        raise dt.ShapeError(
+            f"affine_grid: theta of shape {t.shape} for size={tuple(size)!r}; it is (n, 2, 3) for "
+            "(n, c, h, w), or (n, 3, 4) for (n, c, d, h, w)"
+        )
+    if t.dtype.kind != "f":
+        raise dt.DTypeError(f"affine_grid: theta of {t.dtype.name}; it has floats")
+    total = t[:, :, axes].reshape((shape[0], *(1,) * axes, axes))
+    for a, n in enumerate(shape[2:]):
+        along = np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
+        along = along if align_corners or n == 1 else along * (n - 1) / n
+        places = dt.asarray(along, dtype=t.dtype, device=t.device)
+        places = places.reshape((-1, *(1,) * (axes - a)))
+        total = total + places * t[:, :, axes - 1 - a].reshape((shape[0], *(1,) * axes, axes))
+    return total
+
+
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Images read at places between their elements.
+
+    `grid`: where, x first, from -1 to 1. `mode`: "bilinear" (of volumes: along three axes),
+    "nearest", or of images "bicubic". `padding_mode`: what is outside: "zeros"; "border", the
+    nearest element; "reflection", mirrored ones. `align_corners`: as for `affine_grid`.
+    Shapes: input (n, c, h, w) and grid (n, p, q, 2), or with one axis more each and 3; the result
+    (n, c, p, q).
+    Dtypes: floats, the same for both.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[[[1.0, 3.0]]]], device="reference")
+    >>> places = dt.asarray([[[[0.0, 0.0]]]], device="reference")
+    >>> dt.nn.functional.grid_sample(x, places, align_corners=False).tolist()
+    [[[[2.0]]]]
+    """
+    op = "grid_sample"
+    x, places = required(op, input), required(op, grid)
+    arguments.choice(op, mode, "mode", ("bilinear", "nearest", "bicubic"))
+    arguments.choice(op, padding_mode, "padding_mode", ("zeros", "border", "reflection"))
+    axes = x.ndim - 2
+    fits = axes in (2, 3) and places.ndim == x.ndim and places.shape[-1] == axes
+    if not fits or places.shape[0] != x.shape[0] or 0 in x.shape[2:]:
+        raise dt.ShapeError(
+            f"{op}: an input of shape {x.shape} and a grid of shape {places.shape}; they are "
+            "(n, c, h, w) and (n, p, q, 2), or (n, c, d, h, w) and (n, p, q, r, 3)"
+        )
+    if mode == "bicubic" and axes != 2:
+        raise dt.ShapeError(f"{op}: mode='bicubic' is for images, an input of shape {x.shape}")
+    if x.dtype is not places.dtype or x.dtype.kind != "f":
+        raise dt.DTypeError(f"{op}: an input of {x.dtype.name}, a grid of {places.dtype.name}")
+    corners = bool(align_corners)
+    at = []
+    for a, n in enumerate(x.shape[2:]):
+        here = places[..., axes - 1 - a]
+        here = (here + 1) * ((n - 1) / 2) if corners else ((here + 1) * n - 1) * 0.5
+        at.append(here if mode == "bicubic" else _brought_in(here, n, padding_mode, corners))
+    return _cubically(x, at, padding_mode, corners) if mode == "bicubic" else _sampled(x, at, mode)
+
+
+def _brought_in(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor:
+    """Places along an axis of n elements, those outside brought in."""
+    if padding_mode == "zeros":
+        return at
+    if padding_mode == "reflection":
+        low, span = (0.0, float(n - 1)) if corners else (-0.5, float(n))
+        if span == 0:
+            return at * 0
+        away = dt.abs(at - low)
+        times = dt.floor(away / span).detach()
+        over = away - times * span
+        even = times - 2 * dt.floor(times / 2)
+        at = dt.where(even == 0, over, span - over) + low
+    return dt.clip(at, 0, n - 1)
+
+
+def _values(x: Tensor, places: list[Tensor]) -> Tensor:
+    """The elements of images at whole places, channels last.
+
+    Outside there are zeros, and nothing of an element, were it inf or NaN.
+    """
+    rows = dt.arange(x.shape[0], dtype=dt.int64, device=x.device)
+    index, inside = [rows.reshape((-1, *(1,) * (places[0].ndim - 1)))], None
+    for place, n in zip(places, x.shape[2:], strict=True):
+        there = (place >= 0) & (place <= n - 1)
+        inside = there if inside is None else inside & there
+        index.append(dt.clip(place, 0, n - 1).astype(dt.int64))
+    assert inside is not None
+    found = x.permute_dims((0, *range(2, x.ndim), 1))[tuple(index)]
+    return dt.where(inside.reshape((*inside.shape, 1)), found, 0.0)
+
+
+def _channels_first(x: Tensor) -> Tensor:
+    return x.permute_dims((0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def _cubically(x: Tensor, at: list[Tensor], padding_mode: str, corners: bool) -> Tensor:
+    """Sixteen elements around each place, each of which is brought in by itself."""
+    low = [dt.floor(here).detach() for here in at]
+    weights = [_cubic(here - below) for here, below in zip(at, low, strict=True)]
+    around = [
+        [_brought_in(below + (k - 1), n, padding_mode, corners) for k in range(4)]
+        for below, n in zip(low, x.shape[2:], strict=True)
+    ]
+    lines = []
+    for i in range(4):
+        parts = [
+            _values(x, [around[0][i], around[1][j]]) * weights[1][j][..., None] for j in range(4)
+        ]
+        lines.append(_sum(parts) * weights[0][i][..., None])
+    return _channels_first(_sum(lines))
+
+
+def _sum(parts: list[Tensor]) -> Tensor:
+    """Of a few, from the first on."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _sampled(x: Tensor, at: list[Tensor], mode: str) -> Tensor:
+    parts = []
+    for corner in range(1 if mode == "nearest" else 1 << len(at)):
+        places, weight = [], None
+        for a, here in enumerate(at):
+            low = (dt.round(here) if mode == "nearest" else dt.floor(here)).detach()
+            up = corner >> a & 1
+            places.append(low + up)
+            if mode != "nearest":
+                part = here - low if up else 1 - (here - low)
+                weight = part if weight is None else weight * part
+        value = _values(x, places)
+        parts.append(value if weight is None else value * weight[..., None])
+    return _channels_first(_sum(parts))

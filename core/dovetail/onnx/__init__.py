@@ -1,0 +1,15 @@
+"""Models as ONNX: written from functions and modules, and read to run on any device."""
+
+from typing import TYPE_CHECKING
+
+from ..nn.blame import explain_all
+from ..nn.familiar import refused
+from .export import export
+from .model import Model, load
+
+__all__ = ["Model", "export", "load"]
+
+explain_all(globals(), __all__)
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("onnx")

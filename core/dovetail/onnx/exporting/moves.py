@@ -1,0 +1,318 @@
+"""What views, reductions, gathers and joins are written as; and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import GraphNode
+
+from .writer import Unknown, Writer, row, size
+
+W: TypeAlias = Writer
+N: TypeAlias = GraphNode
+FAR = 1 << 62
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+
+@row("full")
+def _full(w: W, n: N) -> str:
+    one = w.number(n.args[0], n.dtype)
+    if not n.shape:
+        return one
+    return w.add("Expand", [one, w.sizes(n.shape)])
+
+
+@row("arange")
+def _arange(w: W, n: N) -> str:
+    start, step = n.args
+    d = n.casts[0]
+    count = w.add("Range", [
+        w.number(0, dt.int64), scalar(w, w.sizes(n.shape)), w.number(1, dt.int64)
+    ])  # fmt: skip
+    product = w.add("Mul", [w.cast(count, dt.int64, d), w.number(step, d)])
+    return w.cast(w.add("Add", [product, w.number(start, d)]), d, n.dtype)
+
+
+@row("position")
+def _position(w: W, n: N) -> str:
+    """The place of each element."""
+    count = scalar(w, w.sizes([size(n.shape)]))
+    found = w.add("Range", [w.number(0, dt.int64), count, w.number(1, dt.int64)])
+    return w.cast(w.reshape(found, n.shape), dt.int64, n.dtype)
+
+
+def scalar(w: W, name: str) -> str:
+    """A vector of one element as a tensor of no dimensions."""
+    return w.add("Reshape", [name, w.ints([])])
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+_REDUCED = {"sum": "ReduceSum", "prod": "ReduceProd", "mean": "ReduceMean", "max": "ReduceMax",
+            "min": "ReduceMin"}  # fmt: skip
+
+
+def _operand(n: N) -> N:
+    a = n.args[0]
+    assert isinstance(a, GraphNode)
+    return a
+
+
+def _keeps(n: N) -> bool:
+    return len(n.shape) == len(_operand(n).shape)
+
+
+def _reduced(op: str, w: W, n: N) -> str:
+    axes, _ = n.attrs
+    x, d = w.arg(n, 0), n.casts[0]
+    if d.kind == "c":
+        raise Unknown("ONNX has no operators on complex numbers")
+    if d.kind == "b":
+        x, d = w.cast(x, d, dt.uint8), dt.uint8
+    found = w.reduced(op, x, axes, _keeps(n)) if axes else x
+    return w.cast(found, d, n.dtype)
+
+
+for _name, _op in _REDUCED.items():
+    row(_name)(partial(_reduced, _op))
+
+
+@row("any", "all")
+def _tested(w: W, n: N) -> str:
+    axes, _ = n.attrs
+    x = w.cast(w.arg(n, 0), dt.bool, dt.int32)
+    op = "ReduceMax" if n.op == "any" else "ReduceMin"
+    return w.cast(w.reduced(op, x, axes, _keeps(n)) if axes else x, dt.int32, dt.bool)
+
+
+@row("count_nonzero")
+def _count_nonzero(w: W, n: N) -> str:
+    axes, _ = n.attrs
+    x = w.cast(w.arg(n, 0), dt.bool, dt.int64)
+    return w.reduced("ReduceSum", x, axes, _keeps(n)) if axes else x
+
+
+@row("argmax", "argmin")
+def _arg(w: W, n: N) -> str:
+    axes, _ = n.attrs
+    x, a = w.arg(n, 0), _operand(n)
+    op = "ArgMax" if n.op == "argmax" else "ArgMin"
+    if n.casts[0].kind == "b":
+        x = w.cast(x, dt.bool, dt.uint8)
+    if len(axes) == 1:
+        return w.add(op, [x], axis=axes[0], keepdims=int(_keeps(n)))
+    rest = [d for d in range(len(a.shape)) if d not in axes]
+    turned = w.add("Transpose", [x], perm=[*rest, *axes])
+    flat = w.reshape(turned, [*[a.shape[d] for d in rest], size([a.shape[d] for d in axes])])
+    return w.reshape(w.add(op, [flat], axis=len(rest), keepdims=0), n.shape)
+
+
+# --- views ----------------------------------------------------------------------------------------
+
+
+@row("view")
+def _view(w: W, n: N) -> str:
+    a = _operand(n)
+    made: str = _VIEWS[n.attrs[0]](w, w.value(a), a, n)
+    return made
+
+
+def _permute(w: W, x: str, a: N, n: N) -> Any:
+    return w.add("Transpose", [x], perm=list(n.attrs[1]))
+
+
+def _expand(w: W, x: str, a: N, n: N) -> Any:
+    return w.add("Expand", [x, w.sizes(n.shape)])
+
+
+def _reshape(w: W, x: str, a: N, n: N) -> Any:
+    return w.reshape(x, n.shape)
+
+
+def _slice(w: W, x: str, a: N, n: N) -> Any:
+    starts, lengths, steps = n.attrs[1:]
+    which = [
+        d for d, (s, m, t) in enumerate(zip(starts, lengths, steps, strict=True))
+        if (s, m, t) != (0, a.shape[d], 1)
+    ]  # fmt: skip
+    if not which:
+        return w.add("Identity", [x])
+    first = [starts[d] for d in which]
+    last = []
+    for d in which:
+        stop = starts[d] + lengths[d] * steps[d]
+        last.append(-FAR if stop < 0 else FAR if stop >= a.shape[d] else stop)
+    first = [0 if lengths[d] == 0 else s for d, s in zip(which, first, strict=True)]
+    last = [0 if lengths[d] == 0 else s for d, s in zip(which, last, strict=True)]
+    each = [1 if lengths[d] == 0 else steps[d] for d in which]
+    return w.add("Slice", [x, w.sizes(first), w.sizes(last), w.ints(which), w.ints(each)])
+
+
+def _pad(w: W, x: str, a: N, n: N) -> Any:
+    axis, start, whole = n.attrs[1:]
+    begins = [start if d == axis else 0 for d in range(len(a.shape))]
+    ends = [whole - start - a.shape[axis] if d == axis else 0 for d in range(len(a.shape))]
+    return w.add("Pad", [x, w.sizes([*begins, *ends]), w.number(0, n.dtype)])
+
+
+_VIEWS = {"permute": _permute, "expand": _expand, "reshape": _reshape, "slice": _slice, "pad": _pad}
+
+
+def places(shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
+    """Where the elements of a view are in a flat tensor."""
+    found = np.full((), offset, np.int64)
+    for d, (m, s) in enumerate(zip(shape, strides, strict=True)):
+        at = np.arange(m, dtype=np.int64) * s
+        found = found + at.reshape([-1 if e == d else 1 for e in range(len(shape))])
+    return np.broadcast_to(found, tuple(shape))
+
+
+def _steps(shape: Sequence[int]) -> list[int]:
+    found, step = [], 1
+    for m in reversed(shape):
+        found.append(step)
+        step *= max(m, 1)
+    return found[::-1]
+
+
+@row("as_strided")
+def _as_strided(w: W, n: N) -> str:
+    a = _operand(n)
+    shape, strides, offset = n.attrs
+    x = w.value(a)
+    if not offset and size(shape) == size(a.shape) and list(strides) == _steps(shape):
+        return w.reshape(x, shape)
+    at = w.array(places(shape, strides, offset), dt.int64)
+    return w.add("Gather", [w.flat(x), at], axis=0)
+
+
+@row("written")
+def _written(w: W, n: N) -> str:
+    whole, value = n.args
+    assert isinstance(whole, GraphNode) and isinstance(value, GraphNode)
+    shape, strides, offset = n.attrs
+    v = w.value(value)
+    if not offset and size(shape) == size(n.shape) and list(strides) == _steps(shape):
+        return w.reshape(v, n.shape)
+    at = w.array(places(shape, strides, offset).reshape(-1), dt.int64)
+    flat = w.add("ScatterElements", [w.flat(w.value(whole)), at, w.flat(v)], axis=0)
+    return w.reshape(flat, n.shape)
+
+
+@row("concat")
+def _concat(w: W, n: N) -> str:
+    return w.add("Concat", w.args(n), axis=n.attrs)
+
+
+# --- gathers and scatters -------------------------------------------------------------------------
+
+
+def counted(w: W, index: str, many: int, checked: bool) -> str:
+    """Indices from the start of an axis, where they may count from its end."""
+    if not checked:
+        return index
+    below = w.add("Less", [index, w.number(0, dt.int64)])
+    return w.where(below, w.add("Add", [index, w.number(many, dt.int64)]), index)
+
+
+@row("checked_indices")
+def _checked_indices(w: W, n: N) -> str:
+    (_, _, many), from_end, ignored = n.attrs
+    i, zero = w.arg(n, 0), w.number(0, dt.int64)
+    if ignored is not None:
+        i = w.where(w.add("Equal", [i, w.number(ignored, dt.int64)]), zero, i)
+    return counted(w, i, many, from_end)
+
+
+@row("gather")
+def _gather(w: W, n: N) -> str:
+    _, axes, at, _ = n.attrs
+    x = _operand(n)
+    if len(at) == 1:
+        found = _along_one(w, n, x, axes, at[0])
+        if found:
+            return found
+    return _by_places(w, n, x)
+
+
+def _along_one(w: W, n: N, x: N, axes: Sequence[int], at: int) -> str:
+    """By Gather or GatherElements, where places are along one axis."""
+    index = n.args[1]
+    assert isinstance(index, GraphNode)
+    rank, new = len(n.shape), [d for d, a in enumerate(axes) if a < 0]
+    i = w.arg(n, 1)
+    rest = [a for a in range(len(x.shape)) if a != at]
+    others = [a for a in axes if a >= 0]
+    if others != rest:
+        return ""
+    lead = (1,) * (rank - len(index.shape)) + tuple(index.shape)
+    if all(lead[d] == 1 for d in range(rank) if d not in new) and new == list(
+        range(at, at + len(new))
+    ):
+        wanted = [n.shape[d] for d in new]
+        if [lead[d] for d in new] != wanted:
+            i = w.add("Expand", [w.reshape(i, [lead[d] for d in new]), w.sizes(wanted)])
+        else:
+            i = w.reshape(i, wanted)
+        return w.add("Gather", [w.value(x), i], axis=at)
+    if new == [at] and rank == len(x.shape):
+        if lead != tuple(n.shape):
+            i = w.add("Expand", [i, w.sizes(n.shape)])
+        made = w.add("GatherElements", [w.value(x), i], axis=at)
+        return made
+    return ""
+
+
+def _by_places(w: W, n: N, x: N) -> str:
+    """By the places of elements in a flat tensor, whatever the indices."""
+    shape, axes, at, asked = n.attrs
+    steps, rank = _steps(x.shape), len(shape)
+    fixed = np.zeros((1,) * rank, np.int64)
+    for d, a in enumerate(axes):
+        if a >= 0:
+            here = np.arange(shape[d], dtype=np.int64) * steps[a]
+            fixed = fixed + here.reshape([-1 if e == d else 1 for e in range(rank)])
+    total = w.array(np.ascontiguousarray(fixed), dt.int64)
+    for k, a in enumerate(at):
+        i = counted(w, w.arg(n, k + 1), x.shape[a], asked is not None)
+        total = w.add("Add", [w.add("Mul", [i, w.number(steps[a], dt.int64)]), total])
+    total = w.add("Expand", [total, w.sizes(shape)])
+    return w.add("Gather", [w.flat(w.value(x)), total], axis=0)
+
+
+_REDUCTION = {"set": "none", "add": "add", "max": "max", "min": "min", "multiply": "mul",
+              "prod": "mul", "mul": "mul", "maximum": "max", "minimum": "min"}  # fmt: skip
+
+
+@row("scatter")
+def _scatter(w: W, n: N) -> str:
+    x, rows, *indices = n.args
+    how = _REDUCTION.get(n.attrs.how)
+    if how is None:
+        raise Unknown(f"a scatter that merges by {n.attrs.how}")
+    if how in ("max", "min"):
+        w.need(18, "ScatterElements with max and min")
+    assert isinstance(x, GraphNode) and all(isinstance(i, GraphNode) for i in indices)
+    where = max((tuple(i.shape) for i in indices if isinstance(i, GraphNode)), key=size)
+    if isinstance(rows, GraphNode) and size(rows.shape) > size(where):
+        where = tuple(rows.shape)
+    steps, lead = _steps(x.shape), len(indices)
+    inner = places(x.shape[lead:], steps[lead:], 0)
+    total = w.array(np.ascontiguousarray(inner), dt.int64)
+    for k in range(lead):
+        i = counted(w, w.arg(n, k + 2), x.shape[k], n.attrs.asked is not None)
+        total = w.add("Add", [w.add("Mul", [i, w.number(steps[k], dt.int64)]), total])
+    total = w.flat(w.add("Expand", [total, w.sizes(where)]))
+    values = w.flat(w.add("Expand", [w.arg(n, 1, x.dtype), w.sizes(where)]))
+    options = {} if how == "none" else {"reduction": how}
+    flat = w.add(
+        "ScatterElements", [w.flat(w.arg(n, 0, x.dtype)), total, values], axis=0, **options
+    )
+    return w.reshape(flat, n.shape)

@@ -1,0 +1,61 @@
+"""The `onnx` library, fetched when it is first needed, and what its dtypes are here."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import dovetail as dt
+
+Proto: TypeAlias = Any  # one of the messages of the format: their classes are made at run time
+
+# By `TensorProto.DataType`, which the format fixes.
+DTYPES: dict[int, dt.DType] = {
+    1: dt.float32, 2: dt.uint8, 3: dt.int8, 4: dt.uint16, 5: dt.int16, 6: dt.int32, 7: dt.int64,
+    9: dt.bool, 10: dt.float16, 11: dt.float64, 12: dt.uint32, 13: dt.uint64, 14: dt.complex64,
+    15: dt.complex128, 16: dt.bfloat16,
+}  # fmt: skip
+ELEMENTS = {d: n for n, d in DTYPES.items()}
+OTHERS = {
+    8: "string", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2",
+    20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0",
+    25: "uint2", 26: "int2",
+}  # fmt: skip
+
+
+def library(asks: str = "onnx.load") -> Any:
+    """The module `onnx`. Raises: UnavailableError where it is not installed."""
+    try:
+        import onnx
+    except ImportError:
+        raise dt.UnavailableError(
+            f'{asks}: the format needs the package onnx: pip install "dovetail[onnx]"'
+        ) from None
+    return onnx
+
+
+def dtype_of(element: int, where: str) -> dt.DType:
+    """The dtype of an element type. Raises: DTypeError, naming `where` it is asked for."""
+    found = DTYPES.get(element)
+    if found is None:
+        name = OTHERS.get(element, f"the element type {element}")
+        known = ", ".join(d.name for d in DTYPES.values())
+        raise dt.DTypeError(f"onnx.load: {where} has {name}, which no tensor has; there is {known}")
+    return found
+
+
+def numpy_dtype(d: dt.DType) -> Any:
+    """The NumPy dtype of the same bits; that of another package for bfloat16."""
+    if d is dt.bfloat16:
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(d.__numpy_dtype__)
+
+
+def array_of(x: dt.Tensor) -> np.ndarray:
+    """The values of a tensor, of whatever dtype."""
+    if x.dtype is dt.bfloat16:
+        return np.asarray(x.contiguous().view(dt.uint16).numpy()).view(numpy_dtype(dt.bfloat16))
+    return np.asarray(x.numpy())

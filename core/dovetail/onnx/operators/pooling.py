@@ -1,0 +1,135 @@
+"""Pooling: what is largest in a window, or its mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+
+from .convolutions import Window, window_of, windows
+from .reductions import _end as end_of
+from .table import Call, row
+
+Tensor = dt.Tensor
+
+
+def _pooled(call: Call, x: Tensor) -> Window:
+    """The windows; with `ceil_mode` also one that begins within and ends beyond."""
+    w = window_of(call, x.shape[2:], call.get("kernel_shape"))
+    if not call.get("ceil_mode", 0) or call.get("auto_pad", "NOTSET") != "NOTSET":
+        return w
+    ends = []
+    for n, a, b, span, s in zip(x.shape[2:], w.begins, w.ends, w.spans, w.strides, strict=True):
+        count = -(-max(n + a + b - span, 0) // s) + 1
+        if (count - 1) * s >= n + a:
+            count -= 1
+        ends.append(max((count - 1) * s + span - n - a, b if count == 1 else 0))
+    return Window(w.kernel, w.strides, w.dilations, w.begins, tuple(ends))
+
+
+def _inner(x: Tensor, w: Window) -> tuple[int, ...]:
+    return tuple(range(x.ndim - len(w.kernel), x.ndim))
+
+
+def _counts(call: Call, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarray:
+    """How many elements each window has that count."""
+    n, pads = len(w.kernel), call.get("pads", [0] * (2 * len(w.kernel)))
+    auto = call.get("auto_pad", "NOTSET")
+    ends = pads[n:] if auto == "NOTSET" else w.ends
+    total = np.ones((1,) * n)
+    for d, size in enumerate(sizes):
+        at = np.arange(size)[:, None] * w.strides[d] + np.arange(w.kernel[d])[None] * w.dilations[d]
+        low, high = w.begins[d], w.begins[d] + x.shape[2 + d]
+        if call.get("count_include_pad", 0):
+            low, high = 0, high + ends[d]
+        mine = ((at >= low) & (at < high)).sum(axis=1)
+        total = total * mine.reshape([-1 if e == d else 1 for e in range(n)])
+    return total
+
+
+@row("AveragePool", folds=False)
+def _average_pool(call: Call, x: Tensor) -> Tensor:
+    w = _pooled(call, x)
+    seen = windows(x, w)
+    total = dt.sum(seen, axis=_inner(seen, w), dtype=x.dtype)
+    return total / call.tensor(_counts(call, x, w, total.shape[2:]), x.dtype)
+
+
+@row("LpPool", folds=False)
+def _lp_pool(call: Call, x: Tensor) -> Tensor:
+    w, p = _pooled(call, x), float(call.get("p", 2))
+    seen = windows(x, w)
+    return dt.pow(dt.sum(dt.pow(dt.abs(seen), p), axis=_inner(seen, w)), 1.0 / p)
+
+
+@row("MaxPool", folds=False)
+def _max_pool(call: Call, x: Tensor) -> Any:
+    w = _pooled(call, x)
+    seen = windows(x, w, end_of(x.dtype, True))
+    sizes, n = seen.shape[2 : 2 + len(w.kernel)], len(w.kernel)
+    flat = seen.reshape((*x.shape[:2], *sizes, math.prod(w.kernel)))
+    found = dt.max(flat, axis=-1)
+    if call.outputs < 2:
+        return found
+    tap, at = dt.argmax(flat, axis=-1), []
+    for d in reversed(range(n)):
+        spot = dt.arange(sizes[d], device=x.device).reshape(
+            [-1 if e == d + 2 else 1 for e in range(n + 2)]
+        )
+        at.append((tap % w.kernel[d]) * w.dilations[d] + spot * w.strides[d] - w.begins[d])
+        tap = dt.floor_divide(tap, w.kernel[d])
+    at.reverse()
+    return found, _linear(x, at, bool(call.get("storage_order", 0)))
+
+
+def _linear(x: Tensor, at: Sequence[Tensor], columns_first: bool) -> Tensor:
+    """Places in a flat tensor."""
+    lead = dt.arange(x.shape[0] * x.shape[1], device=x.device).reshape(
+        (*x.shape[:2], *[1] * len(at))
+    )
+    inner: Any = 0
+    pairs = list(zip(x.shape[2:], at, strict=True))
+    for size, p in reversed(pairs) if columns_first else pairs:
+        inner = inner * size + p
+    made: Tensor = lead * math.prod(x.shape[2:]) + inner
+    return made
+
+
+@row("MaxUnpool", host=(2,), folds=False)
+def _max_unpool(call: Call, x: Tensor, places: Tensor, shape: Any = None) -> Tensor:
+    w = window_of(call, x.shape[2:], call.get("kernel_shape"))
+    small = [
+        (n - 1) * s + k - a - b
+        for n, s, k, a, b in zip(x.shape[2:], w.strides, w.kernel, w.begins, w.ends, strict=True)
+    ]
+    natural = (*x.shape[:2], *small)
+    wanted = natural if shape is None else tuple(call.ints(shape))
+    flat = dt.zeros(math.prod(natural), dtype=x.dtype, device=x.device)
+    flat[places.reshape((-1,))] = x.reshape((-1,))
+    made = flat.reshape(natural)
+    if wanted != natural:
+        whole = dt.zeros(wanted, dtype=x.dtype, device=x.device)
+        whole[tuple(slice(0, n) for n in natural)] = made
+        made = whole
+    return made
+
+
+@row("GlobalAveragePool", folds=False)
+def _global_average_pool(call: Call, x: Tensor) -> Tensor:
+    return dt.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)
+
+
+@row("GlobalMaxPool", folds=False)
+def _global_max_pool(call: Call, x: Tensor) -> Tensor:
+    return dt.max(x, axis=tuple(range(2, x.ndim)), keepdims=True)
+
+
+@row("GlobalLpPool", folds=False)
+def _global_lp_pool(call: Call, x: Tensor) -> Tensor:
+    p = float(call.get("p", 2))
+    total = dt.sum(dt.pow(dt.abs(x), p), axis=tuple(range(2, x.ndim)), keepdims=True)
+    return dt.pow(total, 1.0 / p)

@@ -1,0 +1,294 @@
+"""Constants, shapes, and what gives values another shape or order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+
+from ..library import dtype_of, numpy_dtype
+from .table import Call, row
+
+Tensor = dt.Tensor
+
+
+@row("Constant", folds=False)
+def _constant(call: Call) -> np.ndarray:
+    kinds = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32,
+             "value_floats": np.float32}  # fmt: skip
+    for name, value in call.attributes.items():
+        if name == "value" and isinstance(value, np.ndarray):
+            return value
+        if name in kinds:
+            return np.asarray(value, kinds[name])
+    raise dt.NotYetError(f"Constant: {', '.join(call.attributes) or 'nothing'} gives no tensor")
+
+
+@row("ConstantOfShape", host=(0,))
+def _constant_of_shape(call: Call, shape: Any) -> Tensor:
+    value = call.get("value")
+    value = np.zeros(1, np.float32) if value is None else value
+    if value.size != 1:
+        raise dt.ShapeError("ConstantOfShape: the value has more than one element")
+    return dt.broadcast_to(call.tensor(value.reshape(())), call.ints(shape)).contiguous()
+
+
+@row("Identity", host=None, folds=False)
+def _identity(call: Call, x: Any) -> Any:
+    return x
+
+
+@row("Shape", host=None, folds=False)
+def _shape(call: Call, x: Any) -> np.ndarray:
+    return np.asarray(x.shape[slice(call.get("start"), call.get("end"))], np.int64)
+
+
+@row("Size", host=None, folds=False)
+def _size(call: Call, x: Any) -> np.ndarray:
+    return np.asarray(math.prod(x.shape), np.int64)
+
+
+@row("Reshape", host=(1,))
+def _reshape(call: Call, x: Tensor, shape: Any) -> Tensor:
+    sizes = call.ints(shape)
+    if not call.get("allowzero", 0):
+        sizes = [
+            x.shape[d] if n == 0 and d < x.ndim else n for d, n in enumerate(sizes)
+        ]  # fmt: skip
+    if -1 in sizes and x.size == 0:
+        sizes = [0 if n == -1 else n for n in sizes]
+    return dt.reshape(x, sizes)
+
+
+@row("Flatten")
+def _flatten(call: Call, x: Tensor) -> Tensor:
+    axis = call.cut(call.get("axis", 1), x.ndim)
+    return dt.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+
+
+@row("Squeeze", host=(1,))
+def _squeeze(call: Call, x: Tensor, given: Any = None) -> Tensor:
+    axes = call.axes(given, x.ndim)
+    if axes is None:
+        axes = tuple(d for d, n in enumerate(x.shape) if n == 1)
+    return dt.squeeze(x, axis=axes) if axes else x
+
+
+@row("Unsqueeze", host=(1,))
+def _unsqueeze(call: Call, x: Tensor, given: Any = None) -> Tensor:
+    wanted = call.get("axes", ()) if given is None else call.ints(given)
+    ndim = x.ndim + len(wanted)
+    places = {call.axis(a, ndim) for a in wanted}
+    if len(places) < len(wanted):
+        raise dt.AxisError(f"Unsqueeze: axes {list(wanted)} name a place twice")
+    sizes = iter(x.shape)
+    return dt.reshape(x, [1 if d in places else next(sizes) for d in range(ndim)])
+
+
+@row("Transpose")
+def _transpose(call: Call, x: Tensor) -> Tensor:
+    return dt.permute_dims(x, call.get("perm", list(reversed(range(x.ndim)))))
+
+
+@row("Concat")
+def _concat(call: Call, *xs: Tensor) -> Tensor:
+    return dt.concat(xs, axis=call.get("axis"))
+
+
+def parts_of(size: int, count: int) -> list[int]:
+    """Parts that are as long as each other, but for the last."""
+    each = -(-size // count) if count else 0
+    return [min(each, max(0, size - k * each)) for k in range(count)]
+
+
+@row("Split", host=(1,))
+def _split(call: Call, x: Tensor, given: Any = None) -> tuple[Tensor, ...]:
+    axis = call.axis(call.get("axis", 0), x.ndim)
+    sizes = call.get("split") if given is None else call.ints(given)
+    if sizes is None:
+        sizes = parts_of(x.shape[axis], call.get("num_outputs", call.outputs))
+    if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
+        raise dt.ShapeError(f"Split: parts of {sizes} from {x.shape[axis]}")
+    return split_at(x, sizes, axis)
+
+
+def split_at(x: Tensor, sizes: list[int], axis: int) -> tuple[Tensor, ...]:
+    """Parts of these sizes along an axis."""
+    parts, start = [], 0
+    for n in sizes:
+        place = [slice(None)] * x.ndim
+        place[axis] = slice(start, start + n)
+        parts.append(x[tuple(place)])
+        start += n
+    return tuple(parts)
+
+
+@row("Slice", since=10, host=(1, 2, 3, 4))
+def _slice(
+    call: Call, x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+) -> Tensor:
+    first, last = call.ints(starts), call.ints(ends)
+    which = list(range(len(first))) if axes is None else call.ints(axes)
+    each = [1] * len(first) if steps is None else call.ints(steps)
+    return _sliced(call, x, first, last, which, each)
+
+
+@row("Slice")
+def _slice_by_attributes(call: Call, x: Tensor) -> Tensor:
+    first, last = call.get("starts"), call.get("ends")
+    which = call.get("axes", list(range(len(first))))
+    return _sliced(call, x, first, last, which, [1] * len(first))
+
+
+def _sliced(
+    call: Call, x: Tensor, first: list[int], last: list[int], which: list[int], each: list[int]
+) -> Tensor:
+    if not len(first) == len(last) == len(which) == len(each):
+        raise dt.ShapeError("Slice: starts, ends, axes and steps have different lengths")
+    place = [slice(None)] * x.ndim
+    for start, stop, a, step in zip(first, last, which, each, strict=True):
+        axis = call.axis(a, x.ndim)
+        if step == 0:
+            raise dt.ArgumentError("Slice: a step is 0")
+        n = x.shape[axis]
+        begin = start + n if start < 0 else start
+        end = stop + n if stop < 0 else stop
+        if step > 0:
+            place[axis] = slice(min(max(begin, 0), n), min(max(end, 0), n), min(step, max(n, 1)))
+        else:
+            begin, end = min(max(begin, 0), n - 1), min(max(end, -1), n - 1)
+            stop_at = None if end < 0 else end
+            place[axis] = slice(begin, stop_at, max(step, -max(n, 1))) if n else slice(0, 0)
+    return x[tuple(place)]
+
+
+@row("Expand", host=(1,))
+def _expand(call: Call, x: Tensor, shape: Any) -> Tensor:
+    sizes = call.ints(shape)
+    return dt.broadcast_to(x, dt.broadcast_shapes(x.shape, tuple(sizes)))
+
+
+@row("Tile", host=(1,))
+def _tile(call: Call, x: Tensor, repeats: Any) -> Tensor:
+    times = call.ints(repeats)
+    if len(times) != x.ndim or any(n < 0 for n in times):
+        raise dt.ShapeError(f"Tile: repeats {times} for {x.ndim} dimensions")
+    return dt.tile(x, times)
+
+
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+
+
+@row("Pad", host=(1, 2, 3))
+def _pad(call: Call, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None) -> Tensor:
+    widths = call.get("pads", call.get("paddings", [])) if pads is None else call.ints(pads)
+    which = list(range(x.ndim)) if axes is None else [call.axis(a, x.ndim) for a in call.ints(axes)]
+    fill = call.get("value", 0.0) if value is None else call.array(value).reshape(-1)[0].item()
+    if len(widths) != 2 * len(which):
+        raise dt.ShapeError(f"Pad: {len(widths)} widths for {len(which)} axes")
+    each = {a: (widths[i], widths[i + len(which)]) for i, a in enumerate(which)}
+    return padded(
+        x, [each.get(d, (0, 0)) for d in range(x.ndim)], call.get("mode", "constant"), fill
+    )
+
+
+def padded(
+    x: Tensor, widths: list[tuple[int, int]], mode: str = "constant", fill: Any = 0
+) -> Tensor:
+    """Wider along each axis; a width below 0 takes away."""
+    place = tuple(
+        slice(max(-a, 0), max(n - max(-b, 0), max(-a, 0)))
+        for n, (a, b) in zip(x.shape, widths, strict=True)
+    )
+    x = x[place]
+    wider = [(max(a, 0), max(b, 0)) for a, b in widths]
+    if all(w == (0, 0) for w in wider):
+        return x
+    if mode not in _MODES:
+        raise dt.ArgumentError(f"Pad: mode {mode!r}; there is {', '.join(_MODES)}")
+    if mode == "constant":
+        fill = (
+            (x.dtype.kind == "f" and float(fill)) or fill if x.dtype is not dt.bool else bool(fill)
+        )
+        return dt.pad(x, wider, constant_values=fill if x.dtype.kind != "i" else int(fill))
+    return dt.pad(x, wider, mode)
+
+
+@row("CenterCropPad", host=(1,))
+def _center_crop_pad(call: Call, x: Tensor, shape: Any) -> Tensor:
+    sizes = call.ints(shape)
+    axes = call.axes(None, x.ndim) or tuple(range(x.ndim))
+    widths = [(0, 0)] * x.ndim
+    for axis, want in zip(axes, sizes, strict=True):
+        have = x.shape[axis]
+        if want < have:
+            first = (have - want) // 2
+            widths[axis] = (-first, -(have - want - first))
+        else:
+            first = (want - have) // 2
+            widths[axis] = (first, want - have - first)
+    return padded(x, widths)
+
+
+@row("Range")
+def _range(call: Call, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
+    first, last, each = (call.array(v).reshape(-1)[0] for v in (start, stop, step))
+    if each == 0:
+        raise dt.ArgumentError("Range: a step of 0")
+    count = max(0, math.ceil((last - first) / each))
+    return dt.arange(count, device=start.device).astype(start.dtype) * step.reshape(
+        ()
+    ) + start.reshape(())
+
+
+@row("EyeLike")
+def _eye_like(call: Call, x: Tensor) -> Tensor:
+    d = call.get("dtype")
+    wanted = x.dtype if d is None else dtype_of(d, "EyeLike")
+    if x.ndim != 2:
+        raise dt.ShapeError(f"EyeLike: a matrix is wanted, not {x.shape}")
+    return dt.eye(*x.shape, k=call.get("k", 0), dtype=wanted, device=x.device)
+
+
+@row("Trilu", host=(1,))
+def _trilu(call: Call, x: Tensor, k: Any = None) -> Tensor:
+    place = 0 if k is None else call.number(k)
+    n = x.shape[-1] + x.shape[-2]
+    return (dt.triu if call.get("upper", 1) else dt.tril)(x, k=max(-n, min(place, n)))
+
+
+@row("DepthToSpace")
+def _depth_to_space(call: Call, x: Tensor) -> Tensor:
+    n, c, h, w = x.shape
+    b = call.get("blocksize")
+    if call.get("mode", "DCR") == "DCR":
+        parts = x.reshape((n, b, b, c // (b * b), h, w)).permute_dims((0, 3, 4, 1, 5, 2))
+    else:
+        parts = x.reshape((n, c // (b * b), b, b, h, w)).permute_dims((0, 1, 4, 2, 5, 3))
+    return parts.reshape((n, c // (b * b), h * b, w * b))
+
+
+@row("SpaceToDepth")
+def _space_to_depth(call: Call, x: Tensor) -> Tensor:
+    n, c, h, w = x.shape
+    b = call.get("blocksize")
+    parts = x.reshape((n, c, h // b, b, w // b, b))
+    order = (0, 3, 5, 1, 2, 4) if call.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    return parts.permute_dims(order).reshape((n, c * b * b, h // b, w // b))
+
+
+@row("ReverseSequence")
+def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
+    time, batch = call.get("time_axis", 0), call.get("batch_axis", 1)
+    k = dt.arange(x.shape[time], device=x.device).reshape(
+        [-1 if d == time else 1 for d in range(x.ndim)]
+    )
+    n = lengths.reshape([-1 if d == batch else 1 for d in range(x.ndim)])
+    places = dt.where(k < n, n - 1 - k, k)
+    return dt.take_along_axis(x, dt.broadcast_to(places, x.shape), axis=time)
+
+
+__all__ = ["numpy_dtype", "padded", "parts_of", "split_at"]

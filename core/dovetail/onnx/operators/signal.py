@@ -1,0 +1,85 @@
+"""Fourier transforms, windows of time, and mel filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+
+from ..library import dtype_of
+from .table import Call, row
+
+Tensor = dt.Tensor
+
+
+def _pairs(z: Tensor) -> Tensor:
+    return dt.stack([dt.real(z), dt.imag(z)], axis=-1)
+
+
+@row("DFT", host=(1, 2), folds=False)
+def _dft(call: Call, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
+    at = call.get("axis", 1) if axis is None else call.number(axis)
+    if call.version >= 20 and axis is None:
+        at = -2
+    at = call.axis(at, x.ndim)
+    inverse, half = bool(call.get("inverse", 0)), bool(call.get("onesided", 0))
+    n = x.shape[at] if length is None else call.number(length)
+    is_real = x.shape[-1] == 1
+    if inverse and half:
+        whole = x[..., 0] + 1j * x[..., 1]
+        return dt.expand_dims(dt.fft.irfft(whole, n=n if length is not None else None, axis=at),
+                              axis=-1)  # fmt: skip
+    z = x[..., 0] if is_real else x[..., 0] + 1j * x[..., 1]
+    if inverse:
+        return _pairs(dt.fft.ifft(z + 0j, n=n, axis=at))
+    if half:
+        return _pairs(dt.fft.rfft(z, n=n, axis=at))
+    return _pairs(dt.fft.fft(z + 0j, n=n, axis=at))
+
+
+@row("STFT", host=(1, 3), folds=False)
+def _stft(
+    call: Call, x: Tensor, step: Any, window: Tensor | None = None, length: Any = None
+) -> Tensor:
+    hop = call.number(step)
+    if length is not None:
+        size = call.number(length)
+    elif window is not None:
+        size = window.shape[0]
+    else:
+        raise dt.ArgumentError("STFT: a window or a frame_length is wanted")
+    if x.ndim == 3:
+        x = x[..., 0] if x.shape[-1] == 1 else x[..., 0] + 1j * x[..., 1]
+    if hop < 1 or not 1 <= size <= x.shape[1]:
+        raise dt.ArgumentError(f"STFT: frames of {size}, {hop} apart, from {x.shape[1]}")
+    count = (x.shape[1] - size) // hop + 1
+    x = x.contiguous()
+    frames = dt.as_strided(x, (x.shape[0], count, size), (x.stride()[0], hop, 1))
+    frames = frames if window is None else frames * window
+    if call.get("onesided", 1) and x.dtype.kind == "f":
+        return _pairs(dt.fft.rfft(frames, axis=-1))
+    return _pairs(dt.fft.fft(frames + 0j, axis=-1))
+
+
+@row("MelWeightMatrix", host=(0, 1, 2, 3, 4), folds=False)
+def _mel(call: Call, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np.ndarray:
+    """Triangles between places that are even on the mel scale."""
+    count, points = call.number(bins), call.number(size) // 2 + 1
+    ends = [float(call.array(v).reshape(-1)[0]) for v in (low, high)]
+    d = dtype_of(call.get("output_datatype", 1), "MelWeightMatrix")
+    if not 0 <= count <= 1 << 16 or not 0 <= points <= 1 << 20:
+        raise dt.ArgumentError(f"MelWeightMatrix: {count} filters of {points} points")
+    first, last = (2595 * np.log10(1 + e / 700) for e in ends)
+    mels = first + np.arange(count + 2) * ((last - first) / (count + 2))
+    edges = 700 * (10 ** (mels / 2595) - 1)
+    at = np.floor((call.number(size) + 1) * edges / call.number(rate)).astype(np.int64)
+    made = np.zeros((points, count))
+    for i in range(count):
+        low_at, middle, high_at = at[i : i + 3]
+        rising = np.arange(low_at, middle + 1)
+        falling = np.arange(middle, high_at)
+        made[rising, i] = (rising - low_at) / (middle - low_at) if middle > low_at else 1.0
+        made[falling, i] = (high_at - falling) / max(high_at - middle, 1)
+    return np.asarray(made, d.__numpy_dtype__)

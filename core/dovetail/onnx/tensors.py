@@ -1,0 +1,144 @@
+"""Values that a model's file has: checked against what they claim before memory is taken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+
+from .library import Proto, dtype_of, numpy_dtype
+from .limits import Limit, size_of
+
+# Which field has the values where they are no raw bytes; other kinds share `int32_data`.
+_FIELDS = {
+    dt.float32: "float_data", dt.complex64: "float_data", dt.float64: "double_data",
+    dt.complex128: "double_data", dt.int64: "int64_data", dt.uint32: "uint64_data",
+    dt.uint64: "uint64_data",
+}  # fmt: skip
+_PARTS = {dt.complex64: np.float32, dt.complex128: np.float64}
+EXTERNAL = 1  # TensorProto.EXTERNAL
+
+
+def values_of(t: Proto, folder: Path | None, limit: Limit) -> np.ndarray:
+    """The array of a TensorProto.
+
+    `folder`: where files are that the model may name; None where it may name none.
+    Raises: DTypeError, ShapeError, ArgumentError, OutOfMemoryError, naming the tensor.
+    """
+    name = f"the tensor {t.name!r}"
+    d = dtype_of(t.data_type, name)
+    shape = tuple(int(n) for n in t.dims)
+    if any(n < 0 for n in shape):
+        raise dt.ShapeError(f"onnx.load: {name} has the shape {shape}, with a size below 0")
+    nbytes = size_of(shape, d)
+    if t.data_location == EXTERNAL:
+        return _external(t, folder, name, nbytes, limit, d, shape)
+    if t.HasField("raw_data"):
+        _require_bytes(name, d, shape, nbytes, len(t.raw_data))
+        limit.take(nbytes, name)
+        return _from_bytes(t.raw_data, d, shape)
+    return _from_numbers(t, name, d, shape, nbytes, limit)
+
+
+def _require_bytes(name: str, d: dt.DType, shape: tuple[int, ...], want: int, have: int) -> None:
+    if want != have:
+        raise dt.ShapeError(
+            f"onnx.load: {name} claims {d.name}{list(shape)}, which are {want} bytes, and has "
+            f"{have}; the file is damaged"
+        )
+
+
+def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
+    little = numpy_dtype(d)
+    if little.byteorder in "=|" and little.kind != "V" and d is not dt.bfloat16:
+        little = little.newbyteorder("<")
+    made = np.frombuffer(raw, little).reshape(shape)
+    if d is dt.bool:  # any byte may stand there
+        made = np.frombuffer(raw, np.uint8).reshape(shape).astype(np.bool_)
+    return made.astype(numpy_dtype(d))
+
+
+def _from_numbers(
+    t: Proto, name: str, d: dt.DType, shape: tuple[int, ...], nbytes: int, limit: Limit
+) -> np.ndarray:
+    numbers = getattr(t, _FIELDS.get(d, "int32_data"))
+    count = nbytes // d.itemsize * (2 if d in _PARTS else 1)
+    if len(numbers) != count:
+        raise dt.ShapeError(
+            f"onnx.load: {name} claims {d.name}{list(shape)}, which are {count} numbers, and has "
+            f"{len(numbers)}; the file is damaged"
+        )
+    limit.take(nbytes, name)
+    if d in _PARTS:
+        pairs: np.ndarray = np.asarray(numbers, _PARTS[d]).view(numpy_dtype(d))
+        return pairs.reshape(shape)
+    if d in (dt.float16, dt.bfloat16):  # their bits
+        bits = (np.asarray(numbers, np.int64) & 0xFFFF).astype(np.uint16)
+        halves: np.ndarray = bits.view(numpy_dtype(d))
+        return halves.reshape(shape)
+    wide = np.float64 if d in (dt.float32, dt.float64) else None
+    kept = np.asarray(numbers, wide or (np.uint64 if "uint64" in _FIELDS.get(d, "") else np.int64))
+    return kept.astype(numpy_dtype(d)).reshape(shape)
+
+
+# --- values in other files ------------------------------------------------------------------------
+
+
+def _external(
+    t: Proto, folder: Path | None, name: str, nbytes: int, limit: Limit, d: dt.DType,
+    shape: tuple[int, ...],
+) -> np.ndarray:  # fmt: skip
+    said = {e.key: e.value for e in t.external_data}
+    path = _within(folder, said.get("location", ""), name)
+    start = _number(said, "offset", 0, name)
+    length = _number(said, "length", nbytes, name)
+    _require_bytes(name, d, shape, nbytes, length)
+    try:
+        there = path.stat().st_size
+        if start + length > there:
+            raise dt.ShapeError(
+                f"onnx.load: {name} is bytes {start} to {start + length} of {path}, which has "
+                f"{there}; the file is damaged"
+            )
+        limit.take(nbytes, name)
+        with path.open("rb") as file:
+            file.seek(start)
+            return _from_bytes(file.read(length), d, shape)
+    except OSError as error:
+        raise dt.ArgumentError(f"onnx.load: {name} is in {path}: {error.strerror}") from error
+
+
+def _within(folder: Path | None, location: str, name: str) -> Path:
+    """The file that a model names. Raises: ArgumentError where it is not in the model's folder."""
+    if folder is None:
+        raise dt.ArgumentError(
+            f"onnx.load: {name} is in another file, {location!r}, and the model came without a "
+            "folder; give its path, or a model with onnx.load_external_data_for_model done"
+        )
+    home = Path(os.path.realpath(folder))
+    path = Path(os.path.realpath(home / location))
+    if not location or Path(location).is_absolute() or home not in path.parents:
+        raise dt.ArgumentError(
+            f"onnx.load: {name} is in {location!r}, outside of the model's folder {home}; values "
+            "are read from there and below alone"
+        )
+    if not path.is_file():
+        raise dt.ArgumentError(f"onnx.load: {name} is in {path}, and there is no such file")
+    return path
+
+
+def _number(said: dict[str, str], key: str, default: int, name: str) -> int:
+    text = said.get(key, "")
+    if not text:
+        return default
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise dt.ArgumentError(f"onnx.load: {name} has the {key} {text[:40]!r}, which is no number")
+    return int(text)
+
+
+Reader = Callable[[Any], np.ndarray]  # of a TensorProto

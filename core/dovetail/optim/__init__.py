@@ -1,0 +1,27 @@
+"""Optimisers and schedules of their rates: PyTorch's names, arguments and defaults."""
+
+from typing import TYPE_CHECKING
+
+from ..nn.familiar import Uncalled, refused
+from . import adagrad, adam, averaged, lbfgs, lr_scheduler, optimizer, rprop, sgd
+from .adagrad import *
+from .adam import *
+from .averaged import *
+from .lbfgs import *
+from .optimizer import *
+from .rprop import *
+from .sgd import *
+
+__all__: list[str] = ["lr_scheduler"]
+__all__ += adagrad.__all__
+__all__ += adam.__all__
+__all__ += averaged.__all__
+__all__ += lbfgs.__all__
+__all__ += optimizer.__all__
+__all__ += rprop.__all__
+__all__ += sgd.__all__
+
+if not TYPE_CHECKING:
+    for _module in (adagrad, adam, lbfgs, rprop, sgd):  # PyTorch's modules, and Optax' functions
+        _module.__class__ = Uncalled
+    __getattr__ = refused("optim")

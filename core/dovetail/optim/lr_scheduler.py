@@ -1,0 +1,46 @@
+"""Schedules: how the rates of an optimiser change from step to step. PyTorch's names and numbers.
+
+A schedule writes `group["lr"]`, which steps that `dt.jit` has captured read at each call.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..nn.familiar import refused
+from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from .schedules import (
+    ChainedScheduler,
+    ConstantLR,
+    CosineAnnealingLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    LRScheduler,
+    MultiplicativeLR,
+    MultiStepLR,
+    PolynomialLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+    StepLR,
+)
+
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("optim.lr_scheduler")

@@ -1,0 +1,578 @@
+"""Schedules of one rate for each group, and schedules made of others."""
+
+from __future__ import annotations
+
+import math
+import types
+import warnings
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, SupportsFloat, TypeAlias
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+from ..nn.respelled import Explained
+from .optimizer import Optimizer
+
+Rates: TypeAlias = list[Any]
+Rule: TypeAlias = Callable[[int], float]
+
+
+def set_rate(group: dict[str, Any], lr: Any) -> None:
+    """Sets the rate of a group; one that is a tensor is written."""
+    if isinstance(group["lr"], dt.Tensor):
+        group["lr"].fill_(float(lr))
+    else:
+        group["lr"] = lr
+
+
+def rates_of(optimizer: Optimizer, option: str = "lr") -> Rates:
+    """An option of each group; of tensors copies."""
+    found = [group[option] for group in optimizer.param_groups]
+    return [dt.copy(x) if isinstance(x, dt.Tensor) else x for x in found]
+
+
+def for_groups(name: str, option: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """A value for each group, of one or of a list of them. Raises: ArgumentError."""
+    count = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * count
+    if len(value) != count:
+        raise dt.ArgumentError(
+            f"{name}: {option} has {len(value)} values where the optimiser has {count} groups"
+        )
+    return [*value]
+
+
+class LRScheduler(Explained):
+    """Base of schedules: `step()` after each epoch or step; `get_lr()` is what they differ in.
+
+    `last_epoch`: how many steps there were, to go on from; -1 begins. The first rates are set at
+    once. Raises: ArgumentTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(1, device="reference").requires_grad_()
+    >>> opt = dt.optim.SGD([w], lr=1.0)
+    >>> halved = dt.optim.lr_scheduler.StepLR(opt, step_size=2, gamma=0.5)
+    >>> for _ in range(4):
+    ...     opt.step()
+    ...     halved.step()
+    >>> halved.get_last_lr()
+    [0.25]
+    """
+
+    optimizer: Optimizer
+    last_epoch: int
+    base_lrs: Rates
+    _is_initial = False
+    _step_count = 0
+    _hidden: tuple[str, ...] = ("optimizer",)  # what is in no state
+    _checks_kinds = True
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        self._attach(optimizer)
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                lr = group["lr"]
+                group.setdefault("initial_lr", dt.copy(lr) if isinstance(lr, dt.Tensor) else lr)
+            elif "initial_lr" not in group:
+                raise dt.ArgumentError(
+                    f"{self._name}: last_epoch is {last_epoch}, and group {i} has no 'initial_lr'; "
+                    "load the optimiser's state first"
+                )
+        self.base_lrs = rates_of(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        self._begin()
+
+    @property
+    def _name(self) -> str:
+        return f"lr_scheduler.{type(self).__name__}"
+
+    def _attach(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise dt.ArgumentTypeError(
+                f"{self._name}: optimizer is a {type(optimizer).__name__}, no dt.optim optimiser"
+            )
+        self.optimizer = optimizer
+
+    def _begin(self) -> None:
+        """The first step, which sets the first rates."""
+        self._step_count, self._is_initial = 0, True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def get_lr(self) -> Rates:
+        """The rates of `last_epoch`, given those of the epoch before in the groups."""
+        raise NotImplementedError(f"{type(self).__name__} has no get_lr(self)")
+
+    def get_last_lr(self) -> Rates:
+        """The rates that were set last."""
+        return self._last_lr
+
+    def step(self) -> None:
+        """Goes on to the next rates; to be called after the optimiser's step."""
+        if self._step_count == 1 and not self.optimizer.stepped:
+            warnings.warn(
+                f"{self._name}.step() is called before the optimiser's step(): the first rate is "
+                "not used; call optimizer.step() first",
+                dt.DovetailWarning,
+                stacklevel=2,
+            )
+        self._step_count += 1
+        self.last_epoch += 1
+        self._set(self.get_lr())
+
+    def _set(self, values: Rates) -> None:
+        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
+            set_rate(group, lr)
+        self._last_lr = rates_of(self.optimizer)
+
+    def _restart(self) -> None:
+        """Sets the first rates again, at the place in a sequence where this begins."""
+        self.last_epoch = 0
+        self._set(self._first())
+
+    def _first(self) -> Rates:
+        return self.get_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that it knows, but the optimiser."""
+        return {n: v for n, v in self.__dict__.items() if n not in self._hidden}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on from a state. Raises: ArgumentError for what is none."""
+        if not isinstance(state_dict, Mapping) or "last_epoch" not in state_dict:
+            raise dt.ArgumentError(
+                f"{self._name}.load_state_dict: no state of a schedule; it has 'last_epoch'"
+            )
+        for name, value in state_dict.items():
+            if not _is_alike(name, value, self.__dict__.get(name)):
+                raise dt.ArgumentError(
+                    f"{self._name}.load_state_dict: {name!r} must be of the kind that the schedule "
+                    f"has, {type(self.__dict__[name]).__name__}, got {arguments.shown(value)}"
+                )
+        self.__dict__.update(state_dict)
+
+
+class _Scaled(LRScheduler):
+    """Schedules that multiply the rates of the epoch before, so that several can be chained."""
+
+    def _ratio(self) -> float:
+        """By how much, at `last_epoch`."""
+        raise NotImplementedError
+
+    def get_lr(self) -> Rates:
+        ratio = self._ratio()
+        return [lr * ratio if ratio != 1.0 else lr for lr in rates_of(self.optimizer)]
+
+    def _first(self) -> Rates:
+        ratio = self._ratio()
+        return [lr * ratio for lr in self.base_lrs]
+
+
+class StepLR(_Scaled):
+    """Multiplies the rates by `gamma` every `step_size` epochs."""
+
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.step_size, self.gamma = _positive(self._name, "step_size", step_size), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _ratio(self) -> float:
+        due = self.last_epoch > 0 and self.last_epoch % self.step_size == 0
+        return self.gamma if due else 1.0
+
+
+class MultiStepLR(_Scaled):
+    """Multiplies the rates by `gamma` at each of the epochs `milestones`."""
+
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        self.milestones, self.gamma = Counter(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _ratio(self) -> float:
+        return float(self.gamma ** self.milestones[self.last_epoch])
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on from a state; one that was kept as JSON has texts for epochs."""
+        super().load_state_dict(state_dict)
+        self.milestones = Counter({int(n): k for n, k in self.milestones.items()})
+
+
+class ConstantLR(_Scaled):
+    """Multiplies the rates by `factor` for the first `total_iters` epochs."""
+
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        self.factor = _above_zero(self._name, "factor", factor)
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _ratio(self) -> float:
+        if self.last_epoch == 0:
+            return self.factor
+        return 1.0 / self.factor if self.last_epoch == self.total_iters else 1.0
+
+
+class LinearLR(_Scaled):
+    """Rates from `start_factor` to `end_factor` times themselves, over `total_iters` epochs."""
+
+    def __init__(
+        self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
+        total_iters: int = 5, last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        self.start_factor = _above_zero(self._name, "start_factor", start_factor)
+        self.end_factor = _within(self._name, "end_factor", end_factor, 0.0, 1.0)
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _ratio(self) -> float:
+        if self.last_epoch == 0:
+            return self.start_factor
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return 1.0
+        grows = self.end_factor - self.start_factor
+        before = self.total_iters * self.start_factor + (self.last_epoch - 1) * grows
+        return 1.0 + grows / before
+
+
+class ExponentialLR(_Scaled):
+    """Multiplies the rates by `gamma` at each epoch."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _ratio(self) -> float:
+        return 1.0 if self._is_initial or self.last_epoch == 0 else self.gamma
+
+
+class PolynomialLR(_Scaled):
+    """Rates that fall to 0 in `total_iters` epochs, as the remaining part to a `power`."""
+
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
+        self.total_iters = _positive(self._name, "total_iters", total_iters)
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def _ratio(self) -> float:
+        n, end = self.last_epoch, self.total_iters
+        if self._is_initial or n == 0 or n > end:
+            return 1.0
+        return float(((1.0 - n / end) / (1.0 - (n - 1) / end)) ** self.power)
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Rates that follow half a wave of a cosine from their own to `eta_min` in `T_max` epochs.
+
+    Source: Loshchilov and Hutter, SGDR (2017), without restarts.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        self.T_max, self.eta_min = _positive(self._name, "T_max", T_max), eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def _wave(self, epoch: int) -> float:
+        return 1 + math.cos(math.pi * epoch / self.T_max)
+
+    def get_lr(self) -> Rates:
+        """See `LRScheduler`."""
+        n, low, now = self.last_epoch, self.eta_min, rates_of(self.optimizer)
+        if self._is_initial:
+            return now
+        if self._step_count == 1 and n > 0:
+            return self._first()
+        if (n - 1 - self.T_max) % (2 * self.T_max) == 0:  # from the lowest point upwards
+            rise = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [lr + (b - low) * rise for b, lr in zip(self.base_lrs, now, strict=True)]
+        ratio = self._wave(n) / self._wave(n - 1)
+        return [(lr - low) * ratio + low for lr in now]
+
+    def _first(self) -> Rates:
+        low = self.eta_min
+        return [low + (b - low) * self._wave(self.last_epoch) / 2 for b in self.base_lrs]
+
+
+class _Ruled(LRScheduler):
+    """Schedules by functions of the epoch, one for all groups or one for each."""
+
+    _hidden = ("optimizer", "lr_lambdas")
+
+    def __init__(
+        self, optimizer: Optimizer, lr_lambda: Rule | list[Rule], last_epoch: int = -1
+    ) -> None:
+        self._attach(optimizer)
+        self.lr_lambdas: list[Any] = for_groups(self._name, "lr_lambda", optimizer, lr_lambda)
+        super().__init__(optimizer, last_epoch)
+
+    def _ratios(self) -> list[float]:
+        ratios = [rule(self.last_epoch) for rule in self.lr_lambdas]
+        for r in ratios:
+            if not isinstance(r, dt.Tensor):
+                arguments.real(self._name, r, "what lr_lambda returns")
+        return ratios
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it knows, but the optimiser and functions; of callable objects what is theirs."""
+        own = [
+            None if isinstance(f, types.FunctionType) else {**f.__dict__} for f in self.lr_lambdas
+        ]
+        return {**super().state_dict(), "lr_lambdas": own}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on from a state."""
+        given = dict(state_dict)
+        kept = given.pop("lr_lambdas", [])
+        super().load_state_dict(given)
+        for rule, own in zip(self.lr_lambdas, kept, strict=False):
+            if own is not None:
+                rule.__dict__.update(own)
+
+
+class LambdaLR(_Ruled):
+    """Rates that are the first ones times a function of the epoch."""
+
+    def get_lr(self) -> Rates:
+        """See `LRScheduler`."""
+        return [b * r for b, r in zip(self.base_lrs, self._ratios(), strict=True)]
+
+
+class MultiplicativeLR(_Ruled):
+    """Multiplies the rates by a function of the epoch at each epoch."""
+
+    def get_lr(self) -> Rates:
+        """See `LRScheduler`."""
+        now = rates_of(self.optimizer)
+        if self._is_initial:
+            return now
+        return [lr * r for lr, r in zip(now, self._ratios(), strict=True)]
+
+
+# --- of others ------------------------------------------------------------------------------------
+
+
+class _OfOthers(LRScheduler):
+    """Schedules made of several of one optimiser."""
+
+    _hidden = ("optimizer", "_schedulers")
+
+    def _checked(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
+        found = [*schedulers]
+        if not found:
+            raise dt.ArgumentError(f"{self._name}: no schedules")
+        optimizer = optimizer or found[0].optimizer
+        for i, s in enumerate(found):
+            if not isinstance(s, LRScheduler):
+                raise dt.ArgumentTypeError(f"{self._name}: item {i} is a {type(s).__name__}")
+            if isinstance(s, ReduceLROnPlateau):
+                raise dt.ArgumentError(
+                    f"{self._name}: item {i} is ReduceLROnPlateau, whose step() needs a measure; "
+                    "step it on its own"
+                )
+            if s.optimizer is not optimizer:
+                raise dt.ArgumentError(f"{self._name}: item {i} belongs to another optimiser")
+        self._schedulers, self.optimizer = found, optimizer
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it knows, and the states of the others."""
+        return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on from a state. Raises: ArgumentError."""
+        given = dict(state_dict)
+        states = given.pop("_schedulers", ())
+        if len(states) != len(self._schedulers):
+            raise dt.ArgumentError(
+                f"{self._name}.load_state_dict: a state of {len(states)} schedules; there are "
+                f"{len(self._schedulers)}"
+            )
+        self.__dict__.update(given)
+        for s, state in zip(self._schedulers, states, strict=True):
+            s.load_state_dict(state)
+
+
+class SequentialLR(_OfOthers):
+    """One schedule after the other: the next one begins at each of the epochs `milestones`."""
+
+    def __init__(
+        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int],
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        self._checked(schedulers, optimizer)
+        if len(milestones) != len(self._schedulers) - 1:
+            raise dt.ArgumentError(
+                f"{self._name}: {len(milestones)} milestones between {len(self._schedulers)} "
+                "schedules; there is one less"
+            )
+        self._milestones, self.last_epoch = [*milestones], last_epoch + 1
+        for group in self.optimizer.param_groups:
+            set_rate(group, group["initial_lr"])
+        _undone(self)
+        first = self._schedulers[bisect_right(self._milestones, 0)]
+        first._begin()
+        self._last_lr = first.get_last_lr()
+
+    def step(self) -> None:
+        """Goes on to the next rates."""
+        self.last_epoch += 1
+        k = bisect_right(self._milestones, self.last_epoch)
+        s = self._schedulers[k]
+        if k > 0 and self._milestones[k - 1] == self.last_epoch:
+            s._restart()
+        else:
+            s.step()
+        self._last_lr = s.get_last_lr()
+
+    def _begin(self) -> None:
+        self._schedulers[0]._begin()
+
+
+def _undone(of: _OfOthers) -> None:
+    """Takes back the first steps of schedules that are to begin later."""
+    for s in of._schedulers:
+        if isinstance(s, _OfOthers):
+            _undone(s)
+        else:
+            s.last_epoch -= 1
+
+
+class ChainedScheduler(_OfOthers):
+    """Several schedules at once, each on what the one before makes of the rates."""
+
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
+        self._checked(schedulers, optimizer)
+        self._last_lr = rates_of(self.optimizer)
+
+    def step(self) -> None:
+        """Goes on to the next rates."""
+        for s in self._schedulers:
+            s.step()
+        self._last_lr = rates_of(self.optimizer)
+
+    def _begin(self) -> None:
+        for s in self._schedulers:
+            s._begin()
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """Multiplies the rates by `factor` where a measure has not got better for `patience` epochs.
+
+    `mode`: whether less ("min") or more ("max") is better; `threshold`, `threshold_mode`: by how
+    much at least, of itself ("rel") or as it is ("abs"). `cooldown`: epochs of rest afterwards;
+    `min_lr`: below which no rate goes; `eps`: changes that are too small.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
+        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0,
+        min_lr: list[float] | float = 0, eps: float = 1e-8,
+    ) -> None:  # fmt: skip
+        self._attach(optimizer)
+        if not 0.0 <= factor < 1.0:
+            raise dt.ArgumentError(f"{self._name}: factor is {factor}; it is in [0, 1)")
+        for name, value, known in (
+            ("mode", mode, ("min", "max")), ("threshold_mode", threshold_mode, ("rel", "abs")),
+        ):  # fmt: skip
+            if value not in known:
+                raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; it is one of {known}")
+        self.factor, self.patience, self.cooldown, self.eps = factor, patience, cooldown, eps
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+        self.min_lrs = for_groups(self._name, "min_lr", optimizer, min_lr)
+        self.last_epoch, self._last_lr = 0, rates_of(optimizer)
+        self.best = math.inf if mode == "min" else -math.inf
+        self.cooldown_counter = self.num_bad_epochs = 0
+
+    def _is_better(self, value: float) -> bool:
+        up = 1.0 if self.mode == "max" else -1.0
+        if self.threshold_mode == "rel":
+            bound = self.best * (1.0 + up * self.threshold)
+        else:
+            bound = self.best + up * self.threshold
+        return value > bound if self.mode == "max" else value < bound
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether it rests."""
+        return self.cooldown_counter > 0
+
+    def step(self, metrics: SupportsFloat) -> None:  # type: ignore[override]  # it needs a measure
+        """Looks at a measure, and makes the rates smaller where that is due."""
+        try:
+            value = float(metrics)
+        except (TypeError, ValueError, OverflowError):
+            raise arguments.refused(f"{self._name}.step", "metrics", "a number", metrics) from None
+        self.last_epoch += 1
+        if self._is_better(value):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = rates_of(self.optimizer)
+
+    def _reduce(self) -> None:
+        for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+            old = float(group["lr"])
+            new = max(old * self.factor, low)
+            if old - new > self.eps:
+                set_rate(group, new)
+
+
+def _is_alike(name: str, new: object, old: object) -> bool:
+    """Return True if a value of a state can stand for a value of a schedule."""
+    if isinstance(old, bool) or old is None:
+        return True
+    if isinstance(old, (int, float)):
+        is_number = isinstance(new, (int, float, dt.Tensor))
+        return is_number and (name not in _PERIODS or bool(new >= 1))  # type: ignore[operator]  # a number
+    if isinstance(old, list):
+        if not isinstance(new, list) or len(new) != len(old):
+            return False
+        return all(_is_alike(name, n, o) for n, o in zip(new, old, strict=True))
+    if isinstance(old, (str, Mapping)):
+        return isinstance(new, str if isinstance(old, str) else Mapping)
+    return True
+
+
+_PERIODS = ("step_size", "T_0", "T_i", "T_max", "T_mult")  # nothing is divided by 0
+
+
+def _positive(name: str, option: str, value: int) -> int:
+    if not isinstance(value, int) or value <= 0:
+        raise dt.ArgumentError(f"{name}: {option} is {value!r}; it is an int of 1 or more")
+    return value
+
+
+def _within(name: str, option: str, value: float, low: float, high: float) -> float:
+    if not low <= value <= high:
+        raise dt.ArgumentError(f"{name}: {option} is {value}; it is in [{low:g}, {high:g}]")
+    return value
+
+
+def _above_zero(name: str, option: str, value: float) -> float:
+    """Return `value`, by which rates are divided later. Raises: ArgumentError outside (0, 1]."""
+    if not 0.0 < value <= 1.0:
+        raise dt.ArgumentError(
+            f"{name}: {option} must be greater than 0 and at most 1, got {value}"
+        )
+    return value

@@ -1,0 +1,420 @@
+"""Compressed rows and columns: matrices whose entries are kept by row (CSR) or by column (CSC).
+
+A matrix of compressed rows is a coalesced COO matrix that knows where each row starts, so the two
+share their pattern and their values. One of compressed columns is the transpose of such a matrix;
+the pattern keeps the order of its transpose, so that no conversion is worked out twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import (
+    DeviceLike,
+    DTypeLike,
+    Layout,
+    arguments,
+    int64,
+    required,
+    sparse_csc,
+    sparse_csr,
+)
+
+from .construct import to_sparse
+from .moves import fully_sparse, view
+from .pattern import Pattern
+from .tensor import COO, Entries, coo
+
+Tensor = dt.Tensor
+Shape = tuple[int, ...]
+
+
+class CSR(Entries):
+    """A sparse matrix by rows: where each row starts, and the columns and values of its entries.
+
+    Columns ascend within a row, each there once. It shares what it stores with the coalesced COO
+    matrix of the same entries. Gradients flow through `values()`.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0], (2, 3), device="reference")
+    >>> x.nnz, x.to_dense().tolist()
+    (3, [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]])
+    """
+
+    __slots__ = ()
+
+    def as_coo(self) -> COO:
+        """The same entries as a coalesced COO matrix; nothing is computed."""
+        return coo(self.pattern, self._values)
+
+    @property
+    def layout(self) -> Layout:
+        """`dt.sparse_csr`."""
+        return sparse_csr
+
+    @property
+    def shape(self) -> Shape:
+        """The numbers of rows and of columns."""
+        return self.pattern.shape
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The starts of rows, the columns, and the values."""
+        return self.pattern.bounds, self.pattern.coords[1], self._values
+
+    def crow_indices(self) -> Tensor:
+        """Where each row starts among the entries, and where the last ends: (rows + 1) int64."""
+        return self.pattern.bounds
+
+    def col_indices(self) -> Tensor:
+        """The column of each entry, (nnz) int64."""
+        return self.pattern.coords[1]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For `copy` and `pickle`."""
+        return csr, (self.pattern, self._values)
+
+
+class CSC(Entries):
+    """A sparse matrix by columns: where each one starts, and the rows and values of its entries.
+
+    Rows ascend within a column, each there once. Its transpose is a CSR matrix over the same
+    memory. Gradients flow through `values()`.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_csc_tensor([0, 1, 2, 3], [1, 1, 0], [4.0, 5.0, 3.0], device="reference")
+    >>> x.shape, x.to_dense().tolist()
+    ((2, 3), [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]])
+    """
+
+    __slots__ = ()
+
+    def as_coo(self) -> COO:
+        """The same entries as a COO matrix, by columns; nothing is computed."""
+        return view(turned(self), ("permute", (1, 0)))
+
+    @property
+    def layout(self) -> Layout:
+        """`dt.sparse_csc`."""
+        return sparse_csc
+
+    @property
+    def shape(self) -> Shape:
+        """The numbers of rows and of columns."""
+        return self.pattern.shape[::-1]
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The starts of columns, the rows, and the values."""
+        return self.pattern.bounds, self.pattern.coords[1], self._values
+
+    def ccol_indices(self) -> Tensor:
+        """Where each column starts among the entries, and where the last ends, int64."""
+        return self.pattern.bounds
+
+    def row_indices(self) -> Tensor:
+        """The row of each entry, (nnz) int64."""
+        return self.pattern.coords[1]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For `copy` and `pickle`."""
+        return csc, (self.pattern, self._values)
+
+
+def csr(pattern: Pattern, values: Tensor) -> CSR:
+    """The matrix of a coalesced pattern and its values."""
+    x: CSR = object.__new__(CSR)
+    x.pattern, x._values = pattern, values
+    return x
+
+
+def csc(pattern: Pattern, values: Tensor) -> CSC:
+    """The transpose of the matrix of a coalesced pattern and its values."""
+    x: CSC = object.__new__(CSC)
+    x.pattern, x._values = pattern, values
+    return x
+
+
+# --- to and from COO -----------------------------------------------------------------------------
+
+
+def turned(x: CSC) -> COO:
+    """The transpose of a matrix of compressed columns; nothing is computed."""
+    return coo(x.pattern, x.values())
+
+
+def required_matrix(name: str, layout: str, x: COO) -> COO:
+    """`x`, which is a matrix without dense dimensions. Raises: LayoutError."""
+    if x.ndim != 2:
+        raise dt.LayoutError(
+            f"{name}: {layout} holds matrices, not shape {x.shape}; see x.to_sparse() for COO"
+        )
+    return fully_sparse(x)
+
+
+def csr_of(x: COO) -> CSR:
+    """A COO matrix by rows."""
+    x = x.coalesce()
+    return csr(x.pattern, x.values())
+
+
+def csc_of(x: COO) -> CSC:
+    """A COO matrix by columns."""
+    x = view(x, ("permute", (1, 0))).coalesce()
+    return csc(x.pattern, x.values())
+
+
+@arguments.named(widen=False)
+def to_sparse_csr(x: Tensor) -> CSR:
+    """The same elements by compressed rows; of a strided matrix those that are not zero.
+
+    A coalesced COO matrix is that already: pattern and values are shared. Of a strided one there is
+    one host read of how many entries there are.
+    Shapes: of 2 dimensions; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: LayoutError for another number of dimensions, DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[0, 5], [6, 7]], device="reference").to_sparse_csr()
+    >>> x.crow_indices().tolist(), x.col_indices().tolist()
+    ([0, 1, 3], [1, 0, 1])
+    """
+    required("to_sparse_csr", x)
+    if isinstance(x, CSR):
+        return x
+    return csr_of(_matrix("to_sparse_csr", "sparse_csr", x))
+
+
+@arguments.named(widen=False)
+def to_sparse_csc(x: Tensor) -> CSC:
+    """The same elements by compressed columns; of a strided matrix those that are not zero.
+
+    The order of the transpose is worked out once for all matrices with the same positions. Of a
+    strided one there is one host read of how many entries there are.
+    Shapes: of 2 dimensions; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: LayoutError for another number of dimensions, DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[0, 5], [6, 7]], device="reference").to_sparse_csc()
+    >>> x.ccol_indices().tolist(), x.row_indices().tolist()
+    ([0, 1, 3], [1, 0, 1])
+    """
+    required("to_sparse_csc", x)
+    if isinstance(x, CSC):
+        return x
+    return csc_of(_matrix("to_sparse_csc", "sparse_csc", x))
+
+
+def _matrix(name: str, layout: str, x: Tensor) -> COO:
+    if x.ndim != 2:
+        raise dt.LayoutError(
+            f"{name}: {layout} holds matrices, not shape {x.shape}; see x.to_sparse() for COO"
+        )
+    return required_matrix(name, layout, to_sparse(x))
+
+
+# --- from their parts ----------------------------------------------------------------------------
+
+
+@arguments.named(widen=False)
+def sparse_csr_tensor(
+    crow_indices: object, col_indices: object, values: object,
+    size: Sequence[int] | None = None, *, dtype: DTypeLike = None, device: DeviceLike = None,
+    requires_grad: bool = False, check_invariants: bool = True,
+) -> CSR:  # fmt: skip
+    """A sparse matrix by rows: entries crow_indices[i] to crow_indices[i + 1] - 1 are of row i.
+
+    `crow_indices`, `col_indices`: integers; columns ascend within a row, each there once.
+    `values`: what stands there, one for each column.
+    `size`: the shape; left out, there are as many columns as the indices need.
+    `requires_grad`: whether the gradient of the values is wanted.
+    `check_invariants`: indices are checked, which takes one host read; False trusts them. Tensors
+    are kept, not copied: do not write to the indices afterwards.
+    Shapes: crow_indices (rows + 1), col_indices and values (entries).
+    Dtypes: indices are kept as int64; values any, `dtype` if given.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
+    not ascend (see dt.sparse_coo_tensor, which takes any order).
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0], (2, 3), device="reference")
+    >>> x.to_dense().tolist()
+    [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]]
+    """
+    pattern, stored = from_parts(
+        "sparse_csr_tensor", ("crow_indices", "col_indices"), (crow_indices, col_indices), values,
+        size, dtype, device, check_invariants,
+    )  # fmt: skip
+    made = csr(pattern, stored)
+    return made.requires_grad_() if _wanted("sparse_csr_tensor", requires_grad) else made
+
+
+@arguments.named(widen=False)
+def sparse_csc_tensor(
+    ccol_indices: object, row_indices: object, values: object,
+    size: Sequence[int] | None = None, *, dtype: DTypeLike = None, device: DeviceLike = None,
+    requires_grad: bool = False, check_invariants: bool = True,
+) -> CSC:  # fmt: skip
+    """A sparse matrix by columns: ccol_indices[j] to ccol_indices[j + 1] - 1 are of column j.
+
+    `ccol_indices`, `row_indices`: integers; rows ascend within a column, each there once.
+    `values`: what stands there, one for each row.
+    `size`: the shape; left out, there are as many rows as the indices need.
+    `requires_grad`: whether the gradient of the values is wanted.
+    `check_invariants`: indices are checked, which takes one host read; False trusts them. Tensors
+    are kept, not copied: do not write to the indices afterwards.
+    Shapes: ccol_indices (columns + 1), row_indices and values (entries).
+    Dtypes: indices are kept as int64; values any, `dtype` if given.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
+    not ascend (see dt.sparse_coo_tensor, which takes any order).
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_csc_tensor([0, 1, 2, 3], [1, 1, 0], [4.0, 5.0, 3.0], device="reference")
+    >>> x.to_dense().tolist()
+    [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]]
+    """
+    name = "sparse_csc_tensor"
+    size = None if size is None else arguments.integers(name, size, "size")[::-1]
+    pattern, stored = from_parts(
+        name, ("ccol_indices", "row_indices"), (ccol_indices, row_indices), values, size, dtype,
+        device, check_invariants,
+    )  # fmt: skip
+    made = csc(pattern, stored)
+    return made.requires_grad_() if _wanted(name, requires_grad) else made
+
+
+def _wanted(name: str, requires_grad: bool) -> bool:
+    return arguments.flag(name, requires_grad, "requires_grad")
+
+
+def from_parts(
+    name: str, names: tuple[str, str], given: tuple[object, object], values: object,
+    size: Sequence[int] | None, dtype: DTypeLike, device: DeviceLike, check: bool, ndim: int = 1,
+) -> tuple[Pattern, Tensor]:  # fmt: skip
+    """The pattern of starts of rows and columns, and the values.
+
+    Raises: as the function `name`.
+    """
+    check = arguments.flag(name, check, "check_invariants")
+    stored = values_beside(values, dtype, device, given)
+    bounds, columns = (_index(name, what, x, stored) for what, x in zip(names, given, strict=True))
+    _require_fit(name, names, bounds, columns, stored, ndim)
+    rows, count = bounds.shape[0] - 1, columns.shape[0]
+    shape = None if size is None else arguments.integers(name, size, "size")
+    if shape is not None:
+        _require_shape(name, names, shape, rows)
+    if shape is None or check:
+        facts = _facts(bounds, columns)
+        shape = (rows, facts[5] + 1) if shape is None else shape
+        if check:
+            _require_order(name, names, facts, count, shape)
+    return compressed(bounds, columns, shape, count), stored
+
+
+def compressed(bounds: Tensor, columns: Tensor, shape: Sequence[int], count: int) -> Pattern:
+    """The coalesced pattern of starts of rows, and columns. Rows of entries are left pending."""
+    entries = dt.arange(count, device=columns.device)
+    rows = dt.searchsorted(bounds, entries, side="right") - 1
+    pattern = Pattern(
+        [rows, columns], tuple(shape), count, columns.device, unsorted_dims=0, unique=True
+    )
+    pattern.know_bounds(bounds)
+    return pattern
+
+
+def values_beside(
+    values: object, dtype: DTypeLike, device: DeviceLike, given: Sequence[object]
+) -> Tensor:
+    """The values as a tensor, on the device of the indices where none is named."""
+    if isinstance(values, Tensor):
+        found = values if device is None else values.to(device=device)
+        return found if dtype is None else found.astype(dtype, copy=False)
+    beside = [x.device for x in given if isinstance(x, Tensor)]
+    return dt.asarray(
+        values, dtype=dtype, device=beside[0] if device is None and beside else device
+    )
+
+
+def _index(name: str, what: str, x: object, values: Tensor) -> Tensor:
+    if not isinstance(x, Tensor):
+        try:
+            host = np.asarray(x)
+        except (TypeError, ValueError):
+            raise dt.ShapeError(f"{name}: {what} {arguments.shown(x)} is no vector") from None
+        host = host if host.size else host.astype(np.int64)
+        if host.dtype.kind not in "iu":
+            raise dt.DTypeError(f"{name}: {what} are integers, not {host.dtype}")
+        x = dt.asarray(host.astype(np.int64), device=values.device)
+    if not x.dtype.is_integer:
+        raise dt.DTypeError(f"{name}: {what} are integers, not {x.dtype.name}")
+    if x.ndim != 1:
+        raise dt.ShapeError(f"{name}: {what} are a vector, not of shape {x.shape}")
+    if x.device is not values.device:
+        raise dt.DeviceError(
+            f"{name}: {what} are on {x.device}, values on {values.device}; see x.to(device)"
+        )
+    return x.astype(int64, copy=False)
+
+
+def _require_fit(
+    name: str, names: tuple[str, str], bounds: Tensor, columns: Tensor, values: Tensor, ndim: int
+) -> None:
+    if bounds.shape[0] < 1:
+        raise dt.ShapeError(f"{name}: {names[0]} are one more than there are, so at least 1, not 0")
+    if values.ndim != ndim or values.shape[0] != columns.shape[0]:
+        wanted = "a vector" if ndim == 1 else f"of {ndim} dimensions"
+        raise dt.ShapeError(
+            f"{name}: {columns.shape[0]} {names[1]} for values of shape {values.shape}, which have "
+            f"to be {wanted}, one for each"
+        )
+
+
+def _require_shape(name: str, names: tuple[str, str], shape: Shape, rows: int) -> None:
+    arguments.dimensions(name, shape)
+    if len(shape) != 2:
+        raise dt.ShapeError(f"{name}: size {shape} has to have 2 dimensions")
+    if shape[0] != rows:
+        raise dt.ShapeError(
+            f"{name}: {rows + 1} {names[0]} are for {rows}, but size says {shape[0]}"
+        )
+
+
+def _facts(bounds: Tensor, columns: Tensor) -> list[int]:
+    """The first start and the last, the least step, whether order is broken, and the extremes.
+
+    One host read.
+    """
+    count = columns.shape[0]
+    steps = bounds[1:] - bounds[:-1]
+    found = [bounds[0], bounds[-1], dt.min(steps) if steps.size else bounds[0] * 0]
+    if count:
+        at = dt.searchsorted(bounds, dt.arange(count, device=columns.device), side="right")
+        broken = dt.logical_and(columns[1:] <= columns[:-1], at[1:] == at[:-1])
+        found += [dt.any(broken).astype(int64), dt.min(columns), dt.max(columns)]
+    numbers: list[int] = dt.stack(found).numpy().tolist()
+    return numbers if count else [*numbers, 0, 0, -1]
+
+
+def _require_order(
+    name: str, names: tuple[str, str], facts: list[int], count: int, shape: Shape
+) -> None:
+    first, last, step, broken, low, high = facts
+    if first or last != count or step < 0:
+        raise dt.ArgumentError(
+            f"{name}: {names[0]} have to ascend from 0 to the {count} of {names[1]}, and lead from "
+            f"{first} to {last}" + (", descending between" if step < 0 else "")
+        )
+    if low < 0 or high >= shape[1]:
+        bad = low if low < 0 else high
+        raise dt.IndexOutOfRange(
+            f"{name}: {bad} among {names[1]} is out of range for size {shape[1]}"
+        )
+    if broken:
+        raise dt.ArgumentError(
+            f"{name}: {names[1]} have to ascend, each there once, between {names[0]}; see "
+            "dt.sparse_coo_tensor, which takes any order"
+        )

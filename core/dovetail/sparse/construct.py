@@ -1,0 +1,245 @@
+"""Making sparse tensors, and making them dense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import (
+    DeviceLike,
+    DTypeLike,
+    arguments,
+    gather_at,
+    int64,
+    required,
+    scatter_rows,
+)
+
+from .pattern import Pattern, linear
+from .tensor import COO, Entries, coo, required_sparse
+
+Tensor = dt.Tensor
+Shape = tuple[int, ...]
+NAME = "sparse_coo_tensor"
+
+
+@arguments.named(widen=False)
+def sparse_coo_tensor(
+    indices: object, values: object, size: Sequence[int] | None = None, *,
+    dtype: DTypeLike = None, device: DeviceLike = None, requires_grad: bool = False,
+    is_coalesced: bool = False, check_invariants: bool = True,
+) -> COO:  # fmt: skip
+    """A sparse tensor with `values` at `indices`; values at one position are to be added.
+
+    `size`: the shape; left out, it is as small as the indices permit.
+    `requires_grad`: whether the gradient of the values is wanted.
+    `is_coalesced`: promises lexicographic order without repetition.
+    `check_invariants`: indices are checked, which takes one host read of their extremes unless they
+    come from the host; False trusts them. Tensors are kept, not copied: do not write to the indices
+    afterwards.
+    Shapes: indices (sparse dimensions, entries), values (entries, *dense dimensions), `size` both
+    sizes together.
+    Dtypes: indices are integers, kept as int64; values any, `dtype` if given.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for a broken
+    promise.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x.to_dense().tolist()
+    [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
+    """
+    requires_grad, is_coalesced, check_invariants = (
+        arguments.flag(NAME, value, name)
+        for name, value in (
+            ("requires_grad", requires_grad), ("is_coalesced", is_coalesced),
+            ("check_invariants", check_invariants),
+        )
+    )  # fmt: skip
+    stored = _values(values, dtype, device, indices)
+    host = None if isinstance(indices, Tensor) else _host_indices(indices)
+    at = indices if isinstance(indices, Tensor) else dt.asarray(host, device=stored.device)
+    _require_fit(at, stored)
+    at = at.astype(int64, copy=False)
+    count, dims = at.shape[1], at.shape[0]
+    low, high = ([], []) if not count else _extremes(host, at, size is None or check_invariants)
+    shape = _shape(size, high, dims, stored)
+    if count and check_invariants:
+        _require_inside(low, high, shape)
+    coords = [at[d] for d in range(dims)]
+    pattern = Pattern(coords, shape[:dims], count, stored.device, indices=at)
+    if is_coalesced:
+        pattern = _claimed(pattern, check_invariants)
+    made = coo(pattern, stored)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _values(values: object, dtype: DTypeLike, device: DeviceLike, indices: object) -> Tensor:
+    if isinstance(values, Tensor):
+        found = values if device is None else values.to(device=device)
+        return found if dtype is None else found.astype(dtype, copy=False)
+    if device is None and isinstance(indices, Tensor):
+        device = indices.device
+    return dt.asarray(values, dtype=dtype, device=device)
+
+
+def _host_indices(indices: object) -> np.ndarray[Any, Any]:
+    try:
+        found = np.asarray(indices)
+    except (TypeError, ValueError):
+        raise dt.ShapeError(f"{NAME}: indices {arguments.shown(indices)} are no matrix") from None
+    if not found.size:
+        found = found.astype(np.int64)
+    if found.dtype.kind not in "iu":
+        raise dt.DTypeError(f"{NAME}: indices are integers, not {found.dtype}")
+    return found.astype(np.int64)
+
+
+def _require_fit(at: Tensor, values: Tensor) -> None:
+    if not at.dtype.is_integer:
+        raise dt.DTypeError(f"{NAME}: indices are integers, not {at.dtype.name}")
+    if at.ndim != 2:
+        raise dt.ShapeError(
+            f"{NAME}: indices are of shape {at.shape}; they have to be (sparse dimensions, entries)"
+        )
+    if values.ndim < 1 or values.shape[0] != at.shape[1]:
+        raise dt.ShapeError(
+            f"{NAME}: {at.shape[1]} positions (indices of shape {at.shape}) for values of shape "
+            f"{values.shape}; the last axis of the one and the first of the other must agree"
+        )
+    if values.device is not at.device:
+        raise dt.DeviceError(
+            f"{NAME}: indices are on {at.device}, values on {values.device}; see x.to(device)"
+        )
+
+
+def _extremes(host: Any, at: Tensor, wanted: bool) -> tuple[list[int], list[int]]:
+    """The lowest and the highest index along each dimension."""
+    if not wanted:
+        return [], []
+    if host is not None:
+        return host.min(1).tolist(), host.max(1).tolist()
+    low, high = dt.min(at, axis=1), dt.max(at, axis=1)
+    dt.evaluate(low, high)
+    return low.numpy().tolist(), high.numpy().tolist()
+
+
+def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
+    dense = values.shape[1:]
+    if size is None:
+        return arguments.dimensions(NAME, (*(h + 1 for h in high or [-1] * dims), *dense))
+    shape = arguments.integers(NAME, size, "size")
+    if len(shape) != dims + len(dense):
+        raise dt.ShapeError(
+            f"{NAME}: size {shape} has {len(shape)} dimensions, but indices have {dims} and values "
+            f"{len(dense)} dense ones"
+        )
+    if min(shape, default=0) < 0:
+        raise dt.ShapeError(f"{NAME}: size {shape} has a negative dimension")
+    arguments.dimensions(NAME, shape)
+    if shape[dims:] != dense:
+        raise dt.ShapeError(
+            f"{NAME}: the dense dimensions of size {shape} are {shape[dims:]}, but values have "
+            f"{dense}"
+        )
+    return shape
+
+
+def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
+    for d, (least, most) in enumerate(zip(low, high, strict=True)):
+        if least < 0:
+            raise dt.IndexOutOfRange(
+                f"{NAME}: index {least} along dimension {d} is negative; indices count from 0"
+            )
+        if most >= shape[d]:
+            raise dt.IndexOutOfRange(
+                f"{NAME}: index {most} along dimension {d} is out of range for its size {shape[d]} "
+                f"(size {shape})"
+            )
+
+
+def _claimed(pattern: Pattern, check: bool) -> Pattern:
+    known = pattern.coalesced() if check else (pattern, None)
+    if known[1] is not None:
+        raise dt.ArgumentError(
+            f"{NAME}: is_coalesced=True, but the indices are not in lexicographic order without "
+            "repetition; leave it out, and see x.coalesce()"
+        )
+    return pattern.like(pattern.coords, unsorted_dims=0, unique=True, indices=pattern.indices)
+
+
+def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> COO:
+    """A tensor without entries."""
+    coords = [dt.zeros(0, dtype=dt.int64, device=device) for _ in range(sparse_dim)]
+    values = dt.zeros((0, *shape[sparse_dim:]), dtype=dtype, device=device)
+    return coo(Pattern(coords, shape[:sparse_dim], 0, device), values)
+
+
+# --- to and from dense ---------------------------------------------------------------------------
+
+
+@arguments.named(widen=False)
+def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
+    """The elements of a tensor that are not zero as a sparse tensor, coalesced.
+
+    `sparse_dim`: how many of the first axes are sparse; all unless given. Where it is fewer, a
+    block is stored if anything in it is not zero. How many entries there are depends on data: two
+    kernels with one host read between. NaN is not zero.
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: ArgumentError for `sparse_dim` out of range, DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([[0, 5], [6, 0]], device="reference").to_sparse().indices().tolist()
+    [[0, 1], [1, 0]]
+    """
+    required("to_sparse", x)
+    dims = (
+        x.ndim if sparse_dim is None else arguments.integer("to_sparse", sparse_dim, "sparse_dim")
+    )
+    if not 0 <= dims <= x.ndim:
+        raise dt.ArgumentError(f"to_sparse: sparse_dim is one of 0..{x.ndim}, not {sparse_dim}")
+    if isinstance(x, Entries) and not isinstance(x, COO):
+        x = x.as_coo()
+    if isinstance(x, COO):
+        return x if x.sparse_dim() == dims else to_sparse(x.to_dense(), dims)
+    there = x != 0
+    if dims < x.ndim:
+        there = dt.any(there, axis=tuple(range(dims, x.ndim)))
+    if not dims:  # one entry, or none
+        coords: tuple[Tensor, ...] = ()
+        count = int(there.item())
+        values = x.reshape(1, *x.shape)[:count]
+    else:
+        coords = dt.nonzero(there)
+        count = coords[0].shape[0]
+        column = [r.reshape(count, *(1,) * (x.ndim - dims)) for r in coords]
+        axes = (-1, *range(dims, x.ndim))
+        values = gather_at(x, dict(enumerate(column)), (count, *x.shape[dims:]), axes)
+    pattern = Pattern(coords, x.shape[:dims], count, x.device, unsorted_dims=0, unique=True)
+    return coo(pattern, values)
+
+
+def to_dense(x: Entries) -> Tensor:
+    """The same elements as a strided tensor; values at one position are added.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: LayoutError for what is not sparse, DTypeError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> dt.sparse.to_dense(x).tolist()
+    [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
+    """
+    found = required_sparse("to_dense", x)
+    if not isinstance(found, COO):
+        return found.run_rule("to_dense", "to_dense", found)
+    x = found.coalesce()
+    p, dense = x.pattern, x.shape[x.sparse_dim() :]
+    blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)
+    filled = scatter_rows(blank, x.values(), linear(p.coords, p.shape, p))
+    return filled.reshape(x.shape)

@@ -1,0 +1,226 @@
+"""Elementwise ops: on what is stored, where f(0, ...) = 0; else the result would be dense.
+
+Of several sparse operands the entries are brought together: the union of their positions, or for
+products the intersection. With a strided operand only those ops have a meaning that give 0 wherever
+the sparse one is 0: multiply, divide, logical_and, bitwise_and and lcm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import (
+    Capabilities,
+    DType,
+    KernelBuilder,
+    Op,
+    apply,
+    arguments,
+    broadcast_shapes,
+    const,
+    gather_at,
+    int64,
+    interpret,
+    legalize,
+    rows_at,
+)
+
+from .merge import intersection, union
+from .moves import fully_sparse, view
+from .tensor import COO, apply_to_values, coo
+
+Tensor = dt.Tensor
+
+# Algebra that no row says, and that f(0, ...) = 0 does not show: these hold for all numbers (for
+# products where 0 times infinity is what is not stored: 0).
+LINEAR = frozenset(("positive", "copy", "negative"))  # of a sum: the sum of it for each part
+# Of either operand 0, these are 0:
+PRODUCTS = frozenset(("multiply", "logical_and", "bitwise_and", "lcm"))
+SCALINGS = frozenset(("multiply", "divide"))  # by a number that is neither 0, infinite nor NaN
+
+
+def elementwise(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    """An elementwise op of operands of which at least one is sparse.
+
+    Raises: LayoutError where the result would be dense; ShapeError, DTypeError, DeviceError.
+    """
+    _require_one_device(op, args)
+    strided = [a for a in args if isinstance(a, Tensor) and not isinstance(a, COO)]
+    if strided:
+        return _with_strided(op, args, attrs)
+    _require_zero(op, args, attrs)
+    sparse = [a for a in args if isinstance(a, COO)]
+    if len(sparse) > 1:
+        return _several(op, args, attrs)
+    (x,) = sparse
+    if op.name in LINEAR:
+        return apply_to_values(op, x, attrs)
+    x = x.coalesce()
+    values = apply(op, [x.values() if isinstance(a, COO) else a for a in args], attrs)
+    return coo(x.pattern, values)
+
+
+def _require_one_device(op: Op, args: Sequence[Any]) -> None:
+    devices = {a.device for a in args if isinstance(a, Tensor)}
+    if len(devices) > 1:
+        names = " and ".join(sorted(map(str, devices)))
+        raise dt.DeviceError(f"{op.name}: operands are on {names}; move one with x.to(device)")
+
+
+# --- what comes out where nothing is stored ------------------------------------------------------
+
+
+def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
+    if op.name in SCALINGS and len(args) == 2 and _is_plain(args[1]):
+        return
+    kinds = tuple(a.dtype if isinstance(a, COO) else type(a) for a in args)
+    casts, _ = op.dtypes(op.name, kinds, attrs)
+    numbers = tuple(0 if isinstance(a, COO) else a for a in args)
+    shown = _result(op, tuple(map(_Constant, numbers, casts)))
+    if shown:
+        operands = ", ".join("0" if isinstance(a, COO) else arguments.shown(a) for a in args)
+        raise dt.LayoutError(
+            f"{op.name}: {op.name}({operands}) is {shown}, so the result would be dense; "
+            "convert the sparse operand with x.to_dense()"
+        )
+
+
+def _is_plain(number: Any) -> bool:
+    return isinstance(number, (int, float)) and number != 0 and abs(number) < float("inf")
+
+
+class _Constant:
+    """A number of a dtype, as a key: 0, 0.0, -0.0 and False are four."""
+
+    def __init__(self, number: Any, dtype: DType) -> None:
+        self.number, self.dtype = number, dtype.compute
+        self.key = (arguments.shown(number), self.dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Constant) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the dtype holds it; the op says so itself if not."""
+        d, number = self.dtype, self.number
+        if d.kind in "iu":
+            return bool(d.min <= number <= d.max)
+        return not isinstance(number, int) or abs(number) < arguments.BEYOND_FLOAT
+
+
+@lru_cache(1024)
+def _result(op: Op, operands: tuple[_Constant, ...]) -> str:
+    """What the op gives for these numbers, as text; nothing if that is 0. By the interpreter."""
+    if not all(x.fits for x in operands):
+        return ""
+    value = op.expression(*(const(x.number, x.dtype) for x in operands))
+    builder = KernelBuilder(op.name)
+    out = builder.buffer("out", value.dtype, "w")
+    builder.store(out, builder.axis(const(1, int64)), value)
+    found = np.zeros(1, value.dtype.__numpy_dtype__)
+    interpret(legalize(builder.build(), Capabilities()), [found], (), (), (1,))
+    return "" if found[0] == 0 else str(found[0])
+
+
+# --- several sparse operands ---------------------------------------------------------------------
+
+
+def _several(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    sparse = aligned([a for a in args if isinstance(a, COO)], op.name)
+    joint = intersection if op.name in PRODUCTS and len(sparse) == 2 else union
+    pattern, values = joint(sparse)
+    given = iter(values)
+    return coo(pattern, apply(op, [next(given) if isinstance(a, COO) else a for a in args], attrs))
+
+
+def aligned(tensors: Sequence[COO], name: str) -> list[COO]:
+    """The tensors, coalesced, of one shape and one number of sparse dimensions."""
+    shape = broadcast_shapes(name, *(x.shape for x in tensors))
+    found = [x if x.shape == shape else view(x, ("expand", shape)) for x in tensors]
+    if len({x.sparse_dim() for x in found}) > 1:
+        found = [fully_sparse(x) for x in found]
+    return [x.coalesce() for x in found]
+
+
+# --- a strided operand ---------------------------------------------------------------------------
+
+
+def _with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    """The entries of the sparse operand, each with the element of the other in its place.
+
+    What is not stored stays 0, also where the strided operand is 0, infinite or NaN.
+    """
+    fits = op.name in PRODUCTS or (op.name == "divide" and isinstance(args[0], COO))
+    if not fits or len(args) != 2:
+        raise dt.LayoutError(
+            f"{op.name}: of a sparse_coo and a strided tensor the result would be dense; convert "
+            "the sparse one with x.to_dense()"
+        )
+    first = isinstance(args[0], COO)
+    x, y = (args[0], args[1]) if first else (args[1], args[0])
+    shape = broadcast_shapes(op.name, x.shape, y.shape)
+    x = (x if x.shape == shape else view(x, ("expand", shape))).coalesce()
+    there = elements(y, x)
+    pair = (x.values(), there) if first else (there, x.values())
+    return coo(x.pattern, apply(op, pair, attrs))
+
+
+def elements(y: Tensor, x: COO) -> Tensor:
+    """The elements (blocks, of a hybrid tensor) of strided `y` where `x` has entries.
+
+    `y` must broadcast to x's shape.
+    """
+    dims, p = x.sparse_dim(), x.pattern
+    lead = x.ndim - y.ndim
+    if not y.ndim or lead >= dims:
+        return y
+    dense = range(dims, x.ndim)
+    at = {
+        d - lead: p.coords[d].reshape(p.count, *(1,) * len(dense))
+        for d in range(lead, dims)
+        if y.shape[d - lead] != 1
+    }
+    if not at:
+        return y.reshape(1, *y.shape[dims - lead :])
+    shape = (p.count, *(y.shape[d - lead] for d in dense))
+    return gather_at(y, at, shape, (-1, *(d - lead for d in dense)))
+
+
+def softmax(x: COO, axis: int) -> COO:
+    """Softmax over the entries along an axis; what is not stored counts as minus infinity."""
+    return _softmax(x, axis, logarithm=False)
+
+
+def log_softmax(x: COO, axis: int) -> COO:
+    """The logarithm of `softmax`, where something is stored."""
+    return _softmax(x, axis, logarithm=True)
+
+
+def _softmax(x: COO, axis: int, logarithm: bool) -> COO:
+    x = x.coalesce()
+    if axis >= x.sparse_dim():
+        at = axis - x.sparse_dim() + 1
+        rule = dt.log_softmax if logarithm else dt.softmax
+        return coo(x.pattern, rule(x.values(), at))
+    p, values = x.pattern, x.values()
+    if not p.count:
+        return x
+    values = values if values.dtype.kind == "f" else values.astype(dt.float32)
+    kept = [d for d in range(len(p.shape)) if d != axis]
+    order = None if axis == len(p.shape) - 1 else p.order_by(kept)
+    runs = p.runs(kept, order)
+    owner = runs.owners()
+    shifted = values - rows_at(runs.combined("max", values.detach()), owner)
+    e = dt.exp(shifted)
+    total = runs.combined("sum", e)
+    if logarithm:
+        return coo(p, shifted - rows_at(dt.log(total), owner))
+    return coo(p, e / rows_at(total, owner))

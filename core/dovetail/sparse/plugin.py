@@ -1,0 +1,40 @@
+"""Plugin of the layout COO; CSR, CSC and BSR have their own, `plugin_csr` and its like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dovetail.extend import LayoutInfo, hookimpl, sparse_coo
+
+from .blocks import sparse_bsr_tensor, to_sparse_bsr
+from .compressed import sparse_csc_tensor, sparse_csr_tensor, to_sparse_csc, to_sparse_csr
+from .construct import sparse_coo_tensor, to_sparse
+from .gaps import gaps
+
+
+@hookimpl
+def dovetail_layout_info() -> LayoutInfo:
+    """Describe sparse COO: constructors of sparse tensors, and `x.to_sparse()` and its like."""
+    return LayoutInfo(
+        sparse_coo,
+        functions={
+            "sparse_coo_tensor": sparse_coo_tensor,
+            "sparse_csr_tensor": sparse_csr_tensor,
+            "sparse_csc_tensor": sparse_csc_tensor,
+            "sparse_bsr_tensor": sparse_bsr_tensor,
+        },
+        methods={
+            "to_sparse": to_sparse,
+            "to_sparse_csr": to_sparse_csr,
+            "to_sparse_csc": to_sparse_csc,
+            "to_sparse_bsr": to_sparse_bsr,
+        },
+        from_dense=to_sparse,
+        keeps=LayoutInfo.keeps | {"diagonal"},
+    )
+
+
+@hookimpl
+def dovetail_conformance() -> Mapping[str, str]:
+    """Return the declared gaps, for the layout kit."""
+    return gaps()

@@ -1,0 +1,136 @@
+"""How sparse tensors look: as text, in a notebook, and as a picture of where entries are."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from html import escape
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+from .blocks import BSR
+from .family import as_coo
+from .moves import fully_sparse
+from .tensor import COO, Entries, required_sparse
+
+SHOWN = 8  # entries in text
+CELLS = 100  # of a picture, along its longer side
+
+
+def facts(x: Entries) -> str:
+    """Shape, number of entries, density, dtype and device in a line."""
+    dims, order = _dims_and_order(x)
+    return (
+        f"shape={x.shape}{dims}, nnz={x.nnz} ({_percent(x)}){order}, dtype={x.dtype.name}, "
+        f'device="{x.device}"'
+    )
+
+
+def _dims_and_order(x: Entries) -> tuple[str, str]:
+    """What there is to say of the shape, and of the order of entries; empty where nothing is."""
+    if isinstance(x, BSR):
+        return f", blocksize={x.blocksize}", ""
+    if not isinstance(x, COO):
+        return "", ""
+    dims = f", sparse_dim={x.sparse_dim()}" if x.dense_dim() else ""
+    return dims, "" if x.is_coalesced() else ", not coalesced"
+
+
+def _percent(x: Entries) -> str:
+    return f"{x.density * 100:.3g} %"
+
+
+def represent(x: Entries) -> str:
+    """`repr(x)`: the first and last entries, then the facts."""
+    lines = [f"  {at} -> {value}" for at, value in _entries(as_coo(x))]
+    if x.nnz > SHOWN:
+        lines.insert(SHOWN // 2, "  ...")
+    return "\n".join([f"{x.layout.name}_tensor(", *lines, f"  {facts(x)})"])
+
+
+def _entries(x: COO) -> list[tuple[str, str]]:
+    """The position and value of the first and last entries, as text."""
+    half, n = SHOWN // 2, x.nnz
+    parts = [slice(0, n)] if n <= SHOWN else [slice(0, half), slice(n - half, n)]
+    found: list[tuple[str, str]] = []
+    for part in parts:
+        values = x.values()[part].detach()
+        values = values.astype(dt.float32) if x.dtype is dt.bfloat16 else values
+        at = [row[part].tolist() for row in x.pattern.coords]
+        shown = [_value(v) for v in values.numpy()]
+        places = zip(*at, strict=True) if at else [()] * len(shown)
+        found += [(str(tuple(p)), v) for p, v in zip(places, shown, strict=True)]
+    return found
+
+
+def _value(v: Any) -> str:
+    if np.ndim(v) == 0:
+        return f"{v:.6g}" if np.asarray(v).dtype.kind == "f" else str(v)
+    return np.array2string(np.asarray(v), precision=4, threshold=6, edgeitems=2, separator=", ")
+
+
+def html(x: Entries) -> str:
+    """For notebooks: the facts, and a picture where there are two dimensions or more."""
+    line = dt.Tensor._repr_html_(x)
+    said = f"nse {x.nnz}, density {_percent(x)}{''.join(_dims_and_order(x))}"
+    picture = ""
+    if x.ndim > 1 and x.size:
+        with suppress(dt.CaptureError, dt.TransformError):  # it has no positions yet: see the line
+            picture = spy(x)
+    small = "font-size:12px;margin:0 0 4px"
+    return f'<div>{line}<div style="{small}"><code>{escape(said)}</code></div>{picture}</div>'
+
+
+def spy(x: Entries, cells: int = CELLS) -> str:
+    """A picture of where entries are, as SVG text: darker where there are more.
+
+    `cells`: how many there are at most along the longer side, each a part of the matrix. Of the
+    last two dimensions; those before them lie on top of each other.
+    Shapes: of at least 2 dimensions.
+    Dtypes: all.
+    Raises: ShapeError below 2 dimensions, LayoutError for what is not sparse, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> dt.sparse.spy(x)[:4]
+    '<svg'
+    """
+    if required_sparse("spy", x).ndim < 2:
+        raise dt.ShapeError(f"spy: needs at least 2 dimensions, not shape {x.shape}")
+    counts = _counts(fully_sparse(as_coo(x)), arguments.integer("spy", cells, "cells", 1, 10_000))
+    height, width = counts.shape
+    scale = 400 / max(height, width)
+    top = max(int(counts.max()) if counts.size else 0, 1)
+    marks = [
+        f'<rect x="{c}" y="{r}" width="1" height="1" '
+        f'fill-opacity="{0.25 + 0.75 * math.sqrt(counts[r, c] / top):.2f}"/>'
+        for r, c in zip(*np.nonzero(counts), strict=True)
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:.0f}" '
+        f'height="{height * scale:.0f}" viewBox="0 0 {width} {height}">'
+        f"<title>{escape(facts(x))}</title>"
+        f'<rect width="{width}" height="{height}" fill="none" stroke="#888" '
+        f'stroke-width="{1 / scale:.3f}"/>'
+        f'<g fill="#2563eb">{"".join(marks)}</g></svg>'
+    )
+
+
+def _counts(x: COO, cells: int) -> np.ndarray[Any, Any]:
+    """How many entries each cell of the picture has; counted on the device."""
+    n, m = x.shape[-2:]
+    step = max(-(-max(n, m) // cells), 1)
+    height, width = max(-(-n // step), 1), max(-(-m // step), 1)
+    if not x.nnz:
+        return np.zeros((height, width), np.int64)
+    *_, row, column = x.pattern.coords
+    at = (row // step) * width + column // step
+    ones = dt.ones_like(at)
+    grid = dt.sparse_coo_tensor(
+        dt.reshape(at, (1, x.nnz)), ones, (height * width,), check_invariants=False
+    )
+    return grid.to_dense().numpy().reshape(height, width)
