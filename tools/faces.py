@@ -40,7 +40,7 @@ OFFERS: dict[str, str] = {
     "backend.naming": "",
     "backend.streams": "",
     "backend.threads": "",
-    "device": "",
+    "device_class": "",
     "dtypes": "",
     "engine.lines": "",
     "errors": "",
@@ -214,7 +214,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "devices": (
         "Devices, streams and layouts",
         {
-            "device": "",
+            "device_class": "",
             "backend.naming": "",
             "plugins.registry": "plugins",
             "backend.streams": "",
@@ -268,22 +268,6 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-# Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
-LATE = (
-    "autograd.nans", "func.mapping", "capture.serialize", "functions.choosing",
-    "capture.control_flow",
-    "functions.editing", "functions.everyday", "functions.files", "functions.grids",
-    "functions.histograms", "capture.jit", "functions.joining", "functions.moments",
-    "functions.nan_functions", "functions.number_parts", "functions.order_statistics",
-    "functions.orientation", "functions.padding", "functions.patches", "functions.places",
-    "functions.ported", "functions.products", "functions.sampled", "functions.set_operations",
-    "functions.special", "functions.strides", "functions.unique", "functions.windows",
-    "insight.explain", "insight.graph", "insight.profile", "insight.show", "linalg.polynomials",
-    "frontend.custom_op",
-    "frontend.elementwise_op", "frontend.loop_kernel", "frontend.raw_source", "frontend.dsl",
-)  # fmt: skip
-
-
 def module(name: str) -> ModuleType:
     """A module of the core, by its name within it; or of a package beside it, by its whole name."""
     return importlib.import_module(name if name.startswith("dovetail_") else f"dovetail.{name}")
@@ -316,27 +300,20 @@ def listed(names: Iterable[str], indent: str = " " * 4) -> str:
 
 
 def namespace() -> str:
-    """`__init__.py` with the imports and the `__all__` that follow from the modules."""
-    lines, public, late = [], [*BY_HAND], {}
-    shown_there: list[str] = []  # what type checkers see in `shown.pyi`,
-    elsewhere: list[str] = []  # and what fetches it at run time
+    """Return `__init__.py` with the names that follow from the modules.
+
+    Type checkers see imports; at run time `HOMES` says which module has a name.
+    """
+    lines, public, homes = [], [*BY_HAND], {}
+    lenient_names: list[str] = []  # type checkers see them in `shown.pyi`
     for name, some in OFFERS.items():
         given = some.split() or sorted(module(name).__all__, key=natural)
         public += [RENAMED.get(n, n) for n in given]
-        renamed = [f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in given]
-        if name in LATE:
-            late[imported(name, renamed, " " * 4)] = dict.fromkeys(given, name)
-            continue
-        shown_there += (own := [n for n in lenient(name) if n in given])
-        elsewhere += [imported(name, own, " " * 4)] if own else []
-        others = [n for n in renamed if n not in own]
-        lines += [imported(name, others)] if others else []
-    shown = imported("functions.shown", sorted(shown_there, key=natural), " " * 4)
-    lines += ["if typing.TYPE_CHECKING:  # without the names that others have for parameters"]
-    lines += [shown, "else:", *elsewhere]
-    lines += ["", "_LATE = {  # name -> the module that is loaded when it is first asked for"]
-    lines += [f'    "{n}": "{m}",' for names in late.values() for n, m in names.items()]
-    lines += ["}", "if typing.TYPE_CHECKING:", *late]
+        homes[name] = " ".join(f"{RENAMED[n]}:{n}" if n in RENAMED else n for n in given)
+        lenient_names += (own := [n for n in lenient(name) if n in given])
+        renamed = [f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in given if n not in own]
+        lines += [imported(name, renamed, " " * 4)] if renamed else []
+    lines += [imported("functions.shown", sorted(lenient_names, key=natural), " " * 4)]
     twice = sorted({n for n in public if public.count(n) > 1})
     assert not twice, f"in several modules: {twice}"
     names = listed(f'"{n}"' for n in sorted(public, key=natural))
@@ -345,9 +322,21 @@ def namespace() -> str:
     begin, _, rest = rest.partition("\n")
     _, end, tail = rest.partition(END)
     assert end, f"{INIT} has no line that begins {END!r}"
-    written = ["# fmt: off", "# isort: off", *lines, "", f"__all__ = [\n{names}\n]",
-               "# fmt: on", "# isort: on"]  # fmt: skip
+    written = [
+        "# fmt: off", "# isort: off", "if typing.TYPE_CHECKING:", *lines, "", "_HOMES = {",
+        *[home_entry(*item) for item in homes.items()], "}",
+        "", f"__all__ = [\n{names}\n]", "# fmt: on", "# isort: on",
+    ]  # fmt: skip
     return f"{head}{BEGIN}{begin}\n" + "\n".join(written) + f"\n{END}{tail}"
+
+
+def home_entry(name: str, names: str) -> str:
+    """Return the entry of a module in `_HOMES`: its names, in lines of strings."""
+    one = f'    "{name}": "{names}",'
+    if len(one) <= WIDTH:
+        return one
+    parts = textwrap.wrap(names, WIDTH - 12, drop_whitespace=False)
+    return f'    "{name}":\n' + "\n".join(f'        "{part}"' for part in parts) + ","
 
 
 # --- signatures ----------------------------------------------------------------------------------

@@ -21,282 +21,41 @@ A value of another kind than a parameter takes is an ArgumentTypeError (a TypeEr
 tensor a DTypeError, an axis out of range an AxisError. Every error is a DovetailError.
 """
 
-import math
 import typing
+from importlib import import_module as _import_module
+from sys import modules as _modules
 
-from . import compiled as _compiled  # first: it says where the others are found
+from . import compiled as _compiled
 
-# Then NumPy, early: where many imports are on the stack its own are at the end of a chunk of the
-# stack, which CPython then maps and unmaps 650 times: 5 % of this import.
-from . import arguments as _arguments  # isort: skip  # noqa: F401
-
-with _compiled.Uncollected(is_kept=True):  # these load nearly all
-    from . import autograd, fft, func, linalg, memory
-    from . import wiring as _wiring  # noqa: F401 - what it assigns
-from .functions import methods, random
-from .late import late as _fetched_late
-from .plugins import registry as plugins
+if typing.TYPE_CHECKING:
+    from . import autograd, fft, func, linalg, memory, plugins
+    from .functions import random
 
 # --- written by tools/faces.py from the `__all__` of the modules ---
 # fmt: off
 # isort: off
-from .autograd import (
-    enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
-    set_grad_enabled,
-)
-from .backend.naming import device
-from .backend.streams import Event, Stream, current_stream, default_stream, stream, synchronize
-from .backend.threads import get_num_threads, set_num_threads
-from .device import Device, default_device, set_default_device
-from .dtypes import (
-    DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32, float64, int8, int16,
-    int32, int64, uint8, uint16, uint32, uint64,
-)
-from .engine.lines import debug_lines
-from .errors import (
-    AnomalyError, ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError,
-    DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
-    IndexOutOfRange, InternalError, KernelError, LayoutError, LinAlgError, NotYetAttribute,
-    NotYetError, OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError,
-    SlowDeviceWarning, TransformError, UnavailableError, ValueOverflow,
-)
-from .functions.copies import contiguous, repeat, roll, stack, tile
-from .functions.creation import arange, eye, linspace, meshgrid, tril, triu
-from .functions.cumulative import cumulative_logsumexp, cumulative_prod, cumulative_sum, diff
-from .functions.datatypes import (
-    can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
-)
-from .functions.einsum import einsum
-from .functions.elementwise import (
-    abs, acos, acosh, add, allclose, angle, array_equal, asin, asinh, atan, atan2, atanh, beta,
-    bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor,
-    cbrt, ceil, clip, conj, copysign, cos, cosh, deg2rad, digamma, divide, equal, erf, erfc, erfinv,
-    exp, exp2, expm1, floor, floor_divide, gamma, gcd, greater, greater_equal, heaviside, hypot, i0,
-    i1, imag, isclose, isfinite, isinf, isnan, lcm, ldexp, less, less_equal, lgamma, log, log1p,
-    log2, log10, log_softmax, logaddexp, logical_and, logical_not, logical_or, logical_xor, logit,
-    maximum, minimum, multiply, ndtr, ndtri, negative, nextafter, not_equal, positive, rad2deg,
-    real, reciprocal, relu, remainder, round, rsqrt, sigmoid, sign, signbit, sin, sinc, sinh,
-    softmax, sqrt, square, subtract, tan, tanh, trunc, xlogy, zeta,
-)
-from .functions.index_writes import index_add, scatter
-from .functions.indexing import searchsorted, take, take_along_axis
-from .functions.interop import (
-    array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
-)
-from .functions.linalg import matrix_transpose, outer, reproducible, tensordot, vecdot
-from .functions.manipulation import as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel
-from .functions.masks import argwhere, nonzero
-from .functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
-from .functions.sorting import argsort, sort, topk
-from .functions.statistics import logsumexp, std, var
-from .functions.transfer import pin_memory
-from .layout import sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-from .memory.storage import Storage
-from .plugins.registry import devices
-from .settings import eager, junk_filled
-from .tensor.host import evaluate
-from .tensor.print_options import get_printoptions, printoptions, set_printoptions
-from .tensor.tensor import Tensor
-if typing.TYPE_CHECKING:  # without the names that others have for parameters
-    from .functions.shown import (
-        all, any, argmax, argmin, asarray, astype, broadcast_to, concat, copy, count_nonzero,
-        diagonal, empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min,
-        moveaxis, ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes,
-        transpose, unstack, where, zeros, zeros_like,
-    )
-else:
-    from .functions.copies import concat, copy
-    from .functions.creation import (
-        empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like,
-    )
-    from .functions.datatypes import astype
-    from .functions.elementwise import pow, where
-    from .functions.from_values import asarray
-    from .functions.linalg import matmul
-    from .functions.manipulation import (
-        broadcast_to, diagonal, expand_dims, flip, moveaxis, permute_dims, reshape, split, squeeze,
-        swapaxes, transpose, unstack,
-    )
-    from .functions.statistics import (
-        all, any, argmax, argmin, count_nonzero, max, mean, min, prod, sum,
-    )
-
-_LATE = {  # name -> the module that is loaded when it is first asked for
-    "debug_nans": "autograd.nans",
-    "vmap": "func.mapping",
-    "load_function": "capture.serialize",
-    "save_function": "capture.serialize",
-    "custom_op": "frontend.custom_op",
-    "In": "frontend.dsl",
-    "InOut": "frontend.dsl",
-    "Out": "frontend.dsl",
-    "atomic_add": "frontend.dsl",
-    "atomic_and": "frontend.dsl",
-    "atomic_max": "frontend.dsl",
-    "atomic_min": "frontend.dsl",
-    "atomic_or": "frontend.dsl",
-    "grid": "frontend.dsl",
-    "elementwise": "frontend.elementwise_op",
-    "kernel": "frontend.loop_kernel",
-    "raw_kernel": "frontend.raw_source",
-    "choose": "functions.choosing",
-    "piecewise": "functions.choosing",
-    "put": "functions.choosing",
-    "put_along_axis": "functions.choosing",
-    "select": "functions.choosing",
-    "vectorize": "functions.choosing",
-    "cond": "capture.control_flow",
-    "fori_loop": "capture.control_flow",
-    "scan": "capture.control_flow",
-    "while_loop": "capture.control_flow",
-    "append": "functions.editing",
-    "block": "functions.editing",
-    "compress": "functions.editing",
-    "copyto": "functions.editing",
-    "delete": "functions.editing",
-    "extract": "functions.editing",
-    "fill_diagonal": "functions.editing",
-    "flatnonzero": "functions.editing",
-    "insert": "functions.editing",
-    "place": "functions.editing",
-    "putmask": "functions.editing",
-    "resize": "functions.editing",
-    "trim_zeros": "functions.editing",
-    "argpartition": "functions.everyday",
-    "array_equiv": "functions.everyday",
-    "bitwise_count": "functions.everyday",
-    "fmax": "functions.everyday",
-    "fmin": "functions.everyday",
-    "fmod": "functions.everyday",
-    "iscomplex": "functions.everyday",
-    "isneginf": "functions.everyday",
-    "isposinf": "functions.everyday",
-    "isreal": "functions.everyday",
-    "lexsort": "functions.everyday",
-    "logaddexp2": "functions.everyday",
-    "matvec": "functions.everyday",
-    "partition": "functions.everyday",
-    "unwrap": "functions.everyday",
-    "vecmat": "functions.everyday",
-    "load": "functions.files",
-    "save": "functions.files",
-    "fromfunction": "functions.grids",
-    "geomspace": "functions.grids",
-    "indices": "functions.grids",
-    "logspace": "functions.grids",
-    "mgrid": "functions.grids",
-    "ogrid": "functions.grids",
-    "bincount": "functions.histograms",
-    "digitize": "functions.histograms",
-    "histogram": "functions.histograms",
-    "histogram2d": "functions.histograms",
-    "histogram_bin_edges": "functions.histograms",
-    "constant": "capture.jit",
-    "jit": "capture.jit",
-    "array_split": "functions.joining",
-    "atleast_1d": "functions.joining",
-    "atleast_2d": "functions.joining",
-    "atleast_3d": "functions.joining",
-    "column_stack": "functions.joining",
-    "dsplit": "functions.joining",
-    "dstack": "functions.joining",
-    "hsplit": "functions.joining",
-    "hstack": "functions.joining",
-    "vsplit": "functions.joining",
-    "vstack": "functions.joining",
-    "average": "functions.moments",
-    "corrcoef": "functions.moments",
-    "cov": "functions.moments",
-    "ptp": "functions.moments",
-    "nanargmax": "functions.nan_functions",
-    "nanargmin": "functions.nan_functions",
-    "nancumprod": "functions.nan_functions",
-    "nancumsum": "functions.nan_functions",
-    "nanmax": "functions.nan_functions",
-    "nanmean": "functions.nan_functions",
-    "nanmin": "functions.nan_functions",
-    "nanprod": "functions.nan_functions",
-    "nanstd": "functions.nan_functions",
-    "nansum": "functions.nan_functions",
-    "nanvar": "functions.nan_functions",
-    "divmod": "functions.number_parts",
-    "frexp": "functions.number_parts",
-    "modf": "functions.number_parts",
-    "nan_to_num": "functions.number_parts",
-    "median": "functions.order_statistics",
-    "nanmedian": "functions.order_statistics",
-    "nanpercentile": "functions.order_statistics",
-    "nanquantile": "functions.order_statistics",
-    "percentile": "functions.order_statistics",
-    "quantile": "functions.order_statistics",
-    "diag": "functions.orientation",
-    "diag_indices": "functions.orientation",
-    "diagflat": "functions.orientation",
-    "fliplr": "functions.orientation",
-    "flipud": "functions.orientation",
-    "rot90": "functions.orientation",
-    "trace": "functions.orientation",
-    "tri": "functions.orientation",
-    "tril_indices": "functions.orientation",
-    "triu_indices": "functions.orientation",
-    "pad": "functions.padding",
-    "fold": "functions.patches",
-    "unfold": "functions.patches",
-    "diag_indices_from": "functions.places",
-    "ix_": "functions.places",
-    "mask_indices": "functions.places",
-    "ravel_multi_index": "functions.places",
-    "tril_indices_from": "functions.places",
-    "triu_indices_from": "functions.places",
-    "unravel_index": "functions.places",
-    "cat": "functions.ported",
-    "cross": "functions.products",
-    "dot": "functions.products",
-    "inner": "functions.products",
-    "kron": "functions.products",
-    "vdot": "functions.products",
-    "convolve": "functions.sampled",
-    "correlate": "functions.sampled",
-    "ediff1d": "functions.sampled",
-    "gradient": "functions.sampled",
-    "interp": "functions.sampled",
-    "polyval": "functions.sampled",
-    "trapezoid": "functions.sampled",
-    "vander": "functions.sampled",
-    "intersect1d": "functions.set_operations",
-    "setdiff1d": "functions.set_operations",
-    "setxor1d": "functions.set_operations",
-    "union1d": "functions.set_operations",
-    "expit": "functions.special",
-    "polygamma": "functions.special",
-    "element_size": "functions.strides",
-    "index_to_pos": "functions.strides",
-    "is_complex": "functions.strides",
-    "is_contiguous": "functions.strides",
-    "is_floating_point": "functions.strides",
-    "numel": "functions.strides",
-    "strides_from_shape": "functions.strides",
-    "unique": "functions.unique",
-    "bartlett": "functions.windows",
-    "blackman": "functions.windows",
-    "hamming": "functions.windows",
-    "hann": "functions.windows",
-    "kaiser": "functions.windows",
-    "explain": "insight.explain",
-    "draw_graph": "insight.graph",
-    "profile": "insight.profile",
-    "show": "insight.show",
-    "poly": "linalg.polynomials",
-    "polyadd": "linalg.polynomials",
-    "polyder": "linalg.polynomials",
-    "polyfit": "linalg.polynomials",
-    "polyint": "linalg.polynomials",
-    "polymul": "linalg.polynomials",
-    "polysub": "linalg.polynomials",
-    "roots": "linalg.polynomials",
-}
 if typing.TYPE_CHECKING:
+    from .autograd import (
+        enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+        set_grad_enabled,
+    )
     from .autograd.nans import debug_nans
+    from .backend.naming import device
+    from .backend.streams import Event, Stream, current_stream, default_stream, stream, synchronize
+    from .backend.threads import get_num_threads, set_num_threads
+    from .device_class import Device, default_device, set_default_device
+    from .dtypes import (
+        DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32, float64, int8,
+        int16, int32, int64, uint8, uint16, uint32, uint64,
+    )
+    from .engine.lines import debug_lines
+    from .errors import (
+        AnomalyError, ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError,
+        DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
+        IndexOutOfRange, InternalError, KernelError, LayoutError, LinAlgError, NotYetAttribute,
+        NotYetError, OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError,
+        SlowDeviceWarning, TransformError, UnavailableError, ValueOverflow,
+    )
     from .func.mapping import vmap
     from .capture.serialize import load_function, save_function
     from .frontend.custom_op import custom_op
@@ -308,9 +67,28 @@ if typing.TYPE_CHECKING:
     from .frontend.raw_source import raw_kernel
     from .functions.choosing import choose, piecewise, put, put_along_axis, select, vectorize
     from .capture.control_flow import cond, fori_loop, scan, while_loop
+    from .functions.copies import contiguous, repeat, roll, stack, tile
+    from .functions.creation import arange, eye, linspace, meshgrid, tril, triu
+    from .functions.cumulative import cumulative_logsumexp, cumulative_prod, cumulative_sum, diff
+    from .functions.datatypes import (
+        can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
+    )
     from .functions.editing import (
         append, block, compress, copyto, delete, extract, fill_diagonal, flatnonzero, insert, place,
         putmask, resize, trim_zeros,
+    )
+    from .functions.einsum import einsum
+    from .functions.elementwise import (
+        abs, acos, acosh, add, allclose, angle, array_equal, asin, asinh, atan, atan2, atanh, beta,
+        bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift,
+        bitwise_xor, cbrt, ceil, clip, conj, copysign, cos, cosh, deg2rad, digamma, divide, equal,
+        erf, erfc, erfinv, exp, exp2, expm1, floor, floor_divide, gamma, gcd, greater,
+        greater_equal, heaviside, hypot, i0, i1, imag, isclose, isfinite, isinf, isnan, lcm, ldexp,
+        less, less_equal, lgamma, log, log1p, log2, log10, log_softmax, logaddexp, logical_and,
+        logical_not, logical_or, logical_xor, logit, maximum, minimum, multiply, ndtr, ndtri,
+        negative, nextafter, not_equal, positive, rad2deg, real, reciprocal, relu, remainder, round,
+        rsqrt, sigmoid, sign, signbit, sin, sinc, sinh, softmax, sqrt, square, subtract, tan, tanh,
+        trunc, xlogy, zeta,
     )
     from .functions.everyday import (
         argpartition, array_equiv, bitwise_count, fmax, fmin, fmod, iscomplex, isneginf, isposinf,
@@ -321,11 +99,21 @@ if typing.TYPE_CHECKING:
     from .functions.histograms import (
         bincount, digitize, histogram, histogram2d, histogram_bin_edges,
     )
+    from .functions.index_writes import index_add, scatter
+    from .functions.indexing import searchsorted, take, take_along_axis
+    from .functions.interop import (
+        array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
+    )
     from .capture.jit import constant, jit
     from .functions.joining import (
         array_split, atleast_1d, atleast_2d, atleast_3d, column_stack, dsplit, dstack, hsplit,
         hstack, vsplit, vstack,
     )
+    from .functions.linalg import matrix_transpose, outer, reproducible, tensordot, vecdot
+    from .functions.manipulation import (
+        as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel,
+    )
+    from .functions.masks import argwhere, nonzero
     from .functions.moments import average, corrcoef, cov, ptp
     from .functions.nan_functions import (
         nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd,
@@ -350,20 +138,147 @@ if typing.TYPE_CHECKING:
         convolve, correlate, ediff1d, gradient, interp, polyval, trapezoid, vander,
     )
     from .functions.set_operations import intersect1d, setdiff1d, setxor1d, union1d
+    from .functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
+    from .functions.sorting import argsort, sort, topk
     from .functions.special import expit, polygamma
+    from .functions.statistics import logsumexp, std, var
     from .functions.strides import (
         element_size, index_to_pos, is_complex, is_contiguous, is_floating_point, numel,
         strides_from_shape,
     )
+    from .functions.transfer import pin_memory
     from .functions.unique import unique
     from .functions.windows import bartlett, blackman, hamming, hann, kaiser
     from .insight.explain import explain
     from .insight.graph import draw_graph
     from .insight.profile import profile
     from .insight.show import show
+    from .layout import sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
     from .linalg.polynomials import (
         poly, polyadd, polyder, polyfit, polyint, polymul, polysub, roots,
     )
+    from .memory.storage import Storage
+    from .plugins.registry import devices
+    from .settings import eager, junk_filled
+    from .tensor.host import evaluate
+    from .tensor.print_options import get_printoptions, printoptions, set_printoptions
+    from .tensor.tensor import Tensor
+    from .functions.shown import (
+        all, any, argmax, argmin, asarray, astype, broadcast_to, concat, copy, count_nonzero,
+        diagonal, empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min,
+        moveaxis, ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes,
+        transpose, unstack, where, zeros, zeros_like,
+    )
+
+_HOMES = {
+    "autograd":
+        "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
+        "set_grad_enabled",
+    "autograd.nans": "debug_nans",
+    "backend.naming": "device",
+    "backend.streams": "Event Stream current_stream default_stream stream synchronize",
+    "backend.threads": "get_num_threads set_num_threads",
+    "device_class": "Device default_device set_default_device",
+    "dtypes":
+        "DType bfloat16 bool:bool_ complex64 complex128 float16 float32 float64 int8 int16 int32 "
+        "int64 uint8 uint16 uint32 uint64",
+    "engine.lines": "debug_lines",
+    "errors":
+        "AnomalyError ArgumentError ArgumentTypeError AxisError CaptureError CompileError "
+        "DTypeError DeviceError DovetailError DovetailWarning FallbackError GradientError "
+        "IndexOutOfRange InternalError KernelError LayoutError LinAlgError NotYetAttribute "
+        "NotYetError OutOfMemoryError PluginError ReadOnlyError ShapeError SharingError "
+        "SlowDeviceWarning TransformError UnavailableError ValueOverflow",
+    "func.mapping": "vmap",
+    "capture.serialize": "load_function save_function",
+    "frontend.custom_op": "custom_op",
+    "frontend.dsl": "In InOut Out atomic_add atomic_and atomic_max atomic_min atomic_or grid",
+    "frontend.elementwise_op": "elementwise",
+    "frontend.loop_kernel": "kernel",
+    "frontend.raw_source": "raw_kernel",
+    "functions.choosing": "choose piecewise put put_along_axis select vectorize",
+    "capture.control_flow": "cond fori_loop scan while_loop",
+    "functions.copies": "concat contiguous copy repeat roll stack tile",
+    "functions.creation":
+        "arange empty empty_like eye full full_like linspace meshgrid ones ones_like tril triu "
+        "zeros zeros_like",
+    "functions.cumulative": "cumulative_logsumexp cumulative_prod cumulative_sum diff",
+    "functions.datatypes":
+        "astype can_cast finfo get_default_dtype iinfo isdtype result_type set_default_dtype",
+    "functions.editing":
+        "append block compress copyto delete extract fill_diagonal flatnonzero insert place "
+        "putmask resize trim_zeros",
+    "functions.einsum": "einsum",
+    "functions.elementwise":
+        "abs acos acosh add allclose angle array_equal asin asinh atan atan2 atanh beta "
+        "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor"
+        " cbrt ceil clip conj copysign cos cosh deg2rad digamma divide equal erf erfc erfinv exp "
+        "exp2 expm1 floor floor_divide gamma gcd greater greater_equal heaviside hypot i0 i1 imag"
+        " isclose isfinite isinf isnan lcm ldexp less less_equal lgamma log log1p log2 log10 "
+        "log_softmax logaddexp logical_and logical_not logical_or logical_xor logit maximum "
+        "minimum multiply ndtr ndtri negative nextafter not_equal positive pow rad2deg real "
+        "reciprocal relu remainder round rsqrt sigmoid sign signbit sin sinc sinh softmax sqrt "
+        "square subtract tan tanh trunc where xlogy zeta",
+    "functions.everyday":
+        "argpartition array_equiv bitwise_count fmax fmin fmod iscomplex isneginf isposinf isreal"
+        " lexsort logaddexp2 matvec partition unwrap vecmat",
+    "functions.files": "load save",
+    "functions.from_values": "asarray",
+    "functions.grids": "fromfunction geomspace indices logspace mgrid ogrid",
+    "functions.histograms": "bincount digitize histogram histogram2d histogram_bin_edges",
+    "functions.index_writes": "index_add scatter",
+    "functions.indexing": "searchsorted take take_along_axis",
+    "functions.interop": "__array_namespace_info__:array_namespace_info from_blob from_dlpack",
+    "capture.jit": "constant jit",
+    "functions.joining":
+        "array_split atleast_1d atleast_2d atleast_3d column_stack dsplit dstack hsplit hstack "
+        "vsplit vstack",
+    "functions.linalg": "matmul matrix_transpose outer reproducible tensordot vecdot",
+    "functions.manipulation":
+        "as_strided broadcast_arrays broadcast_shapes broadcast_to diagonal expand_dims flatten "
+        "flip moveaxis permute_dims ravel reshape split squeeze swapaxes transpose unstack",
+    "functions.masks": "argwhere nonzero",
+    "functions.moments": "average corrcoef cov ptp",
+    "functions.nan_functions":
+        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum "
+        "nanvar",
+    "functions.number_parts": "divmod frexp modf nan_to_num",
+    "functions.order_statistics": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "functions.orientation":
+        "diag diag_indices diagflat fliplr flipud rot90 trace tri tril_indices triu_indices",
+    "functions.padding": "pad",
+    "functions.patches": "fold unfold",
+    "functions.places":
+        "diag_indices_from ix_ mask_indices ravel_multi_index tril_indices_from triu_indices_from"
+        " unravel_index",
+    "functions.ported": "cat",
+    "functions.products": "cross dot inner kron vdot",
+    "functions.sampled": "convolve correlate ediff1d gradient interp polyval trapezoid vander",
+    "functions.set_operations": "intersect1d setdiff1d setxor1d union1d",
+    "functions.sets": "isin unique_all unique_counts unique_inverse unique_values",
+    "functions.sorting": "argsort sort topk",
+    "functions.special": "expit polygamma",
+    "functions.statistics":
+        "all any argmax argmin count_nonzero logsumexp max mean min prod std sum var",
+    "functions.strides":
+        "element_size index_to_pos is_complex is_contiguous is_floating_point numel "
+        "strides_from_shape",
+    "functions.transfer": "pin_memory",
+    "functions.unique": "unique",
+    "functions.windows": "bartlett blackman hamming hann kaiser",
+    "insight.explain": "explain",
+    "insight.graph": "draw_graph",
+    "insight.profile": "profile",
+    "insight.show": "show",
+    "layout": "sparse_bsr sparse_coo sparse_csc sparse_csr strided",
+    "linalg.polynomials": "poly polyadd polyder polyfit polyint polymul polysub roots",
+    "memory.storage": "Storage",
+    "plugins.registry": "devices",
+    "settings": "eager junk_filled",
+    "tensor.host": "evaluate",
+    "tensor.print_options": "get_printoptions printoptions set_printoptions",
+    "tensor.tensor": "Tensor",
+}
 
 __all__ = [
     "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError",
@@ -430,7 +345,8 @@ __all__ = [
 # isort: on
 # --- as far as here -------------------------------------------------------------------------------
 
-e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
+e, pi, inf, nan = 2.718281828459045, 3.141592653589793, float("inf"), float("nan")
+newaxis = None
 __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
 
@@ -455,11 +371,48 @@ if typing.TYPE_CHECKING:  # what the plugins that are shipped with dovetail add
 
     __config__: dict[str, object]
 else:
+    _SOURCES = {  # of each public name the module, and its name there
+        public: (home, source or public)
+        for home, names in _HOMES.items()
+        for public, _, source in (name.partition(":") for name in names.split())
+    }
 
     def __getattr__(name):
-        if name in _LATE:
-            return _fetched_late(__name__, _LATE)(name)
-        if name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
+        """Return a public name, fetched from its module; the first one loads the core."""
+        if name in _SOURCES:
+            _load_core()
+            home, source = _SOURCES[name]
+            value = getattr(_import_module(f".{home}", __name__), source)
+        elif name == "random":
+            value = _import_module(".functions.random", __name__)
+        elif name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
             return _compiled.config()
-        methods.refuse("dt", name)
-        return methods.added("functions", name, "module 'dovetail' has no attribute")
+        elif name.startswith("__"):
+            raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+        elif (value := _submodule(name)) is None:
+            _load_core()
+            methods = _import_module(".functions.methods", __name__)
+            methods.refuse("dt", name)
+            return methods.added("functions", name, "module 'dovetail' has no attribute")
+        globals()[name] = value
+        return value
+
+    def _submodule(name):
+        """Return a module of this package; None if there is none of this name."""
+        try:
+            return _import_module(f".{name}", __name__)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+            return None
+
+    def _load_core():
+        """Import the modules that nearly every program needs; wait if another thread does."""
+        if f"{__name__}.wiring" in _modules:
+            _import_module(".wiring", __name__)
+            return
+        # NumPy first: where many imports are on the stack its own are at the end of a chunk of the
+        # stack, which CPython then maps and unmaps 650 times: 5 % of the import.
+        _import_module(".arguments", __name__)
+        with _compiled.Uncollected(is_kept=True):
+            _import_module(".wiring", __name__)
