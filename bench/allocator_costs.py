@@ -10,7 +10,7 @@ import statistics
 import time
 import timeit
 
-from dovetail.device import default_device
+from dovetail.device_class import default_device
 from dovetail.memory.allocator import Allocator
 from dovetail.memory.caching_allocator import CachingAllocator
 from dovetail.memory.tracing.replay import Replay, Step

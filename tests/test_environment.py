@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from dovetail import DovetailWarning, environment
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.plugins.registry import DeviceRegistry
 
 ROOT = Path(__file__).parent.parent

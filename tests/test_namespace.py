@@ -231,7 +231,7 @@ def test_the_errors_are_what_their_module_shows() -> None:
 
 
 def test_all_names_are_exported() -> None:
-    late = {*dt._LATE}  # whose modules are loaded when they are first asked for
+    late = {*dt._SOURCES}  # their modules are loaded when a name is first used
     own = {n for n, v in vars(dt).items() if not isinstance(v, types.ModuleType)} | late
     assert all(hasattr(dt, n) for n in late)
     assert {n for n in own if not n.startswith("_")} | MODULES == {

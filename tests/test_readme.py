@@ -53,7 +53,7 @@ def test_the_readme_has_a_session() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_sessions_print_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("dovetail.device"), "_default", None)
+    monkeypatch.setattr(importlib.import_module("dovetail.device_class"), "_default", None)
     assert failures(page.read_text(), page.name) == []
 
 

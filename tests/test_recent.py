@@ -10,7 +10,7 @@ import weakref
 
 import dovetail as dt
 import pytest
-from dovetail.device import device as device_named
+from dovetail.device_class import device as device_named
 from dovetail.dtypes import float32
 from dovetail.graph import expr
 from dovetail.recent import Recent, Shared

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from dovetail import extend
 from dovetail.backend.interface import Backend, BackendInfo, DeviceInfo
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.engine.evaluate import counters
 from dovetail.loops.cstyle import CStyle
 from dovetail.loops.target import Capabilities

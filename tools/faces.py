@@ -43,7 +43,7 @@ OFFERS: dict[str, str] = {
     "capture.control_flow": "",
     "capture.jit": "",
     "capture.serialize": "",
-    "device": "",
+    "device_class": "",
     "dtypes": "",
     "engine.lines": "",
     "errors": "",
@@ -217,7 +217,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "devices": (
         "Devices, streams and layouts",
         {
-            "device": "",
+            "device_class": "",
             "backend.naming": "",
             "plugins.registry": "plugins",
             "backend.streams": "",
@@ -268,24 +268,6 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-# Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
-LATE = (
-    "autograd.nans", "capture.control_flow", "capture.jit", "capture.serialize",
-    "frontend.custom_op", "frontend.dsl", "frontend.elementwise_op", "frontend.loop_kernel",
-    "frontend.raw_source", "func.mapping", "functions.creation.grids", "functions.creation.windows",
-    "functions.elementwise.composed", "functions.elementwise.decompose",
-    "functions.elementwise.special_functions", "functions.indexing.index_arrays",
-    "functions.indexing.insert_delete", "functions.indexing.selection", "functions.io.files",
-    "functions.products.vector_products", "functions.reductions.covariance",
-    "functions.reductions.histograms", "functions.reductions.nan_functions",
-    "functions.reductions.numerical", "functions.reductions.order_statistics",
-    "functions.shape.joining", "functions.shape.orientation", "functions.shape.padding",
-    "functions.shape.patches", "functions.shape.strides", "functions.sorting.lexsort_partition",
-    "functions.sorting.set_operations", "functions.sorting.unique", "functions.torch_methods",
-    "insight.explain", "insight.graph", "insight.profile", "insight.show", "linalg.polynomials",
-)  # fmt: skip
-
-
 def module(name: str) -> ModuleType:
     """Return a module of dovetail by its name within it."""
     return importlib.import_module(f"dovetail.{name}")
@@ -318,27 +300,20 @@ def listed(names: Iterable[str], indent: str = " " * 4) -> str:
 
 
 def namespace() -> str:
-    """`__init__.py` with the imports and the `__all__` that follow from the modules."""
-    lines, public, late = [], [*BY_HAND], {}
-    shown_there: list[str] = []  # what type checkers see in `shown.pyi`,
-    elsewhere: list[str] = []  # and what fetches it at run time
+    """Return `__init__.py` with the names that follow from the modules.
+
+    Type checkers see imports; at run time `HOMES` says which module has a name.
+    """
+    lines, public, homes = [], [*BY_HAND], {}
+    lenient_names: list[str] = []  # type checkers see them in `shown.pyi`
     for name, some in OFFERS.items():
         given = some.split() or sorted(module(name).__all__, key=natural)
         public += [RENAMED.get(n, n) for n in given]
-        renamed = [f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in given]
-        if name in LATE:
-            late[imported(name, renamed, " " * 4)] = dict.fromkeys(given, name)
-            continue
-        shown_there += (own := [n for n in lenient(name) if n in given])
-        elsewhere += [imported(name, own, " " * 4)] if own else []
-        others = [n for n in renamed if n not in own]
-        lines += [imported(name, others)] if others else []
-    shown = imported("functions.shown", sorted(shown_there, key=natural), " " * 4)
-    lines += ["if typing.TYPE_CHECKING:  # without the names that others have for parameters"]
-    lines += [shown, "else:", *elsewhere]
-    lines += ["", "_LATE = {  # name -> the module that is loaded when it is first asked for"]
-    lines += [f'    "{n}": "{m}",' for names in late.values() for n, m in names.items()]
-    lines += ["}", "if typing.TYPE_CHECKING:", *late]
+        homes[name] = " ".join(f"{RENAMED[n]}:{n}" if n in RENAMED else n for n in given)
+        lenient_names += (own := [n for n in lenient(name) if n in given])
+        renamed = [f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in given if n not in own]
+        lines += [imported(name, renamed, " " * 4)] if renamed else []
+    lines += [imported("functions.shown", sorted(lenient_names, key=natural), " " * 4)]
     twice = sorted({n for n in public if public.count(n) > 1})
     assert not twice, f"in several modules: {twice}"
     names = listed(f'"{n}"' for n in sorted(public, key=natural))
@@ -347,9 +322,21 @@ def namespace() -> str:
     begin, _, rest = rest.partition("\n")
     _, end, tail = rest.partition(END)
     assert end, f"{INIT} has no line that begins {END!r}"
-    written = ["# fmt: off", "# isort: off", *lines, "", f"__all__ = [\n{names}\n]",
-               "# fmt: on", "# isort: on"]  # fmt: skip
+    written = [
+        "# fmt: off", "# isort: off", "if typing.TYPE_CHECKING:", *lines, "", "_HOMES = {",
+        *[home_entry(*item) for item in homes.items()], "}",
+        "", f"__all__ = [\n{names}\n]", "# fmt: on", "# isort: on",
+    ]  # fmt: skip
     return f"{head}{BEGIN}{begin}\n" + "\n".join(written) + f"\n{END}{tail}"
+
+
+def home_entry(name: str, names: str) -> str:
+    """Return the entry of a module in `_HOMES`: its names, in lines of strings."""
+    one = f'    "{name}": "{names}",'
+    if len(one) <= WIDTH:
+        return one
+    parts = textwrap.wrap(names, WIDTH - 12, drop_whitespace=False)
+    return f'    "{name}":\n' + "\n".join(f'        "{part}"' for part in parts) + ","
 
 
 # --- signatures ----------------------------------------------------------------------------------

@@ -21,294 +21,44 @@ A value of another kind than a parameter takes is an ArgumentTypeError (a TypeEr
 tensor a DTypeError, an axis out of range an AxisError. Every error is a DovetailError.
 """
 
-import math
 import typing
 from importlib import import_module as _import_module
+from sys import modules as _modules
 
-from . import compiled as _compiled  # first: it says where the others are found
+from . import compiled as _compiled
 
-# Then NumPy, early: where many imports are on the stack its own are at the end of a chunk of the
-# stack, which CPython then maps and unmaps 650 times: 5 % of this import.
-from . import arguments as _arguments  # isort: skip  # noqa: F401
-
-with _compiled.Uncollected(is_kept=True):  # these load nearly all
-    from . import autograd, fft, func, linalg, memory
-    from . import wiring as _wiring  # noqa: F401 - what it assigns
-from .functions import methods, random
-from .late import late as _fetched_late
-from .plugins import registry as plugins
+if typing.TYPE_CHECKING:
+    from . import autograd, fft, func, linalg, memory, plugins
+    from .functions import random
 
 # --- written by tools/faces.py from the `__all__` of the modules ---
 # fmt: off
 # isort: off
-from .autograd import (
-    enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
-    set_grad_enabled,
-)
-from .backend.naming import device
-from .backend.streams import Event, Stream, current_stream, default_stream, stream, synchronize
-from .backend.threads import get_num_threads, set_num_threads
-from .device import Device, default_device, set_default_device
-from .dtypes import (
-    DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32, float64, int8, int16,
-    int32, int64, uint8, uint16, uint32, uint64,
-)
-from .engine.lines import debug_lines
-from .errors import (
-    AnomalyError, ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError,
-    DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
-    IndexOutOfRange, InternalError, KernelError, LayoutError, LinAlgError, NotYetAttribute,
-    NotYetError, OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError,
-    SlowDeviceWarning, TransformError, UnavailableError, ValueOverflow,
-)
-from .functions.creation.constructors import arange, eye, linspace, meshgrid, tril, triu
-from .functions.datatypes import (
-    can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
-)
-from .functions.elementwise.op_functions import (
-    abs, acos, acosh, add, allclose, angle, array_equal, asin, asinh, atan, atan2, atanh, beta,
-    bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor,
-    cbrt, ceil, clip, conj, copysign, cos, cosh, deg2rad, digamma, divide, equal, erf, erfc, erfinv,
-    exp, exp2, expm1, floor, floor_divide, gamma, gcd, greater, greater_equal, heaviside, hypot, i0,
-    i1, imag, isclose, isfinite, isinf, isnan, lcm, ldexp, less, less_equal, lgamma, log, log1p,
-    log2, log10, log_softmax, logaddexp, logical_and, logical_not, logical_or, logical_xor, logit,
-    maximum, minimum, multiply, ndtr, ndtri, negative, nextafter, not_equal, positive, rad2deg,
-    real, reciprocal, relu, remainder, round, rsqrt, sigmoid, sign, signbit, sin, sinc, sinh,
-    softmax, sqrt, square, subtract, tan, tanh, trunc, xlogy, zeta,
-)
-from .functions.indexing.index_reads import searchsorted, take, take_along_axis
-from .functions.indexing.index_writes import index_add, scatter
-from .functions.indexing.masks import argwhere, nonzero
-from .functions.io.interop import (
-    array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
-)
-from .functions.io.transfer import pin_memory
-from .functions.products.einsum import einsum
-from .functions.products.matrix_products import (
-    matrix_transpose, outer, reproducible, tensordot, vecdot,
-)
-from .functions.reductions.cumulative import (
-    cumulative_logsumexp, cumulative_prod, cumulative_sum, diff,
-)
-from .functions.reductions.statistics import logsumexp, std, var
-from .functions.shape.copies import contiguous, repeat, roll, stack, tile
-from .functions.shape.manipulation import (
-    as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel,
-)
-from .functions.sorting.distinct import (
-    isin, unique_all, unique_counts, unique_inverse, unique_values,
-)
-from .functions.sorting.stable_sort import argsort, sort, topk
-from .layout import sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-from .memory.storage import Storage
-from .plugins.registry import devices
-from .settings import eager, junk_filled
-from .tensor.host import evaluate
-from .tensor.print_options import get_printoptions, printoptions, set_printoptions
-from .tensor.tensor import Tensor
-if typing.TYPE_CHECKING:  # without the names that others have for parameters
-    from .functions.shown import (
-        all, any, argmax, argmin, asarray, astype, broadcast_to, concat, copy, count_nonzero,
-        diagonal, empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min,
-        moveaxis, ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes,
-        transpose, unstack, where, zeros, zeros_like,
-    )
-else:
-    from .functions.creation.constructors import (
-        empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like,
-    )
-    from .functions.creation.from_values import asarray
-    from .functions.datatypes import astype
-    from .functions.elementwise.op_functions import pow, where
-    from .functions.products.matrix_products import matmul
-    from .functions.reductions.statistics import (
-        all, any, argmax, argmin, count_nonzero, max, mean, min, prod, sum,
-    )
-    from .functions.shape.copies import concat, copy
-    from .functions.shape.manipulation import (
-        broadcast_to, diagonal, expand_dims, flip, moveaxis, permute_dims, reshape, split, squeeze,
-        swapaxes, transpose, unstack,
-    )
-
-_LATE = {  # name -> the module that is loaded when it is first asked for
-    "debug_nans": "autograd.nans",
-    "cond": "capture.control_flow",
-    "fori_loop": "capture.control_flow",
-    "scan": "capture.control_flow",
-    "while_loop": "capture.control_flow",
-    "constant": "capture.jit",
-    "jit": "capture.jit",
-    "load_function": "capture.serialize",
-    "save_function": "capture.serialize",
-    "custom_op": "frontend.custom_op",
-    "In": "frontend.dsl",
-    "InOut": "frontend.dsl",
-    "Out": "frontend.dsl",
-    "atomic_add": "frontend.dsl",
-    "atomic_and": "frontend.dsl",
-    "atomic_max": "frontend.dsl",
-    "atomic_min": "frontend.dsl",
-    "atomic_or": "frontend.dsl",
-    "grid": "frontend.dsl",
-    "elementwise": "frontend.elementwise_op",
-    "kernel": "frontend.loop_kernel",
-    "raw_kernel": "frontend.raw_source",
-    "vmap": "func.mapping",
-    "fromfunction": "functions.creation.grids",
-    "geomspace": "functions.creation.grids",
-    "indices": "functions.creation.grids",
-    "logspace": "functions.creation.grids",
-    "mgrid": "functions.creation.grids",
-    "ogrid": "functions.creation.grids",
-    "bartlett": "functions.creation.windows",
-    "blackman": "functions.creation.windows",
-    "hamming": "functions.creation.windows",
-    "hann": "functions.creation.windows",
-    "kaiser": "functions.creation.windows",
-    "array_equiv": "functions.elementwise.composed",
-    "bitwise_count": "functions.elementwise.composed",
-    "fmax": "functions.elementwise.composed",
-    "fmin": "functions.elementwise.composed",
-    "fmod": "functions.elementwise.composed",
-    "iscomplex": "functions.elementwise.composed",
-    "isneginf": "functions.elementwise.composed",
-    "isposinf": "functions.elementwise.composed",
-    "isreal": "functions.elementwise.composed",
-    "logaddexp2": "functions.elementwise.composed",
-    "unwrap": "functions.elementwise.composed",
-    "divmod": "functions.elementwise.decompose",
-    "frexp": "functions.elementwise.decompose",
-    "modf": "functions.elementwise.decompose",
-    "nan_to_num": "functions.elementwise.decompose",
-    "expit": "functions.elementwise.special_functions",
-    "polygamma": "functions.elementwise.special_functions",
-    "diag_indices_from": "functions.indexing.index_arrays",
-    "ix_": "functions.indexing.index_arrays",
-    "mask_indices": "functions.indexing.index_arrays",
-    "ravel_multi_index": "functions.indexing.index_arrays",
-    "tril_indices_from": "functions.indexing.index_arrays",
-    "triu_indices_from": "functions.indexing.index_arrays",
-    "unravel_index": "functions.indexing.index_arrays",
-    "append": "functions.indexing.insert_delete",
-    "block": "functions.indexing.insert_delete",
-    "compress": "functions.indexing.insert_delete",
-    "copyto": "functions.indexing.insert_delete",
-    "delete": "functions.indexing.insert_delete",
-    "extract": "functions.indexing.insert_delete",
-    "fill_diagonal": "functions.indexing.insert_delete",
-    "flatnonzero": "functions.indexing.insert_delete",
-    "insert": "functions.indexing.insert_delete",
-    "place": "functions.indexing.insert_delete",
-    "putmask": "functions.indexing.insert_delete",
-    "resize": "functions.indexing.insert_delete",
-    "trim_zeros": "functions.indexing.insert_delete",
-    "choose": "functions.indexing.selection",
-    "piecewise": "functions.indexing.selection",
-    "put": "functions.indexing.selection",
-    "put_along_axis": "functions.indexing.selection",
-    "select": "functions.indexing.selection",
-    "vectorize": "functions.indexing.selection",
-    "load": "functions.io.files",
-    "save": "functions.io.files",
-    "cross": "functions.products.vector_products",
-    "dot": "functions.products.vector_products",
-    "inner": "functions.products.vector_products",
-    "kron": "functions.products.vector_products",
-    "matvec": "functions.products.vector_products",
-    "vdot": "functions.products.vector_products",
-    "vecmat": "functions.products.vector_products",
-    "average": "functions.reductions.covariance",
-    "corrcoef": "functions.reductions.covariance",
-    "cov": "functions.reductions.covariance",
-    "ptp": "functions.reductions.covariance",
-    "bincount": "functions.reductions.histograms",
-    "digitize": "functions.reductions.histograms",
-    "histogram": "functions.reductions.histograms",
-    "histogram2d": "functions.reductions.histograms",
-    "histogram_bin_edges": "functions.reductions.histograms",
-    "nanargmax": "functions.reductions.nan_functions",
-    "nanargmin": "functions.reductions.nan_functions",
-    "nancumprod": "functions.reductions.nan_functions",
-    "nancumsum": "functions.reductions.nan_functions",
-    "nanmax": "functions.reductions.nan_functions",
-    "nanmean": "functions.reductions.nan_functions",
-    "nanmin": "functions.reductions.nan_functions",
-    "nanprod": "functions.reductions.nan_functions",
-    "nanstd": "functions.reductions.nan_functions",
-    "nansum": "functions.reductions.nan_functions",
-    "nanvar": "functions.reductions.nan_functions",
-    "convolve": "functions.reductions.numerical",
-    "correlate": "functions.reductions.numerical",
-    "ediff1d": "functions.reductions.numerical",
-    "gradient": "functions.reductions.numerical",
-    "interp": "functions.reductions.numerical",
-    "polyval": "functions.reductions.numerical",
-    "trapezoid": "functions.reductions.numerical",
-    "vander": "functions.reductions.numerical",
-    "median": "functions.reductions.order_statistics",
-    "nanmedian": "functions.reductions.order_statistics",
-    "nanpercentile": "functions.reductions.order_statistics",
-    "nanquantile": "functions.reductions.order_statistics",
-    "percentile": "functions.reductions.order_statistics",
-    "quantile": "functions.reductions.order_statistics",
-    "array_split": "functions.shape.joining",
-    "atleast_1d": "functions.shape.joining",
-    "atleast_2d": "functions.shape.joining",
-    "atleast_3d": "functions.shape.joining",
-    "column_stack": "functions.shape.joining",
-    "dsplit": "functions.shape.joining",
-    "dstack": "functions.shape.joining",
-    "hsplit": "functions.shape.joining",
-    "hstack": "functions.shape.joining",
-    "vsplit": "functions.shape.joining",
-    "vstack": "functions.shape.joining",
-    "diag": "functions.shape.orientation",
-    "diag_indices": "functions.shape.orientation",
-    "diagflat": "functions.shape.orientation",
-    "fliplr": "functions.shape.orientation",
-    "flipud": "functions.shape.orientation",
-    "rot90": "functions.shape.orientation",
-    "trace": "functions.shape.orientation",
-    "tri": "functions.shape.orientation",
-    "tril_indices": "functions.shape.orientation",
-    "triu_indices": "functions.shape.orientation",
-    "pad": "functions.shape.padding",
-    "fold": "functions.shape.patches",
-    "unfold": "functions.shape.patches",
-    "element_size": "functions.shape.strides",
-    "index_to_pos": "functions.shape.strides",
-    "is_complex": "functions.shape.strides",
-    "is_contiguous": "functions.shape.strides",
-    "is_floating_point": "functions.shape.strides",
-    "numel": "functions.shape.strides",
-    "strides_from_shape": "functions.shape.strides",
-    "argpartition": "functions.sorting.lexsort_partition",
-    "lexsort": "functions.sorting.lexsort_partition",
-    "partition": "functions.sorting.lexsort_partition",
-    "intersect1d": "functions.sorting.set_operations",
-    "setdiff1d": "functions.sorting.set_operations",
-    "setxor1d": "functions.sorting.set_operations",
-    "union1d": "functions.sorting.set_operations",
-    "unique": "functions.sorting.unique",
-    "cat": "functions.torch_methods",
-    "explain": "insight.explain",
-    "draw_graph": "insight.graph",
-    "profile": "insight.profile",
-    "show": "insight.show",
-    "poly": "linalg.polynomials",
-    "polyadd": "linalg.polynomials",
-    "polyder": "linalg.polynomials",
-    "polyfit": "linalg.polynomials",
-    "polyint": "linalg.polynomials",
-    "polymul": "linalg.polynomials",
-    "polysub": "linalg.polynomials",
-    "roots": "linalg.polynomials",
-}
 if typing.TYPE_CHECKING:
+    from .autograd import (
+        enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+        set_grad_enabled,
+    )
     from .autograd.nans import debug_nans
+    from .backend.naming import device
+    from .backend.streams import Event, Stream, current_stream, default_stream, stream, synchronize
+    from .backend.threads import get_num_threads, set_num_threads
     from .capture.control_flow import cond, fori_loop, scan, while_loop
     from .capture.jit import constant, jit
     from .capture.serialize import load_function, save_function
+    from .device_class import Device, default_device, set_default_device
+    from .dtypes import (
+        DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32, float64, int8,
+        int16, int32, int64, uint8, uint16, uint32, uint64,
+    )
+    from .engine.lines import debug_lines
+    from .errors import (
+        AnomalyError, ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError,
+        DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
+        IndexOutOfRange, InternalError, KernelError, LayoutError, LinAlgError, NotYetAttribute,
+        NotYetError, OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError,
+        SlowDeviceWarning, TransformError, UnavailableError, ValueOverflow,
+    )
     from .frontend.custom_op import custom_op
     from .frontend.dsl import (
         In, InOut, Out, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, grid,
@@ -317,28 +67,58 @@ if typing.TYPE_CHECKING:
     from .frontend.loop_kernel import kernel
     from .frontend.raw_source import raw_kernel
     from .func.mapping import vmap
+    from .functions.creation.constructors import arange, eye, linspace, meshgrid, tril, triu
     from .functions.creation.grids import fromfunction, geomspace, indices, logspace, mgrid, ogrid
     from .functions.creation.windows import bartlett, blackman, hamming, hann, kaiser
+    from .functions.datatypes import (
+        can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
+    )
     from .functions.elementwise.composed import (
         array_equiv, bitwise_count, fmax, fmin, fmod, iscomplex, isneginf, isposinf, isreal,
         logaddexp2, unwrap,
     )
     from .functions.elementwise.decompose import divmod, frexp, modf, nan_to_num
+    from .functions.elementwise.op_functions import (
+        abs, acos, acosh, add, allclose, angle, array_equal, asin, asinh, atan, atan2, atanh, beta,
+        bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift,
+        bitwise_xor, cbrt, ceil, clip, conj, copysign, cos, cosh, deg2rad, digamma, divide, equal,
+        erf, erfc, erfinv, exp, exp2, expm1, floor, floor_divide, gamma, gcd, greater,
+        greater_equal, heaviside, hypot, i0, i1, imag, isclose, isfinite, isinf, isnan, lcm, ldexp,
+        less, less_equal, lgamma, log, log1p, log2, log10, log_softmax, logaddexp, logical_and,
+        logical_not, logical_or, logical_xor, logit, maximum, minimum, multiply, ndtr, ndtri,
+        negative, nextafter, not_equal, positive, rad2deg, real, reciprocal, relu, remainder, round,
+        rsqrt, sigmoid, sign, signbit, sin, sinc, sinh, softmax, sqrt, square, subtract, tan, tanh,
+        trunc, xlogy, zeta,
+    )
     from .functions.elementwise.special_functions import expit, polygamma
     from .functions.indexing.index_arrays import (
         diag_indices_from, ix_, mask_indices, ravel_multi_index, tril_indices_from,
         triu_indices_from, unravel_index,
     )
+    from .functions.indexing.index_reads import searchsorted, take, take_along_axis
+    from .functions.indexing.index_writes import index_add, scatter
     from .functions.indexing.insert_delete import (
         append, block, compress, copyto, delete, extract, fill_diagonal, flatnonzero, insert, place,
         putmask, resize, trim_zeros,
     )
+    from .functions.indexing.masks import argwhere, nonzero
     from .functions.indexing.selection import (
         choose, piecewise, put, put_along_axis, select, vectorize,
     )
     from .functions.io.files import load, save
+    from .functions.io.interop import (
+        array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
+    )
+    from .functions.io.transfer import pin_memory
+    from .functions.products.einsum import einsum
+    from .functions.products.matrix_products import (
+        matrix_transpose, outer, reproducible, tensordot, vecdot,
+    )
     from .functions.products.vector_products import cross, dot, inner, kron, matvec, vdot, vecmat
     from .functions.reductions.covariance import average, corrcoef, cov, ptp
+    from .functions.reductions.cumulative import (
+        cumulative_logsumexp, cumulative_prod, cumulative_sum, diff,
+    )
     from .functions.reductions.histograms import (
         bincount, digitize, histogram, histogram2d, histogram_bin_edges,
     )
@@ -352,9 +132,14 @@ if typing.TYPE_CHECKING:
     from .functions.reductions.order_statistics import (
         median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
     )
+    from .functions.reductions.statistics import logsumexp, std, var
+    from .functions.shape.copies import contiguous, repeat, roll, stack, tile
     from .functions.shape.joining import (
         array_split, atleast_1d, atleast_2d, atleast_3d, column_stack, dsplit, dstack, hsplit,
         hstack, vsplit, vstack,
+    )
+    from .functions.shape.manipulation import (
+        as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel,
     )
     from .functions.shape.orientation import (
         diag, diag_indices, diagflat, fliplr, flipud, rot90, trace, tri, tril_indices, triu_indices,
@@ -365,17 +150,149 @@ if typing.TYPE_CHECKING:
         element_size, index_to_pos, is_complex, is_contiguous, is_floating_point, numel,
         strides_from_shape,
     )
+    from .functions.sorting.distinct import (
+        isin, unique_all, unique_counts, unique_inverse, unique_values,
+    )
     from .functions.sorting.lexsort_partition import argpartition, lexsort, partition
     from .functions.sorting.set_operations import intersect1d, setdiff1d, setxor1d, union1d
+    from .functions.sorting.stable_sort import argsort, sort, topk
     from .functions.sorting.unique import unique
     from .functions.torch_methods import cat
     from .insight.explain import explain
     from .insight.graph import draw_graph
     from .insight.profile import profile
     from .insight.show import show
+    from .layout import sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
     from .linalg.polynomials import (
         poly, polyadd, polyder, polyfit, polyint, polymul, polysub, roots,
     )
+    from .memory.storage import Storage
+    from .plugins.registry import devices
+    from .settings import eager, junk_filled
+    from .tensor.host import evaluate
+    from .tensor.print_options import get_printoptions, printoptions, set_printoptions
+    from .tensor.tensor import Tensor
+    from .functions.shown import (
+        all, any, argmax, argmin, asarray, astype, broadcast_to, concat, copy, count_nonzero,
+        diagonal, empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min,
+        moveaxis, ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes,
+        transpose, unstack, where, zeros, zeros_like,
+    )
+
+_HOMES = {
+    "autograd":
+        "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
+        "set_grad_enabled",
+    "autograd.nans": "debug_nans",
+    "backend.naming": "device",
+    "backend.streams": "Event Stream current_stream default_stream stream synchronize",
+    "backend.threads": "get_num_threads set_num_threads",
+    "capture.control_flow": "cond fori_loop scan while_loop",
+    "capture.jit": "constant jit",
+    "capture.serialize": "load_function save_function",
+    "device_class": "Device default_device set_default_device",
+    "dtypes":
+        "DType bfloat16 bool:bool_ complex64 complex128 float16 float32 float64 int8 int16 int32 "
+        "int64 uint8 uint16 uint32 uint64",
+    "engine.lines": "debug_lines",
+    "errors":
+        "AnomalyError ArgumentError ArgumentTypeError AxisError CaptureError CompileError "
+        "DTypeError DeviceError DovetailError DovetailWarning FallbackError GradientError "
+        "IndexOutOfRange InternalError KernelError LayoutError LinAlgError NotYetAttribute "
+        "NotYetError OutOfMemoryError PluginError ReadOnlyError ShapeError SharingError "
+        "SlowDeviceWarning TransformError UnavailableError ValueOverflow",
+    "frontend.custom_op": "custom_op",
+    "frontend.dsl": "In InOut Out atomic_add atomic_and atomic_max atomic_min atomic_or grid",
+    "frontend.elementwise_op": "elementwise",
+    "frontend.loop_kernel": "kernel",
+    "frontend.raw_source": "raw_kernel",
+    "func.mapping": "vmap",
+    "functions.creation.constructors":
+        "arange empty empty_like eye full full_like linspace meshgrid ones ones_like tril triu "
+        "zeros zeros_like",
+    "functions.creation.from_values": "asarray",
+    "functions.creation.grids": "fromfunction geomspace indices logspace mgrid ogrid",
+    "functions.creation.windows": "bartlett blackman hamming hann kaiser",
+    "functions.datatypes":
+        "astype can_cast finfo get_default_dtype iinfo isdtype result_type set_default_dtype",
+    "functions.elementwise.composed":
+        "array_equiv bitwise_count fmax fmin fmod iscomplex isneginf isposinf isreal logaddexp2 "
+        "unwrap",
+    "functions.elementwise.decompose": "divmod frexp modf nan_to_num",
+    "functions.elementwise.op_functions":
+        "abs acos acosh add allclose angle array_equal asin asinh atan atan2 atanh beta "
+        "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor"
+        " cbrt ceil clip conj copysign cos cosh deg2rad digamma divide equal erf erfc erfinv exp "
+        "exp2 expm1 floor floor_divide gamma gcd greater greater_equal heaviside hypot i0 i1 imag"
+        " isclose isfinite isinf isnan lcm ldexp less less_equal lgamma log log1p log2 log10 "
+        "log_softmax logaddexp logical_and logical_not logical_or logical_xor logit maximum "
+        "minimum multiply ndtr ndtri negative nextafter not_equal positive pow rad2deg real "
+        "reciprocal relu remainder round rsqrt sigmoid sign signbit sin sinc sinh softmax sqrt "
+        "square subtract tan tanh trunc where xlogy zeta",
+    "functions.elementwise.special_functions": "expit polygamma",
+    "functions.indexing.index_arrays":
+        "diag_indices_from ix_ mask_indices ravel_multi_index tril_indices_from triu_indices_from"
+        " unravel_index",
+    "functions.indexing.index_reads": "searchsorted take take_along_axis",
+    "functions.indexing.index_writes": "index_add scatter",
+    "functions.indexing.insert_delete":
+        "append block compress copyto delete extract fill_diagonal flatnonzero insert place "
+        "putmask resize trim_zeros",
+    "functions.indexing.masks": "argwhere nonzero",
+    "functions.indexing.selection": "choose piecewise put put_along_axis select vectorize",
+    "functions.io.files": "load save",
+    "functions.io.interop": "__array_namespace_info__:array_namespace_info from_blob from_dlpack",
+    "functions.io.transfer": "pin_memory",
+    "functions.products.einsum": "einsum",
+    "functions.products.matrix_products":
+        "matmul matrix_transpose outer reproducible tensordot vecdot",
+    "functions.products.vector_products": "cross dot inner kron matvec vdot vecmat",
+    "functions.reductions.covariance": "average corrcoef cov ptp",
+    "functions.reductions.cumulative": "cumulative_logsumexp cumulative_prod cumulative_sum diff",
+    "functions.reductions.histograms":
+        "bincount digitize histogram histogram2d histogram_bin_edges",
+    "functions.reductions.nan_functions":
+        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum "
+        "nanvar",
+    "functions.reductions.numerical":
+        "convolve correlate ediff1d gradient interp polyval trapezoid vander",
+    "functions.reductions.order_statistics":
+        "median nanmedian nanpercentile nanquantile percentile quantile",
+    "functions.reductions.statistics":
+        "all any argmax argmin count_nonzero logsumexp max mean min prod std sum var",
+    "functions.shape.copies": "concat contiguous copy repeat roll stack tile",
+    "functions.shape.joining":
+        "array_split atleast_1d atleast_2d atleast_3d column_stack dsplit dstack hsplit hstack "
+        "vsplit vstack",
+    "functions.shape.manipulation":
+        "as_strided broadcast_arrays broadcast_shapes broadcast_to diagonal expand_dims flatten "
+        "flip moveaxis permute_dims ravel reshape split squeeze swapaxes transpose unstack",
+    "functions.shape.orientation":
+        "diag diag_indices diagflat fliplr flipud rot90 trace tri tril_indices triu_indices",
+    "functions.shape.padding": "pad",
+    "functions.shape.patches": "fold unfold",
+    "functions.shape.strides":
+        "element_size index_to_pos is_complex is_contiguous is_floating_point numel "
+        "strides_from_shape",
+    "functions.sorting.distinct": "isin unique_all unique_counts unique_inverse unique_values",
+    "functions.sorting.lexsort_partition": "argpartition lexsort partition",
+    "functions.sorting.set_operations": "intersect1d setdiff1d setxor1d union1d",
+    "functions.sorting.stable_sort": "argsort sort topk",
+    "functions.sorting.unique": "unique",
+    "functions.torch_methods": "cat",
+    "insight.explain": "explain",
+    "insight.graph": "draw_graph",
+    "insight.profile": "profile",
+    "insight.show": "show",
+    "layout": "sparse_bsr sparse_coo sparse_csc sparse_csr strided",
+    "linalg.polynomials": "poly polyadd polyder polyfit polyint polymul polysub roots",
+    "memory.storage": "Storage",
+    "plugins.registry": "devices",
+    "settings": "eager junk_filled",
+    "tensor.host": "evaluate",
+    "tensor.print_options": "get_printoptions printoptions set_printoptions",
+    "tensor.tensor": "Tensor",
+}
 
 __all__ = [
     "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError",
@@ -442,12 +359,10 @@ __all__ = [
 # isort: on
 # --- as far as here -------------------------------------------------------------------------------
 
-e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
+e, pi, inf, nan = 2.718281828459045, 3.141592653589793, float("inf"), float("nan")
+newaxis = None
 __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
-_PACKAGES = {  # loaded on first access: they are written with `dt` itself
-    "checkpoint", "data", "distributions", "nn", "onnx", "optim", "sparse", "tensorboard",
-}  # fmt: skip
 
 
 def __dir__() -> list[str]:  # no submodules, which importing them puts here
@@ -467,13 +382,48 @@ if typing.TYPE_CHECKING:
 
     __config__: dict[str, object]
 else:
+    _SOURCES = {  # of each public name the module, and its name there
+        public: (home, source or public)
+        for home, names in _HOMES.items()
+        for public, _, source in (name.partition(":") for name in names.split())
+    }
 
     def __getattr__(name):
-        if name in _PACKAGES:
-            return _import_module(f".{name}", __name__)  # the import makes it an attribute
-        if name in _LATE:
-            return _fetched_late(__name__, _LATE)(name)
-        if name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
+        """Return a public name, fetched from its module; the first one loads the core."""
+        if name in _SOURCES:
+            _load_core()
+            home, source = _SOURCES[name]
+            value = getattr(_import_module(f".{home}", __name__), source)
+        elif name == "random":
+            value = _import_module(".functions.random", __name__)
+        elif name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
             return _compiled.config()
-        methods.refuse("dt", name)
-        return methods.added("functions", name, "module 'dovetail' has no attribute")
+        elif name.startswith("__"):
+            raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+        elif (value := _submodule(name)) is None:
+            _load_core()
+            methods = _import_module(".functions.methods", __name__)
+            methods.refuse("dt", name)
+            return methods.added("functions", name, "module 'dovetail' has no attribute")
+        globals()[name] = value
+        return value
+
+    def _submodule(name):
+        """Return a module of this package; None if there is none of this name."""
+        try:
+            return _import_module(f".{name}", __name__)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+            return None
+
+    def _load_core():
+        """Import the modules that nearly every program needs; wait if another thread does."""
+        if f"{__name__}.wiring" in _modules:
+            _import_module(".wiring", __name__)
+            return
+        # NumPy first: where many imports are on the stack its own are at the end of a chunk of the
+        # stack, which CPython then maps and unmaps 650 times: 5 % of the import.
+        _import_module(".arguments", __name__)
+        with _compiled.Uncollected(is_kept=True):
+            _import_module(".wiring", __name__)

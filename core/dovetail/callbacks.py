@@ -7,11 +7,12 @@ has autograd record a node, it calls a slot of this module: `callbacks.record_ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .backend.interface import Program
-    from .device import Device
+    from .device_class import Device
     from .dtypes import DType
     from .engine.recording import Tapes
     from .graph.expr import Expr
@@ -44,3 +45,11 @@ open_device: Callable[[Device], Opened]
 # Return the device type that is the default one where nobody chose, and all installed ones.
 usual_device_type: Callable[[], str]
 known_device_types: Callable[[], Iterable[str]]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a slot that is not filled yet, after filling all of them."""
+    import_module(".wiring", __package__)
+    if name not in globals():
+        raise AttributeError(f"dovetail.callbacks has no slot {name!r}")
+    return globals()[name]

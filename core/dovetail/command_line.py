@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .device import usable
+from .device_class import usable
 from .errors import DovetailError
 
 WRONG = 2  # the exit status of a command that was asked for what it cannot do

@@ -86,8 +86,8 @@ from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
 from .capture.iterations import is_mapping as is_mapping
-from .device import Device
-from .device import opened as open_device
+from .device_class import Device
+from .device_class import opened as open_device
 from .dtypes import (
     FLOATS,
     INTEGERS,

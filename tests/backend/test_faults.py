@@ -18,7 +18,7 @@ import pytest
 from dovetail import memory
 from dovetail.backend import diskcache
 from dovetail.backend.reference import ReferenceBackend
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.engine import evaluation as run
 from dovetail.engine import guards
 from dovetail.errors import CompileError, OutOfMemoryError

@@ -19,7 +19,7 @@ from dovetail.backend.streams import (
     stream,
     synchronize,
 )
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.errors import ArgumentError, DeviceError
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.opened import Opened

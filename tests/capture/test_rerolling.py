@@ -15,7 +15,7 @@ from dovetail.capture import rerolling
 from dovetail.capture.forms import RerolledLoop
 from dovetail.capture.program import Act, Call, Place, Strided, arranged
 from dovetail.capture.rerolling import MIX, RolledActs, reroll
-from dovetail.device import opened
+from dovetail.device_class import opened
 from dovetail.engine.traced_numbers import Environment
 from dovetail.ops import table as ops
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from dovetail.device import opened_devices
+from dovetail.device_class import opened_devices
 from dovetail.engine.programs import holders
 from dovetail.fft import roots
 

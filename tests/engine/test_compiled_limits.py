@@ -17,7 +17,7 @@ import pytest
 import test_device_limits as programs
 from dovetail.backend.interface import Backend, DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceProgram
-from dovetail.device import Device, device
+from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32
 from dovetail.engine.programs import holders
 from dovetail.loops.builder import Kernel

@@ -14,7 +14,7 @@ import pytest
 from dovetail.backend import limits
 from dovetail.backend.limits import parts
 from dovetail.backend.reference import interpret
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.events import counters
 from dovetail.engine.programs import program

@@ -14,7 +14,7 @@ import pytest
 from dovetail.autograd import engine
 from dovetail.backend.faults import CELLS
 from dovetail.backend.reference import ReferenceBackend
-from dovetail.device import Device, device
+from dovetail.device_class import Device, device
 from dovetail.memory import make_allocator
 from dovetail.plugins.opened import Opened
 from dovetail.settings import flags

@@ -9,7 +9,7 @@ from contextvars import ContextVar, copy_context
 import dovetail as dt
 import pytest
 from dovetail.capture.tracer import Recorder
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.engine import recording
 from dovetail.settings import current, flags
 

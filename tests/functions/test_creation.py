@@ -137,7 +137,9 @@ def test_constants(name: str, shape: tuple[int, ...]) -> None:
         lambda s: dt.pad(dt.zeros(2), 1, constant_values=s),
     ],
 )
-def test_full_of_a_tensor_reads_no_value_on_the_host(fill: Callable[[dt.Tensor], dt.Tensor]) -> None:
+def test_full_of_a_tensor_reads_no_value_on_the_host(
+    fill: Callable[[dt.Tensor], dt.Tensor],
+) -> None:
     x = dt.asarray([1.0, 2.0])
 
     def sum_and_fill(x: dt.Tensor) -> dt.Tensor:

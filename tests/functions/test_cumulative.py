@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dovetail import dtypes
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from dovetail.functions.reductions.cumulative import (
     cumulative_logsumexp,

@@ -8,7 +8,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import dtypes
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.engine import evaluate as run
 from dovetail.engine.events import begin, end
 from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow

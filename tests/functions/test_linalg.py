@@ -10,7 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import dtypes
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.engine import evaluate as run
 from dovetail.engine.evaluate import counters
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError

@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.device import opened
+from dovetail.device_class import opened
 from dovetail.functions.sorting.stable_sort import order_of
 from dovetail.ops import sort as radix
 

@@ -10,7 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.backend.reference import ReferenceBackend
-from dovetail.device import Device, device
+from dovetail.device_class import Device, device
 from dovetail.functions.io import transfer
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.opened import Opened

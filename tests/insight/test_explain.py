@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.dtypes import dtype
 from dovetail.engine import evaluate as run
 from dovetail.engine import events, programs

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from dovetail.backend import limits
 from dovetail.backend.reference import interpret
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.dtypes import (
     DType,
     bool_,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from dovetail import memory
 from dovetail.backend.interface import Backend
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.errors import OutOfMemoryError
 from dovetail.memory import (
     Allocator,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from dovetail.commands.doctor import Finding
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.dtypes import float32
 from dovetail.errors import PluginError
 from dovetail.plugins import answers, hooks

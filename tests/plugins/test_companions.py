@@ -15,7 +15,7 @@ import pytest
 from dovetail import sparse
 from dovetail.commands import devices as devices_command
 from dovetail.commands import doctor
-from dovetail.device import device as named
+from dovetail.device_class import device as named
 from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.evaluate import counters
 from dovetail.errors import CompileError, DeviceError, IndexOutOfRange, PluginError

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from broken_kinds import KINDS, Kind
 from dovetail.commands import doctor as doctor_module
-from dovetail.device import default_device, device, set_default_device
+from dovetail.device_class import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
 from dovetail.plugins.entry import GROUP, Entry, offers
@@ -29,7 +29,7 @@ from dovetail.plugins.registry import DeviceRegistry, open_device
 from installed import INSTALLED
 from places import ROOT
 
-device_module = importlib.import_module("dovetail.device")  # `dovetail.device` is the function
+device_module = importlib.import_module("dovetail.device_class")
 
 SOURCES = Path(__file__).parent / "broken_plugins"
 CORE = ROOT / "core"

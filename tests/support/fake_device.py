@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dovetail.backend.interface import Backend
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.memory import CachingAllocator, DataPtr
 
 FAKE = Device("fake", 0)

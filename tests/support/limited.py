@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import lying_backends as lies
 from dovetail.backend.interface import DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceBackend
-from dovetail.device import Device, device
+from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32, int64, uint64
 from dovetail.loops.builder import Kernel, combine
 from dovetail.loops.language import Loop, Value, walk

@@ -24,7 +24,7 @@ from dovetail.backend.interface import (
     StridedOperand,
 )
 from dovetail.backend.reference import ReferenceProgram
-from dovetail.device import Device, device
+from dovetail.device_class import Device, device
 from dovetail.dtypes import DType, float32
 from dovetail.engine.programs import holders
 from dovetail.errors import CompileError

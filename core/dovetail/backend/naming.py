@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..arguments import integer
-from ..device import Device, default_device
-from ..device import device as named
+from ..device_class import Device, default_device
+from ..device_class import device as named
 
 __all__ = ["device"]
 

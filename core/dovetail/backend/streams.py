@@ -10,7 +10,7 @@ from typing import NoReturn, Protocol, SupportsIndex
 
 from .. import settings
 from ..arguments import instance
-from ..device import Device, device, opened, opened_devices
+from ..device_class import Device, device, opened, opened_devices
 from ..errors import ArgumentError, DeviceError, DTypeError
 from .faults import Faults
 from .interface import Backend, EventHandle, StreamHandle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import integer
-from ..device import DEFAULT, Device, default_device, device, opened
+from ..device_class import DEFAULT, Device, default_device, device, opened
 from ..errors import ArgumentError, DeviceError
 
 __all__ = ["get_num_threads", "set_num_threads"]

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from weakref import ref
 
 from ..arguments import shown
-from ..device import Device, usable
+from ..device_class import Device, usable
 from ..dtypes import bool_, int64, uint8
 from ..engine import evaluate as run
 from ..engine import recording

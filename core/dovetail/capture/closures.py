@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Device
+from ..device_class import Device
 from ..errors import GradientError
 from ..memory import Storage
 from ..memory.tracing.stacktrace import is_ours

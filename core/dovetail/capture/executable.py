@@ -15,8 +15,8 @@ import numpy as np
 
 from ..backend import faults
 from ..backend.streams import current_handle
-from ..device import Device
-from ..device import opened as open_device
+from ..device_class import Device
+from ..device_class import opened as open_device
 from ..engine import evaluate as run
 from ..engine import recording
 from ..engine.evaluate import lock

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..arguments import shown
-from ..device import Device, default_device
+from ..device_class import Device, default_device
 from ..dtypes import bool_, int64
 from ..engine import recording
 from ..errors import ArgumentTypeError, DTypeError, ShapeError

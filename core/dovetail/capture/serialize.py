@@ -26,8 +26,8 @@ from ..arguments import path as file_name
 from ..backend import limits
 from ..backend.faults import WIDTH, Asked
 from ..backend.streams import current_handle
-from ..device import Device, usable
-from ..device import opened as open_device
+from ..device_class import Device, usable
+from ..device_class import opened as open_device
 from ..dtypes import DType, dtype, int64
 from ..engine import programs, recording
 from ..engine.launching import BoundStep

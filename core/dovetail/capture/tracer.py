@@ -12,8 +12,8 @@ from .. import callbacks
 from ..backend import faults
 from ..backend.interface import Scalar
 from ..backend.streams import current_handle
-from ..device import Device, default_device
-from ..device import opened as open_device
+from ..device_class import Device, default_device
+from ..device_class import opened as open_device
 from ..dtypes import uint8
 from ..engine import evaluate as engine
 from ..engine import recording

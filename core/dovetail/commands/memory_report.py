@@ -22,7 +22,7 @@ from rich.table import Table
 
 from .. import memory
 from ..command_line import Parser, one_line, whole, why_not
-from ..device import Device, device, usable
+from ..device_class import Device, device, usable
 from ..errors import ArgumentError
 from ..memory.caching_allocator import CachingAllocator
 from ..memory.tracing.html_report import draw

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..backend import faults
 from ..backend.interface import Grid, RawLaunch
 from ..backend.streams import current_handle
-from ..device import opened as open_device
+from ..device_class import opened as open_device
 from ..graph.expr import MANY, Expr, overwritten, readers, reads, storage_of
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ..backend import faults
 from ..backend.streams import current_handle
-from ..device import Device, opened_devices
-from ..device import opened as open_device
+from ..device_class import Device, opened_devices
+from ..device_class import opened as open_device
 from ..errors import TransformError
 from ..fusion.plan import Plan, Step
 from ..graph.expr import (

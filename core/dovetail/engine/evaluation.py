@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ..backend import faults
 from ..backend.faults import Check
 from ..backend.streams import current_handle
-from ..device import opened as open_device
+from ..device_class import opened as open_device
 from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
 from ..fusion.plan import Plan, Target

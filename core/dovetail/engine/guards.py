@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ..device import opened
+from ..device_class import opened
 from ..fusion.plan import Target
 from ..graph.expr import Expr
 from ..layout import Shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ..backend.streams import current_handle
-from ..device import opened as open_device
+from ..device_class import opened as open_device
 from ..fusion.in_place import in_place, to_rows
 from ..graph.expr import Expr, is_recomputed, readers, reads, storage_of
 from ..plugins.opened import Opened

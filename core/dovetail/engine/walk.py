@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ..device import Device
+from ..device_class import Device
 from ..fusion.plan import Target
 from ..graph.expr import Attrs, Expr, Spec, overlaps, storage_of
 from ..graph.ownership import shared

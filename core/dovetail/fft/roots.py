@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..arguments import host_memory
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType
 from ..engine import recording
 from ..graph.expr import storage_of

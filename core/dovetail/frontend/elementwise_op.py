@@ -17,7 +17,7 @@ import numpy as np
 from ..arguments import function as callable_
 from ..arguments import shown
 from ..autograd.tape import OPERANDS
-from ..device import device
+from ..device_class import device
 from ..dtypes import DType, bool_, complex64, complex128, dtype, float64
 from ..engine.traced_numbers import TracedFloat
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError

@@ -11,7 +11,7 @@ import numpy as np
 from ..arguments import flag
 from ..arguments import function as callable_
 from ..backend.faults import Asked
-from ..device import opened as open_device
+from ..device_class import opened as open_device
 from ..engine import direct, programs, recording
 from ..engine.launching import BoundStep
 from ..engine.traced_numbers import TracedFloat

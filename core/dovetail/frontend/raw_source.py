@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arguments import integers, refused
 from ..backend.interface import Grid, RawArgument, RawLaunch
-from ..device import opened as open_device
+from ..device_class import opened as open_device
 from ..dtypes import BY_CODE, DType
 from ..engine import direct
 from ..engine.traced_numbers import TracedFloat

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from ..arguments import BEYOND_FLOAT, integer, shown
 from ..capture.pytree import flattened, rebuilt
-from ..device import Device, device
+from ..device_class import Device, device
 from ..dtypes import DType, bool_, complex64, complex128, float32, float64, int64
 from ..errors import ArgumentTypeError, CaptureError, DTypeError, ValueOverflow
 from ..functions import datatypes

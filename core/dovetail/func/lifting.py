@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from ..autograd.engine import detach
 from ..autograd.tape import Leaf, OpNode
-from ..device import opened as open_device
+from ..device_class import opened as open_device
 from ..errors import TransformError
 from ..functions.shape.manipulation import as_strided
 from ..graph.expr import Expr, ask, node, spec, storage_of

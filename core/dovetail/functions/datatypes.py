@@ -11,8 +11,8 @@ import numpy as np
 
 from .. import dtypes as D
 from ..arguments import BEYOND_FLOAT, flag, named, shown
-from ..device import Device
-from ..device import device as device_named
+from ..device_class import Device
+from ..device_class import device as device_named
 from ..dtypes import DType, dtype
 from ..engine import recording
 from ..errors import ArgumentError, DTypeError, ValueOverflow

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ..device import Device, default_device
+from ..device_class import Device, default_device
 from ..dtypes import DType
 from ..engine.events import counters
 from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of

@@ -12,7 +12,7 @@ from importlib import import_module
 from types import MethodType, ModuleType
 
 from ..arguments import choice, named
-from ..device import device as device_named
+from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
 from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
 from ..ops import table as ops

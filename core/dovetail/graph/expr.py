@@ -24,7 +24,7 @@ from .regions import are_apart
 from .weak import alive, referent, weakly
 
 if TYPE_CHECKING:
-    from ..device import Device
+    from ..device_class import Device
     from ..memory.storage import Storage
     from ..memory.tracing.stacktrace import Line
     from ..ops.table import Op

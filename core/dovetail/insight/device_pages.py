@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..device import Device, default_device
+from ..device_class import Device, default_device
 from ..memory.units import bytes_text
 from ..plugins.record import Record, described
 from ..plugins.registry import records

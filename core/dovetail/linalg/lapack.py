@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import opened
+from ..device_class import opened
 from ..dtypes import dtype as dtype_of
 from ..engine import events, recording
 from ..functions.elementwise import op_functions as ew

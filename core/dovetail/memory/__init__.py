@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..arguments import flag, function, integer, refused, shown
 from ..backend.interface import Backend
-from ..device import Device, device, known_types, opened, opened_devices
+from ..device_class import Device, device, known_types, opened, opened_devices
 from ..errors import ArgumentError, DeviceError
 from ..late import late
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats

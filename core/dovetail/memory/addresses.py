@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..device import Device, opened
+from ..device_class import Device, opened
 from ..errors import ArgumentError
 
 

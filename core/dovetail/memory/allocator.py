@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..arguments import LARGEST, integer, refused, shown
 from ..backend.streams import current_handle
-from ..device import Device, opened
+from ..device_class import Device, opened
 from ..errors import ArgumentError, DovetailError, PluginError
 from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
 from .tracing.trace import Timeline

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar
 
 from ..arguments import shown
 from ..backend.interface import Backend
-from ..device import Device
+from ..device_class import Device
 from ..errors import ArgumentError, OutOfMemoryError
 from .allocator import Allocator, SegmentInfo, Stats
 from .blocks import LIVE, SMALL_BYTES_MAX, WAITING, Block, Pool, Segment, segment_bytes

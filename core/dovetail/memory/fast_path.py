@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from ..arguments import integer
-from ..device import Device
+from ..device_class import Device
 from ..locks import Lock
 from .blocks import BLOCK_ALIGNMENT, LIVE, UNUSED, Block, Pool
 from .pointer import DataPtr, StreamHandle

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..arguments import LARGEST, integer, path
 from ..backend.host import address_of
-from ..device import Device, opened, usable
+from ..device_class import Device, opened, usable
 from ..errors import ArgumentError, DeviceError, OutOfMemoryError
 from ..locks import Lock
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats

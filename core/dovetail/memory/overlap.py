@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 from weakref import ref
 
-from ..device import Device, opened
+from ..device_class import Device, opened
 from ..locks import Lock
 from .pointer import DataPtr
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from ..backend.streams import named_handle
-from ..device import Device
+from ..device_class import Device
 from ..errors import of_this_process
 from ..settings import ask_while
 from .pointer_arguments import check

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..arguments import LARGEST, function, integer, refused
-from ..device import Device
+from ..device_class import Device
 
 
 def check(offset: object, nbytes: object, device: object, deleter: object) -> None:

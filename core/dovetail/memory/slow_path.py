@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from ..backend.interface import Backend
-from ..device import Device
+from ..device_class import Device
 from ..errors import OutOfMemoryError
 from ..layout import LIMIT
 from .blocks import FREE, UNUSED, Block, Pool, Segment

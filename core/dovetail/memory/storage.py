@@ -9,7 +9,7 @@ from weakref import ref
 
 from .. import callbacks
 from ..arguments import LARGEST, integer
-from ..device import Device, usable
+from ..device_class import Device, usable
 from ..errors import of_this_process
 from ..freelists import keep
 from .allocator import obtained

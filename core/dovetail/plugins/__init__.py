@@ -1,4 +1,22 @@
 """Installed backends: found by entry points, registered when first named, opened once.
 
-No op comes this way: what has been opened is asked directly.
+No op comes this way: what has been opened is asked directly. `dt.plugins` has the functions of
+`registry`.
 """
+
+from typing import TYPE_CHECKING
+
+from ..late import late
+
+if TYPE_CHECKING:
+    from .registry import devices, installed, open_device, records
+else:
+    __getattr__ = late(
+        __name__, dict.fromkeys(("devices", "installed", "open_device", "records"), "registry")
+    )
+
+__all__ = ["devices", "installed", "open_device", "records"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..arguments import shown
 from ..backend.interface import Backend, BackendInfo, DeviceInfo, Unavailable
-from ..device import device
+from ..device_class import device
 from ..dtypes import DType
 from ..errors import PluginError
 from ..loops.target import Capabilities

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..device import Device
+from ..device_class import Device
 from ..errors import DovetailError, PluginError
 from .registry import registry
 

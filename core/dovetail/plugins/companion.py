@@ -27,7 +27,7 @@ from ..backend.interface import (
     StridedOperand,
 )
 from ..backend.limits import starts
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType
 from ..errors import CompileError, PluginError
 from ..loops.bounds import reach_of_each

@@ -8,7 +8,7 @@ from typing import Protocol
 import pluggy
 
 from ..backend.interface import Backend, BackendInfo, DeviceInfo, Unavailable
-from ..device import Device
+from ..device_class import Device
 from .opened import LibraryCalls
 
 hookspec = pluggy.HookspecMarker("dovetail")

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ..backend.faults import Faults
 from ..backend.interface import Backend, LibraryCall, Program
 from ..backend.limits import has_limits
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType
 from ..memory.allocator import Allocator, allocate_validated
 from ..memory.caching_allocator import CachingAllocator

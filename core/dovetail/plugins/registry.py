@@ -16,7 +16,7 @@ from .. import environment
 from ..arguments import shown
 from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
-from ..device import DEFAULT, VARIABLE, Device, device
+from ..device_class import DEFAULT, VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from . import answers
 from .companion import accompanied

@@ -16,7 +16,7 @@ from ..arguments import integers
 from ..backend import faults
 from ..backend.interface import Backend
 from ..backend.streams import current_handle, wait
-from ..device import Device, opened
+from ..device_class import Device, opened
 from ..dtypes import DType, bool_, dtype, float32, uint8
 from ..engine import recording
 from ..engine.evaluate import evaluate as evaluate_nodes

@@ -6,7 +6,7 @@ import numpy as np
 from collections.abc import Callable, Sequence
 from dovetail.autograd.engine import Tensors
 from dovetail.autograd.tape import HookHandle, Node
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.elementwise.op_functions import Number
 from dovetail.functions.indexing.index_keys import Key

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, cast, overload
 
 from .. import layout as lay
 from .. import settings
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType
 from ..engine import evaluate as run
 from ..engine import lines, recording

@@ -17,7 +17,7 @@ import numpy as np
 from .. import callbacks, settings
 from .. import layout as lay
 from ..arguments import BEYOND_FLOAT, shown
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType, dtype
 from ..engine import recording
 from ..engine.evaluate import update as update_memory

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import ALL, COMPLEX, DType, bool_, float32, int32, int64
 from ..errors import DovetailError
 from ..ops import table as ops

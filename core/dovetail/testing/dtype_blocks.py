@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ..capture.jit import jit
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import float16, float32, int32
 from ..errors import DTypeError, ShapeError
 from ..functions.creation import constructors

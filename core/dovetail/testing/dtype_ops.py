@@ -13,7 +13,7 @@ import pytest
 
 from ..autograd.tape import rules_of
 from ..capture.jit import jit
-from ..device import device
+from ..device_class import device
 from ..dtypes import DType, bool_, float32
 from ..errors import DTypeError, SharingError
 from ..functions.creation import constructors

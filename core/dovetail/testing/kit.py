@@ -13,7 +13,7 @@ import numpy as np
 from ..backend import limits
 from ..backend.interface import Launch, Program
 from ..backend.reference import interpret
-from ..device import Device, device, opened_devices
+from ..device_class import Device, device, opened_devices
 from ..dtypes import BUILT_IN, DType, float64
 from ..engine.evaluate import compile_ahead, planned
 from ..graph.expr import storage_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Device, device
+from ..device_class import Device, device
 from ..dtypes import DType, bfloat16, float32
 from ..errors import DeviceError, DovetailError, DTypeError, LayoutError
 from ..layout import Shape, strided

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..device import opened_devices
+from ..device_class import opened_devices
 from ..dtypes import ALL, COMPLEX, DType, float32
 from ..errors import LayoutError
 from ..functions.datatypes import astype

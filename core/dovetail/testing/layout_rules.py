@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from .. import layout as lay
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType, float32
 from ..errors import DeviceError, LayoutError
 from ..functions.elementwise import op_functions as e

@@ -17,7 +17,7 @@ import numpy as np
 from ..autograd.check import gradcheck, gradgradcheck
 from ..autograd.engine import detach, grad, requires_grad_
 from ..capture.jit import jit
-from ..device import Device, device
+from ..device_class import Device, device
 from ..dtypes import ALL, DType, complex128, float32, float64
 from ..errors import ArgumentError, CaptureError, DovetailError, DTypeError, GradientError
 from ..frontend.elementwise_op import Elementwise

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ..device import device
+from ..device_class import device
 from ..dtypes import DType
 from ..errors import DovetailError
 from ..plugins.opened import Opened

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import settings
-from ..device import device
+from ..device_class import device
 from ..dtypes import dtype
 from ..errors import DTypeError, ReadOnlyError
 from ..ops import table as ops

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..device import device
+from ..device_class import device
 from ..memory import CachingAllocator, Stats
 from ..memory.tracing.replay import Step, replay
 from ..plugins.opened import Opened

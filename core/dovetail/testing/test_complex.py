@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ..autograd import grad
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import COMPLEX, DType, bool_, float32, int64
 from ..functions.creation import constructors
 from ..functions.indexing.index_reads import getitem, take

@@ -6,7 +6,7 @@ from itertools import cycle
 
 import pytest
 
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType
 from ..functions.products.convolutions import convolved, weights_of
 from ..functions.products.convolutions import transposed as back_to_x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType, int64
 from ..graph.expr import node, spec
 from ..ops import sort as radix

@@ -11,7 +11,7 @@ import pytest
 
 from ..autograd import vjp
 from ..autograd.tape import rules_of
-from ..device import Device, device
+from ..device_class import Device, device
 from ..dtypes import DType, bfloat16, float16, float32, float64
 from ..functions.elementwise.op_functions import exp, tanh, where
 from ..functions.indexing.index_reads import getitem

@@ -105,7 +105,7 @@ from dovetail.dtypes import int32
 from dovetail.engine.events import counters
 from dovetail.tensor.host import evaluate, from_host
 from dovetail.testing.kit import host
-from dovetail.device import device
+from dovetail.device_class import device
 import numpy as np
 x = from_host(np.arange(40, dtype=np.int32), int32, device({0!r}))
 y = (x * 3 + 5) * x

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ..backend.interface import Compiled, Handles, Launch, Scalar, StreamHandle
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import float32, int8, int32, int64
 from ..engine.evaluate import planned
 from ..errors import DeviceError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType, bool_, int32
 from ..functions.indexing.masks import FEW, run_bounds, true_positions
 from ..ops.kernels import BLOCK

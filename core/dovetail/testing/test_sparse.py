@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ..autograd import grad
-from ..device import Device
+from ..device_class import Device
 from ..dtypes import DType, bool_, float16, float32, float64, int32, int64
 from ..functions.products.matrix_products import reproducible
 from ..functions.reductions.statistics import max as max_

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..device import Device, device
+from ..device_class import Device, device
 from ..dtypes import DType, bfloat16, bool_, float32, float64, int32, int64
 from ..functions.creation import constructors
 from ..functions.indexing.index_reads import getitem, searchsorted

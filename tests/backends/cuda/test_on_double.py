@@ -30,7 +30,7 @@ from cuda.bindings.driver import CUresult
 from cuda_double import driver, plugin
 from cuda_double.machine import MARK, Machine
 from dovetail.commands import demo
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.extend import Unavailable, legalize, parse_kernel
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.opened import Opened

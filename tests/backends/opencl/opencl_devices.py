@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from dovetail.device import Device, device
+from dovetail.device_class import Device, device
 from dovetail.extend import Unavailable, float64
 from dovetail.memory import make_allocator
 from dovetail.plugins.opened import Opened

@@ -17,7 +17,7 @@ pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed"
 
 import dovetail as dt
 from cstyle_cases import reduction
-from dovetail.device import device
+from dovetail.device_class import device
 from dovetail.dtypes import dtype
 from dovetail.extend import (
     Backend,

@@ -12,7 +12,7 @@ pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install p
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 import dovetail as dt
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail.functions.products.matrix_products import reproducible
 from opencl_devices import DEVICES, NAMES, REASON, bare
 

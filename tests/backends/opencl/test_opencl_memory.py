@@ -15,7 +15,7 @@ pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed"
 
 import dovetail as dt
 import pyopencl as cl
-from dovetail.device import Device
+from dovetail.device_class import Device
 from dovetail_opencl import memory
 from opencl_devices import DEVICES, NAMES, REASON, opened
 

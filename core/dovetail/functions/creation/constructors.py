@@ -25,7 +25,7 @@ from ...arguments import (
     real,
     shown,
 )
-from ...device import default_device, usable
+from ...device_class import default_device, usable
 from ...dtypes import DType, bool_, float32, float64, int64, promote
 from ...errors import (
     ArgumentError,

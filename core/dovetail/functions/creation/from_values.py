@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments import flag
-from ...device import device, usable
+from ...device_class import device, usable
 from ...dtypes import DType, complex128, dtype, float64
 from ...engine import recording
 from ...errors import (

@@ -20,7 +20,7 @@ import numpy as np
 from ... import layout as lay
 from ...arguments import dimensions, shown
 from ...backend.faults import Asked, out_of_range
-from ...device import Device
+from ...device_class import Device
 from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DeviceError, DTypeError, IndexOutOfRange, ShapeError
 from ...graph.expr import Expr, ask, node, spec

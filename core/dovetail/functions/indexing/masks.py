@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...arguments import named
-from ...device import Device
+from ...device_class import Device
 from ...dtypes import bool_, int64
 from ...errors import ShapeError
 from ...graph.expr import Expr, leaf, node, spec

@@ -18,7 +18,7 @@ from ... import dtypes as D
 from ...arguments import flag, named, refused
 from ...arguments import path as file_name
 from ...arguments import shown as as_text
-from ...device import Device, usable
+from ...device_class import Device, usable
 from ...dtypes import DType
 from ...errors import ArgumentError, ArgumentTypeError, DovetailError, DTypeError, SharingError
 from ...layout import Shape, contiguous_strides

@@ -34,8 +34,8 @@ from ...arguments import DIMENSIONS, flag, function, integer, integers, named
 from ...backend import limits
 from ...backend.faults import look
 from ...backend.streams import current_handle, wait
-from ...device import Device, default_device, opened
-from ...device import device as device_named
+from ...device_class import Device, default_device, opened
+from ...device_class import device as device_named
 from ...dtypes import DType
 from ...engine import recording
 from ...errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError

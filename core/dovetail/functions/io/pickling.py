@@ -19,8 +19,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ... import layout as lay
-from ...device import Device, default_device, usable
-from ...device import device as device_named
+from ...device_class import Device, default_device, usable
+from ...device_class import device as device_named
 from ...dtypes import DType
 from ...errors import ArgumentError, DeviceError, DovetailWarning, GradientError, PluginError
 from ...graph.expr import Expr, leaf, spec, storage_of

@@ -14,8 +14,8 @@ from typing import cast
 from ...backend.faults import carried, look
 from ...backend.interface import Backend
 from ...backend.streams import current_handle
-from ...device import Device, opened, opened_devices
-from ...device import device as device_named
+from ...device_class import Device, opened, opened_devices
+from ...device_class import device as device_named
 from ...engine import recording
 from ...errors import DeviceError
 from ...graph.expr import Expr, leaf, spec, storage_of

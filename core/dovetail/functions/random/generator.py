@@ -15,7 +15,7 @@ from inspect import unwrap
 
 from ...arguments import dimensions, instance, integer, named, real, refused, sequence, shown
 from ...arguments import integers as ints
-from ...device import usable
+from ...device_class import usable
 from ...dtypes import FORMATS, DType, float32, float64, int64, uint32, uint64
 from ...engine import recording
 from ...errors import ArgumentError, DTypeError

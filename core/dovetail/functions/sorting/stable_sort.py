@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ... import layout as lay
 from ...arguments import flag, integer, shown
-from ...device import opened
+from ...device_class import opened
 from ...dtypes import bool_, int64, spare_bits
 from ...engine import recording
 from ...errors import ArgumentError, NotYetError, ShapeError

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...arguments import path as file_name
-from ...device import Device, device, opened
+from ...device_class import Device, device, opened
 from ..allocator import Allocator
 from ..units import UNITS, bytes_text
 from .snapshot import Json, Snapshot, build, check
