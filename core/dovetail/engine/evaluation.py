@@ -128,8 +128,9 @@ class Evaluation(Walk):
             if waits:
                 faults.demand([check for found in checks.values() for check in found])
 
-        asked = [i for step in plan.steps if isinstance(step, BoundStep) for _, i, _ in step.checks]
-        depends = None if waits else self._depends({*checks, *asked})  # of nodes: leaves have none
+        steps = [step for step in plan.steps if isinstance(step, BoundStep)]
+        checked = {*checks, *[i for step in steps for _, i, _ in step.checks]}
+        depends = None if waits else self._depends(checked)  # before nodes become leaves
         launch(*given, run_checked)
         if depends is None or not checks:
             return

@@ -14,6 +14,11 @@ from .table import Call, row
 
 Tensor = dt.Tensor
 
+
+def _round(x: Tensor) -> Tensor:
+    return dt.round(x)
+
+
 _TWO: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "Add": dt.add, "Sub": dt.subtract, "Mul": dt.multiply,
     "And": dt.logical_and, "Or": dt.logical_or, "Xor": dt.logical_xor,
@@ -23,7 +28,7 @@ _TWO: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }  # fmt: skip
 _ONE: dict[str, Callable[[Tensor], Tensor]] = {
     "Abs": dt.abs, "Neg": dt.negative, "Not": dt.logical_not, "BitwiseNot": dt.bitwise_invert,
-    "Ceil": dt.ceil, "Floor": dt.floor, "Round": dt.round, "Sqrt": dt.sqrt,
+    "Ceil": dt.ceil, "Floor": dt.floor, "Round": _round, "Sqrt": dt.sqrt,
     "Reciprocal": dt.reciprocal, "Exp": dt.exp, "Log": dt.log, "Erf": dt.erf, "Sign": dt.sign,
     "Sin": dt.sin, "Cos": dt.cos, "Tan": dt.tan, "Asin": dt.asin, "Acos": dt.acos, "Atan": dt.atan,
     "Sinh": dt.sinh, "Cosh": dt.cosh, "Tanh": dt.tanh, "Asinh": dt.asinh, "Acosh": dt.acosh,

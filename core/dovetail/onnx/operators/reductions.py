@@ -103,7 +103,7 @@ row("ArgMax")(partial(_arg, dt.argmax))
 row("ArgMin")(partial(_arg, dt.argmin))
 
 
-def _running(f: Callable[..., Tensor], first: int, call: Call, x: Tensor, given: Any) -> Tensor:
+def _running(f: Callable[..., Tensor], call: Call, x: Tensor, given: Any) -> Tensor:
     axis = call.axis(call.number(given), x.ndim)
     x = dt.flip(x, axis=axis) if call.get("reverse", 0) else x
     if call.get("exclusive", 0):
@@ -116,8 +116,14 @@ def _running(f: Callable[..., Tensor], first: int, call: Call, x: Tensor, given:
     return dt.flip(found, axis=axis) if call.get("reverse", 0) else found
 
 
-row("CumSum", host=(1,))(partial(_running, dt.cumulative_sum, 0))
-row("CumProd", host=(1,))(partial(_running, dt.cumulative_prod, 1))
+@row("CumSum", host=(1,))
+def _cumulative_sum(call: Call, x: Tensor, given: Any) -> Tensor:
+    return _running(dt.cumulative_sum, call, x, given)
+
+
+@row("CumProd", host=(1,))
+def _cumulative_prod(call: Call, x: Tensor, given: Any) -> Tensor:
+    return _running(dt.cumulative_prod, call, x, given)
 
 
 @row("TopK", host=(1,))
