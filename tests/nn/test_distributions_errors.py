@@ -47,7 +47,7 @@ PARAMETERS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: D.Binomial(2.5, v(0.5)),
         "Binomial: total_count has to be IntegerGreaterThan",
     ),
-    "total": (lambda: D.Multinomial(2.5, v(0.5, 0.5)), "Multinomial: total_count is one int"),
+    "total": (lambda: D.Multinomial(2.5, v(0.5, 0.5)), "Multinomial: total_count must be an int"),
     "rate": (lambda: D.Poisson(v(-0.5)), "Poisson: rate"),
     "sure": (lambda: D.NegativeBinomial(1.0, v(1.0)), "NegativeBinomial: probs"),
     "never": (lambda: D.Geometric(v(0.0)), "Geometric: probs"),

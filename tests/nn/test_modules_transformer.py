@@ -280,7 +280,7 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
     ),
     (
         lambda: dt.nn.TransformerEncoder(dt.nn.TransformerEncoderLayer(4, 2, 5), -1),
-        dt.ArgumentError, "num_layers must not be negative: -1",
+        dt.ArgumentError, "num_layers is 0..65536, not -1",
     ),
 ]  # fmt: skip
 

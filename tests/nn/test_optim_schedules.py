@@ -170,14 +170,14 @@ def test_a_step_before_the_optimisers_warns() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda o: S.StepLR(3, 1), "optimizer is a int"),
+        (lambda o: S.StepLR(3, 1), "optimizer must be an Optimizer, got 3"),
         (lambda o: S.StepLR(o, 0), "step_size is 0"),
         (lambda o: S.StepLR(o, 2, last_epoch=3), "no 'initial_lr'"),
-        (lambda o: S.ConstantLR(o, factor=1.5), "factor is 1.5"),
+        (lambda o: S.ConstantLR(o, factor=1.5), "factor must be greater than 0 and at most 1, got 1.5"),
         (lambda o: S.LinearLR(o, start_factor=0), "start_factor must be greater than 0"),
         (lambda o: S.ConstantLR(o, factor=0), "factor must be greater than 0"),
         (lambda o: S.CosineAnnealingLR(o, 0), "T_max is 0"),
-        (lambda o: S.CosineAnnealingWarmRestarts(o, 2.5), "T_0 is 2.5"),
+        (lambda o: S.CosineAnnealingWarmRestarts(o, 2.5), "T_0 must be an int, got 2.5"),
         (lambda o: S.OneCycleLR(o, 0.1), "give total_steps"),
         (lambda o: S.OneCycleLR(o, 0.1, total_steps=5, pct_start=2), "pct_start"),
         (lambda o: S.OneCycleLR(o, [0.1], total_steps=5), "1 values"),
