@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 import dovetail as dt
 from dovetail.extend import arguments
 
-from ..nn.familiar import DISTRIBUTION, absent
+from ..nn.familiar import absent
 from ..nn.respelled import Explained
 from .constraints import Constraint, is_dependent
 from .halves import in_float32, widen_values
@@ -126,7 +126,7 @@ class Distribution(Explained):
         super().__setattr__(name, value)
 
     if not TYPE_CHECKING:
-        __getattr__ = absent(DISTRIBUTION)
+        __getattr__ = absent("Distribution")
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from inspect import Parameter, signature
 from typing import Any, TypeAlias, TypeVar
 
-from .errors import ArgumentTypeError
+from ..errors import ArgumentTypeError
 
 Parameters: TypeAlias = Mapping[str, Parameter]
 Options: TypeAlias = dict[str, Any]
