@@ -364,8 +364,8 @@ def test_the_first_name_used_loads_the_core(name: str, tmp_path: Path) -> None:
     [
         "from dovetail.linalg import solve; from dovetail import asarray; x = asarray([1.0])",
         "from dovetail import asarray; x = asarray([1.0]); import dovetail.device_class",
-        "import pickle, dovetail.tensor.tensor as t; import dovetail.functions.from_values as f;"
-        "x = f.asarray([1.0])",
+        "import pickle, dovetail.tensor.tensor as t;"
+        "import dovetail.functions.creation.from_values as f; x = f.asarray([1.0])",
         "from dovetail import *; x = asarray([1.0])",
     ],
 )

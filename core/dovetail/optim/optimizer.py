@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
 
-from ..nn.familiar import absent
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
+from ..nn.missing_names import absent
 from .together import Bucket, updated, updated_rows
 
 __all__ = ["Optimizer"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments, look_up_again
 
-from ..respelled import Explained
+from ..constructor_errors import Explained
 from .parameter import Buffer, Parameter, is_persistent, marked
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What others' names for sparse tensors are here, for the error of who asks for them."""
+"""The error for a name that `dt.sparse` lacks, with the hint of `compat`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from dovetail.extend import arguments
 
 
 def refuse(name: str) -> NoReturn:
-    """The `__getattr__` of the package. Raises: AttributeError."""
+    """Raise the AttributeError for a name: this is the `__getattr__` of the package."""
     known = arguments.hints.find("sparse", name)
     raise AttributeError(f"module 'dovetail.sparse' has no attribute {name!r}{known}")

@@ -1,7 +1,6 @@
-"""What others' names for networks are here, for the error of who asks for them.
+"""Errors for names that `dt.nn` and its like lack, with the hints of `compat`.
 
-`refused` makes the `__getattr__` of a package: it is asked for what is not there, so it costs
-nothing where all is well.
+`refused` makes the `__getattr__` of a package. Python calls that for a missing name only.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Uncalled(ModuleType):
 
 
 def absent(table: str) -> Callable[[object, str], NoReturn]:
-    """A `__getattr__` for a class. `table`: that of the hints for its attributes."""
+    """Return a `__getattr__` for a class. `table`: that of the hints for its attributes."""
 
     def __getattr__(self: object, name: str) -> NoReturn:
         more = arguments.hints.find(table, name)
@@ -61,7 +60,7 @@ def absent(table: str) -> Callable[[object, str], NoReturn]:
 
 
 def _known(package: str, name: str) -> str:
-    """What to write for a name that a package has not."""
+    """Return the end of the error about a name that a package lacks."""
     if name.startswith("__"):
         return ""
     known = arguments.hints.tables()[package]

@@ -1,8 +1,7 @@
-"""What others call the parameters of our classes: PyTorch's own, Keras', Flax', Optax', SciPy's.
+"""Errors of constructors: parameters by the names of Keras, Flax, Optax and SciPy.
 
-`Explained` is a base of layers, optimisers, schedules and distributions. Where a constructor cannot
-be called in the way that it was, the error says what to write. It is asked only then. Arguments of
-a wrong kind are found by `explained_error`.
+`Explained` is a base of layers, optimisers, schedules and distributions. If a call of a constructor
+does not bind, the error says what to write. `explained_error` finds arguments of a wrong kind.
 """
 
 from __future__ import annotations
@@ -175,7 +174,7 @@ def _explain(cls: type, said: Wrong, construct: Constructor) -> str:
 
 
 def _way(cls: type, theirs: str, mine: Parameters) -> str:
-    """What to write for a parameter that a class has not."""
+    """Return what to write for a parameter that a class lacks."""
     ways = arguments.hints.tables()["parameters"]
     for kind in cls.__mro__:
         if found := ways.get(f"{kind.__name__}.{theirs}"):
