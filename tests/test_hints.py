@@ -8,6 +8,7 @@ import hashlib
 import math
 import pickle
 import re
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from functools import reduce
@@ -20,9 +21,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-from dovetail import familiar, foreign_attributes
-from dovetail.nn import familiar as networks
-from dovetail.sparse import familiar as sparse
+from dovetail.compat import hints
 
 
 @pytest.fixture(autouse=True)
@@ -222,15 +221,23 @@ def test_autocast_hint_runs() -> None:
 
 # --- every hint ----------------------------------------------------------------------------------
 
-TABLES: dict[str, dict[str, str]] = {
-    "names": familiar.ELSEWHERE, "methods": familiar.METHODS, "sparse": sparse.INSTEAD,
-    "module": networks.MODULE, "optimizer": networks.OPTIMIZER,
-    "distribution": networks.DISTRIBUTION, **networks.INSTEAD, **foreign_attributes.ATTRIBUTES,
-}  # fmt: skip
+OTHER_TABLES = {"synonyms", "compressed", "parameters"}
+TABLES = {name: table for name, table in hints.tables().items() if name not in OTHER_TABLES}
 
 
 def _hints() -> list[str]:
     return sorted({hint for table in TABLES.values() for hint in table.values()})
+
+
+def test_a_name_stands_in_one_file() -> None:
+    files = [Path(str(hints.__file__)).with_name(f"{library}.toml") for library in hints.LIBRARIES]
+    names = [
+        (table, name)
+        for file in files
+        for table, ways in tomllib.loads(file.read_text("utf-8")).items()
+        for name in " ".join(ways.values()).split()
+    ]
+    assert len(names) == len({*names}) == sum(map(len, hints.tables().values())) > 1500
 
 
 def test_hints_name_what_exists() -> None:

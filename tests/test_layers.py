@@ -79,6 +79,7 @@ def room(name: str) -> str:
 
 # The contract, from the ground up: a package may import the ground floor, and these packages.
 MAY_IMPORT = {
+    "compat": "",
     "loops": "",
     "graph": "",
     "ops": "loops",
@@ -106,9 +107,9 @@ MAY_IMPORT = {
     ),
 }
 GROUND = {
-    "arguments", "callbacks", "command_line", "compiled", "device_class", "dtypes", "environment",
-    "errors", "familiar", "foreign", "foreign_attributes", "forks", "freelists", "identity", "late",
-    "layout", "locks", "memo", "recent", "records", "respelled", "settings",
+    "arguments", "callbacks", "command_line", "compat", "compiled", "device_class", "dtypes",
+    "environment", "errors", "forks", "freelists", "identity", "late", "layout", "locks", "memo",
+    "recent", "records", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend", "wiring"}  # they import whatever they offer or connect
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
@@ -202,7 +203,7 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 TAKES = {
     "ml_dtypes": "onnx",  # where it is installed
     "numpy": (
-        "arguments autograd backend capture checkpoint commands data dtypes familiar fft frontend "
+        "arguments autograd backend capture checkpoint commands compat data dtypes fft frontend "
         "func functions insight linalg nn onnx ops optim plugins sparse tensor tensorboard testing"
     ),
     "onnx": "onnx",
@@ -397,7 +398,7 @@ def test_using_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
         "dovetail.commands", "dovetail.testing", "dovetail.capture.jit", "dovetail.insight.",
         "dovetail.capture.program", "dovetail.capture.tracer",
         "dovetail.memory.tracing.html_report", "dovetail.autograd.check", "dovetail.linalg.",
-        "dovetail.fft.", "dovetail.frontend.", "json",
+        "dovetail.fft.", "dovetail.frontend.", "json", "tomllib",
         *(f"dovetail.{name}" for name in OUTSIDE_CORE),
     )  # fmt: skip
     assert not [m for m in loaded if m.startswith(late)]

@@ -19,8 +19,9 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
+from .compat import hints as hints  # for packages that see `extend` alone
+from .compat.keywords import UNGIVEN, again, binds
 from .errors import ArgumentError, ArgumentTypeError, DovetailError, OutOfMemoryError, ShapeError
-from .respelled import UNGIVEN, again, binds
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
 LARGEST = (1 << 63) - 1  # of a size, a stride, an offset: the loop language counts in int64
@@ -150,16 +151,6 @@ def exclusive(op: str, **given: object) -> None:
         raise ArgumentError(f"{op}: {' and '.join(names)} exclude each other; give one of them")
 
 
-def told(hint: str, name: str) -> str:
-    """Return the end of an error about a foreign name: what to write instead, or what is absent.
-
-    A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name.
-    """
-    if hint.partition(";")[0].partition(":")[0] == "nothing":
-        return f"; dovetail has no {name}{hint.removeprefix('nothing')}"
-    return f"; {hint}" if hint.startswith("dovetail ") else f"; here it is {hint}"
-
-
 P = ParamSpec("P")
 R = TypeVar("R")
 Choice = TypeVar("Choice")
@@ -202,8 +193,8 @@ def named(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True) -> Any:
     """Decorate a function made of several ops: its errors name it too: "clip: maximum: ...".
 
-    Its parameters may be given by the names that they have elsewhere: see `respelled`. It computes
-    with half operands as `widen` says.
+    Its parameters may be given by the names that they have elsewhere: see `compat.keywords`. It
+    computes with half operands as `widen` says.
     """
     if composed is None:
         return partial(named, widen=widen)

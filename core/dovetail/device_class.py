@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import callbacks, environment, settings
 from .arguments import named, shown
+from .compat import hints
 from .errors import DeviceError
 from .records import DeviceRecord
 
@@ -67,7 +68,7 @@ class Device(DeviceRecord):
     if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise import_module(".familiar", __package__).absent(self, name)
+            raise hints.absent(self, name)
 
     __hash__ = DeviceRecord.__hash__  # which a class with an `__eq__` does not inherit
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from .arguments import shown
+from .compat import hints
 from .errors import DTypeError
 from .records import DTypeRecord
 
@@ -69,7 +69,7 @@ class DType(DTypeRecord):
     if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise import_module(".familiar", __package__).absent(self, name)
+            raise hints.absent(self, name)
 
     __hash__ = DTypeRecord.__hash__  # which a class with an `__eq__` does not inherit
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
+
+from .compat.hints import find
 
 
 def late(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
@@ -15,10 +18,24 @@ def late(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
 
     def fetch(name: str) -> object:
         if name not in homes:
-            known = import_module(".familiar", __package__).of(package.rpartition(".")[2], name)
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{known}")
+            hint = _hint(package, name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         found: object = getattr(import_module(f".{homes[name]}", package), name)
         setattr(sys.modules[package], name, found)
         return found
 
     return fetch
+
+
+def _hint(package: str, name: str) -> str:
+    """Return the end of the error about a name that a package lacks.
+
+    Imports ask for `__path__`, and for a module before they load it: reading the hints would cost
+    them 10 ms.
+    """
+    if name.startswith("__") or not name.isidentifier():
+        return ""
+    is_package = hasattr(sys.modules[package], "__path__")
+    if is_package and find_spec(f"{package}.{name}") is not None:
+        return ""
+    return find("functions", f"{package.rpartition('.')[2]}.{name}")

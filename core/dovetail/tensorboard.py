@@ -19,8 +19,8 @@ import numpy as np
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .nn.familiar import refused
-from .nn.respelled import Explained
+from .nn.constructor_errors import Explained
+from .nn.missing_names import refused
 
 __all__ = ["SummaryWriter"]
 

@@ -10,8 +10,9 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.familiar import ELSEWHERE, METHODS, OURS
+from dovetail.compat.hints import tables
 
+ELSEWHERE, METHODS, OURS = (tables()[name] for name in ("functions", "methods", "synonyms"))
 X = dt.zeros((2, 2), device="reference")
 LINES = (Path(__file__).parent / "spellings.txt").read_text().splitlines()
 CASES = [line for line in LINES if line and not line.startswith("#")]

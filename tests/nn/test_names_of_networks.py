@@ -8,9 +8,14 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.nn import respelled
-from dovetail.nn.familiar import DISTRIBUTION, INSTEAD, MODULE, OPTIMIZER
+from dovetail.compat.hints import tables
 
+PACKAGES = (
+    "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "data",
+    "distributions", "checkpoint", "onnx", "tensorboard",
+)  # fmt: skip
+INSTEAD = {package: tables()[package] for package in PACKAGES}
+MODULE, OPTIMIZER, DISTRIBUTION = (tables()[n] for n in ("Module", "Optimizer", "Distribution"))
 EVERY = [(package, name) for package, names in INSTEAD.items() for name in names]
 
 
@@ -144,7 +149,7 @@ def test_optimisers_and_distributions_say_what_others_have_as_methods() -> None:
 
 
 def test_what_is_said_of_parameters_is_there() -> None:
-    for way in (*respelled.INSTEAD.values(), *respelled.OF_ONE.values()):
+    for way in tables()["parameters"].values():
         for path in re.findall(r"\bdt\.([a-zA-Z_.0-9]*\w)", way):
             assert at(path) is not None
 

@@ -7,7 +7,9 @@ from functools import reduce
 
 import dovetail as dt
 import pytest
-from dovetail.sparse.familiar import INSTEAD
+from dovetail.compat.hints import tables
+
+INSTEAD = tables()["sparse"]
 
 
 @pytest.mark.parametrize("name", INSTEAD)

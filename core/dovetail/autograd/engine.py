@@ -7,12 +7,12 @@ from itertools import count
 from typing import Literal, overload
 
 from ..arguments import flag, function
+from ..compat.keywords import UNGIVEN, again
 from ..engine import recording
 from ..errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
-from ..respelled import UNGIVEN, again
 from ..settings import current
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, lazy_storage, make, required, strided

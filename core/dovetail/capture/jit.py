@@ -25,13 +25,13 @@ import numpy as np
 
 from ..arguments import function as callable_
 from ..arguments import refused
+from ..compat.keywords import retold
 from ..engine import evaluate as run
 from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..functions.datatypes import get_default_dtype, when_default_changes
 from ..graph.expr import storage_of
 from ..locks import Lock
-from ..respelled import retold
 from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor

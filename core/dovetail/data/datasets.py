@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import dovetail as dt
 from dovetail.extend import arguments
 
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
 
 __all__ = [
     "ChainDataset",

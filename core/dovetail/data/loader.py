@@ -16,7 +16,7 @@ from typing import Any
 
 import dovetail as dt
 
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
 from .collate import default_collate, on_device
 from .datasets import Generator, IterableDataset
 from .origins import HINT, not_found_by, of_main

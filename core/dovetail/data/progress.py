@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 __all__ = ["Track"]
 
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import dovetail as dt
 
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
 from .datasets import Generator, permuted
 
 __all__ = [

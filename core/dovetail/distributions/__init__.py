@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..nn.blame import explain_all
-from ..nn.familiar import refused
+from ..nn.missing_names import refused
 from . import (
     categories,
     composed,

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
+from ..nn.constructor_errors import Explained
 from ..nn.functional.precision import wide
-from ..nn.respelled import Explained
 
 __all__ = [
     "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",

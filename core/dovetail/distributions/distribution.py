@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 import dovetail as dt
 from dovetail.extend import arguments
 
-from ..nn.familiar import DISTRIBUTION, absent
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
+from ..nn.missing_names import absent
 from .constraints import Constraint, is_dependent
 from .halves import in_float32, widen_values
 from .parameters import Value, as_tensor, broadcast_all, sum_last
@@ -126,7 +126,7 @@ class Distribution(Explained):
         super().__setattr__(name, value)
 
     if not TYPE_CHECKING:
-        __getattr__ = absent(DISTRIBUTION)
+        __getattr__ = absent("Distribution")
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 import dovetail as dt
 from dovetail.extend import widen_halves
 
+from ..nn.constructor_errors import Explained
 from ..nn.functional.precision import is_short, wide
-from ..nn.respelled import Explained
 
 __all__: list[str] = []
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
 from . import constraints, transforms
 from .constraints import Constraint
 from .transform import Transform

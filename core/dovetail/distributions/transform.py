@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
 from . import constraints
 from .constraints import Constraint
 from .parameters import sum_last

@@ -17,6 +17,7 @@ import numpy as np
 from ..arguments import function as callable_
 from ..arguments import shown
 from ..autograd.tape import OPERANDS
+from ..compat.keywords import UNGIVEN
 from ..device_class import device
 from ..dtypes import DType, bool_, complex64, complex128, dtype, float64
 from ..engine.traced_numbers import TracedFloat
@@ -28,7 +29,6 @@ from ..memo import Memo
 from ..ops import dtype_rules
 from ..ops.gradient import Rule
 from ..ops.table import Op
-from ..respelled import UNGIVEN
 from ..tensor.fields import expr_of
 from ..tensor.host import fresh
 from ..tensor.operands import ARRAYS, PYTHON_NUMBERS, Operand, beside

@@ -17,13 +17,13 @@ from ..autograd.flow import checked
 from ..autograd.function import Output
 from ..autograd.tape import Node
 from ..capture.pytree import Flat, flattened, rebuilt
+from ..compat.keywords import retold
 from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
 from ..functions.creation.from_values import asarray
 from ..functions.shape.copies import concat
 from ..functions.shape.manipulation import moveaxis
 from ..ops import table as ops
-from ..respelled import retold
 from ..settings import Switch, current
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, slice_along

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
 from .. import dtypes as D
 from ..arguments import BEYOND_FLOAT, flag, named, shown
+from ..compat import hints
+from ..compat.keywords import retold
 from ..device_class import Device
 from ..device_class import device as device_named
 from ..dtypes import DType, dtype
@@ -20,7 +21,6 @@ from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
 from ..plugins.dtype_registry import registry as dtype_plugins
-from ..respelled import retold
 from ..tensor.host import from_host, values_of
 from ..tensor.operands import PYTHON_NUMBERS, Scalar, operands
 from ..tensor.tensor import Tensor, make, required
@@ -331,7 +331,7 @@ class Finfo(NamedTuple):
         return self.smallest_normal * self.eps
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise import_module("..familiar", __package__).absent(self, name)
+        raise hints.absent(self, name)
 
 
 class Iinfo(NamedTuple):
@@ -343,7 +343,7 @@ class Iinfo(NamedTuple):
     dtype: DType
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise import_module("..familiar", __package__).absent(self, name)
+        raise hints.absent(self, name)
 
 
 @named(widen=False)

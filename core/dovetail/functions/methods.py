@@ -12,6 +12,7 @@ from importlib import import_module
 from types import MethodType, ModuleType
 
 from ..arguments import choice, named
+from ..compat import hints
 from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
 from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
@@ -116,7 +117,7 @@ def added(where: str, name: str, otherwise: str, kind: type = Tensor) -> object:
         found: object = layout_plugins.registry.find(where, name)
         return found
     except AttributeError as error:
-        known = import_module("..familiar", __package__).hint(name, where == "methods", kind)
+        known = hints.hint(name, where == "methods", kind)
         raise AttributeError(f"{otherwise} {name!r}{known}") from error.__cause__
 
 

@@ -15,8 +15,8 @@ from inspect import Parameter, getdoc, signature
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ..arguments import Widen, sequence
+from ..compat.keywords import Options, Parameters, again, binds, parameters, retold
 from ..errors import ArgumentError, DovetailError
-from ..respelled import Options, Parameters, again, binds, parameters, retold
 from ..tensor.fields import expr_of
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.writes import (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
 from .. import callbacks
 from ..arguments import LARGEST, integer
+from ..compat import hints
 from ..device_class import Device, usable
 from ..errors import of_this_process
 from ..freelists import keep
@@ -74,7 +74,7 @@ class Storage:
     if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise import_module("..familiar", __package__).absent(self, name)
+            raise hints.absent(self, name)
 
     def __init__(
         self,

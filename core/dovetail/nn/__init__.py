@@ -8,7 +8,7 @@ distributions, `dt.onnx` the exchange with other libraries.
 from typing import TYPE_CHECKING
 
 from . import functional, init, modules, utils
-from .familiar import refused
+from .missing_names import refused
 from .modules import *
 
 __all__: list[str] = ["functional", "init", "utils"]

@@ -16,8 +16,8 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 from .blame import explain_all
-from .familiar import refused
 from .functional.sizes import probability
+from .missing_names import refused
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",

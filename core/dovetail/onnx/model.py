@@ -12,7 +12,7 @@ import numpy as np
 import dovetail as dt
 from dovetail.extend import arguments
 
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
 from .library import Proto, library
 from .limits import Limit
 from .running import OTHERS, Run

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..nn.familiar import Uncalled, refused
+from ..nn.missing_names import Uncalled, refused
 from . import adagrad, adam, averaged, lbfgs, lr_scheduler, optimizer, rprop, sgd
 from .adagrad import *
 from .adam import *

@@ -5,7 +5,7 @@ A schedule writes `group["lr"]`, which steps that `dt.jit` has captured read at 
 
 from typing import TYPE_CHECKING
 
-from ..nn.familiar import refused
+from ..nn.missing_names import refused
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .schedules import (
     ChainedScheduler,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
 
-from ..nn.familiar import OPTIMIZER, absent
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
+from ..nn.missing_names import absent
 from .together import Bucket, updated, updated_rows
 
 __all__ = ["Optimizer"]
@@ -112,7 +112,7 @@ class Optimizer(Explained):
         self._run = dt.jit(step, static_argnames="plan")
 
     if not TYPE_CHECKING:
-        __getattr__ = absent(OPTIMIZER)
+        __getattr__ = absent("Optimizer")
 
     @property
     def _name(self) -> str:

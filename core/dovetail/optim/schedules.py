@@ -13,7 +13,7 @@ from typing import Any, SupportsFloat, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from ..nn.respelled import Explained
+from ..nn.constructor_errors import Explained
 from .optimizer import Optimizer
 
 Rates: TypeAlias = list[Any]

@@ -10,7 +10,7 @@ from .blocks import BSR, sparse_bsr_tensor, to_sparse_bsr
 from .compressed import CSC, CSR, sparse_csc_tensor, sparse_csr_tensor, to_sparse_csc, to_sparse_csr
 from .construct import sparse_coo_tensor, to_dense, to_sparse
 from .convert import from_pydata, from_scipy, load, save, to_pydata, to_scipy
-from .familiar import refuse
+from .missing_names import refuse
 from .show import spy
 from .tensor import COO
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import layout as lay
 from ..arguments import DIMENSIONS
+from ..compat.keywords import UNGIVEN
 from ..dtypes import complex64, complex128, float64
 from ..engine.traced_numbers import TracedFloat
 from ..errors import DTypeError
@@ -22,7 +23,6 @@ from ..memo import Memo
 from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
-from ..respelled import UNGIVEN
 from .fields import alias, expr_of
 from .inference import (
     applied,

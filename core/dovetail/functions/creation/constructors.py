@@ -25,6 +25,7 @@ from ...arguments import (
     real,
     shown,
 )
+from ...compat.keywords import UNGIVEN
 from ...device_class import default_device, usable
 from ...dtypes import DType, bool_, float32, float64, int64, promote
 from ...errors import (
@@ -37,7 +38,6 @@ from ...graph.expr import Spec, node, spec
 from ...layout import Shape
 from ...memory.allocator import Allocator
 from ...ops import table as ops
-from ...respelled import UNGIVEN
 from ...tensor import operands
 from ...tensor.fields import expr_of, is_strided
 from ...tensor.host import fresh, fresh_by, from_host, values_of

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments import flag
+from ...compat.keywords import UNGIVEN, retold
 from ...device_class import device, usable
 from ...dtypes import DType, complex128, dtype, float64
 from ...engine import recording
@@ -21,7 +22,6 @@ from ...errors import (
 )
 from ...layout import Shape
 from ...ops import table as ops
-from ...respelled import UNGIVEN, retold
 from ...tensor.host import evaluate, from_host, shown
 from ...tensor.tensor import Tensor, strided
 from ...tensor.verbs import apply

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from ... import layout as lay
 from ...arguments import flag, integer, named
 from ...arguments import real as real_number
+from ...compat.keywords import UNGIVEN, retold
 from ...dtypes import DType, bool_, complex64, float32, float64, int64, uint64
 from ...errors import ArgumentError, DTypeError
 from ...ops import table as ops
 from ...ops.dtype_rules import DTypeRule, Dtypes
 from ...ops.table import TABLE, Op
-from ...respelled import UNGIVEN, retold
 from ...tensor.operands import Array, Operand, brought, operands
 from ...tensor.tensor import Tensor, required, untaped
 from ...tensor.verbs import apply, apply_one, apply_two, dispatch, in_place

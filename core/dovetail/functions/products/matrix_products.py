@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ... import layout as lay
 from ... import settings
 from ...arguments import integer, integers, named, shown
+from ...compat.keywords import UNGIVEN, retold
 from ...dtypes import INTEGERS, DType, complex64, complex128, float32, float64
 from ...engine import recording
 from ...errors import ArgumentError, DeviceError, ShapeError
@@ -23,7 +24,6 @@ from ...layout import Move, Shape
 from ...ops import table as ops
 from ...ops.table import COPY, GENERATED, MATMUL, MULTIPLY, SUM
 from ...recent import Recent
-from ...respelled import UNGIVEN, retold
 from ...settings import current, flags
 from ...tensor.fields import expr_of
 from ...tensor.operands import Array, brought, decides

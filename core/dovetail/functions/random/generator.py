@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from inspect import unwrap
 
 from ...arguments import dimensions, instance, integer, named, real, refused, sequence, shown
 from ...arguments import integers as ints
+from ...compat import hints
 from ...device_class import usable
 from ...dtypes import FORMATS, DType, float32, float64, int64, uint32, uint64
 from ...engine import recording
@@ -115,7 +115,7 @@ class Generator:
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         """Draws of more distributions, `dt.random`'s functions: `g.exponential(2.0, 3)`."""
         if name.startswith("_") or name not in LATE:
-            raise import_module("dovetail.familiar").absent(self, name)
+            raise hints.absent(self, name)
         found: Callable[..., Tensor] = getattr(sys.modules[__package__], name)
         return partial(found, generator=self)
 

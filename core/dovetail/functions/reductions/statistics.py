@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ... import layout as lay
 from ...arguments import flag, real
+from ...compat.keywords import UNGIVEN, retold
 from ...dtypes import DType, float32
 from ...errors import ArgumentTypeError, DTypeError, ShapeError
 from ...graph.expr import Spec, node
@@ -17,7 +18,6 @@ from ...layout import Shape
 from ...ops import table as ops
 from ...ops.table import Op
 from ...recent import Recent
-from ...respelled import UNGIVEN, retold
 from ...tensor.fields import expr_of, is_strided
 from ...tensor.tensor import Tensor, make, required, strided, untaped
 from ...tensor.verbs import apply, dispatch, reduce, view

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import layout as lay
 from ...arguments import dimensions, host_memory, integer, integers, sequence, shown
+from ...compat.keywords import UNGIVEN, retold
 from ...dtypes import int64
 from ...engine import evaluate as run
 from ...errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
@@ -18,7 +19,6 @@ from ...ops import table as ops
 from ...ops.dtype_rules import common
 from ...ops.table import CONCAT
 from ...recent import Recent
-from ...respelled import UNGIVEN, retold
 from ...tensor.fields import expr_of, is_strided
 from ...tensor.host import fresh, from_host, values_of
 from ...tensor.operands import Array, brought

@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from ... import layout as lay
 from ...arguments import dimensions, flag, integer, integers, named, shown
+from ...compat.keywords import UNGIVEN, retold
 from ...errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -20,7 +21,6 @@ from ...errors import (
 from ...graph.expr import leaf, spec, storage_of, tape_of
 from ...layout import Move, Shape, StridedView
 from ...ops import table as ops
-from ...respelled import UNGIVEN, retold
 from ...tensor.fields import alias, expr_of
 from ...tensor.host import evaluated
 from ...tensor.operands import Array, brought

@@ -24,7 +24,7 @@ What parameters of the same name mean in all of them:
 from typing import TYPE_CHECKING
 
 from ..blame import explain_all
-from ..familiar import refused
+from ..missing_names import refused
 from . import (
     activations,
     adaptive,

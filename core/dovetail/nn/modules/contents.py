@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import look_up_again
+from dovetail.extend import arguments, look_up_again
 
-from ..familiar import MODULE
-from ..respelled import Explained
+from ..constructor_errors import Explained
 from .parameter import Buffer, Parameter, is_persistent, marked
 
 if TYPE_CHECKING:
@@ -76,7 +75,8 @@ class Contents(Explained):
             found = self.__dict__.get(kept)
             if found is not None and name in found:
                 return found[name]
-        known = f"; here it is {MODULE[name]}" if name in MODULE else ""
+        way = arguments.hints.tables()["Module"].get(name)
+        known = "" if way is None else f"; here it is {way}"
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{known}")
 
     def __delattr__(self, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import dovetail as dt
 
 from ..blame import explained_error
-from ..respelled import Explained
+from ..constructor_errors import Explained
 
 __all__: list[str] = []
 

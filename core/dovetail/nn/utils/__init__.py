@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from .. import clipping
 from ..blame import explain_all
 from ..clipping import *
-from ..familiar import refused
+from ..missing_names import refused
 from . import rnn, whole
 from .whole import *
 

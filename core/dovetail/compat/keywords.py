@@ -1,8 +1,8 @@
-"""What others call our parameters: NumPy's, PyTorch's and JAX's `dim=`, `keepdim=`, `size=`, `a=`.
+"""Parameters by the names of NumPy, PyTorch and JAX: `dim=`, `keepdim=`, `size=`, `a=`.
 
-It is asked when a call has failed to bind, or has brought a name that the function has not: so it
-costs nothing where all is well. A name that means the same is taken for ours; of one that would
-mean something else, the error says what to write.
+A call comes here if it does not bind, or has a name that the function lacks. A name that means the
+same is translated; for any other, the error says what to write. The names are Python tables, and
+not data as the hints: a translation is no error, and `x.sum(dim=0)` should not read files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from inspect import Parameter, signature
 from typing import Any, TypeAlias, TypeVar
 
-from .errors import ArgumentTypeError
+from ..errors import ArgumentTypeError
 
 Parameters: TypeAlias = Mapping[str, Parameter]
 Options: TypeAlias = dict[str, Any]

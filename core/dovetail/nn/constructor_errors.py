@@ -1,8 +1,7 @@
-"""What others call the parameters of our classes: PyTorch's own, Keras', Flax', Optax', SciPy's.
+"""Errors of constructors: parameters by the names of Keras, Flax, Optax and SciPy.
 
-`Explained` is a base of layers, optimisers, schedules and distributions. Where a constructor cannot
-be called in the way that it was, the error says what to write. It is asked only then. Arguments of
-a wrong kind are found by `explained_error`.
+`Explained` is a base of layers, optimisers, schedules and distributions. If a call of a constructor
+does not bind, the error says what to write. `explained_error` finds arguments of a wrong kind.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .blame import explain_methods, explained_error, misfit, title
 
@@ -76,41 +76,6 @@ for _ours, _names in _PAIRS.items():
     for _name in _names.split():
         OURS.setdefault(_name, []).append(_ours)
 
-OF_ONE = {  # the same of one class: it is asked first. What follows "has no parameter NAME; "
-    "RMSprop.decay": "here it is alpha=",
-    "NLLLoss.from_logits": "of logits there is dt.nn.CrossEntropyLoss",
-    "BCELoss.from_logits": "of logits there is dt.nn.BCEWithLogitsLoss",
-    "Normal.var": "here it is scale=, the root of that",
-}
-_WAYS = {  # what to write: their names for it
-    "here it is betas=(0.9, 0.999)": "b1 b2 beta_1 beta_2 beta1 beta2",
-    "write dt.nn.utils.clip_grad_norm_(net.parameters(), limit) before optimizer.step()": """
-        clipnorm global_clipnorm max_grad_norm
-    """,
-    "write dt.nn.utils.clip_grad_value_(net.parameters(), limit) before step()": "clipvalue",
-    "the optimiser has lr=": "init_value initial_learning_rate",
-    "nothing is to be said: what goes in are logits": "from_logits",
-    "the output has every step; output[-1] is the last one, or output[:, -1]": "return_sequences",
-    "the state comes anyway: output, state = net(x)": "return_state",
-    "give the state back: output, state = net(x, state)": "stateful",
-    "write dt.flip(x, axis=0); bidirectional=True goes both ways": "go_backwards",
-    "write a layer after it, as dt.nn.ReLU()": "activation",
-    "write it afterwards: dt.nn.init.normal_(net.weight)": """
-        kernel_initializer kernel_init bias_init bias_initializer weight_init w_init initializer
-        embeddings_initializer
-    """,
-    "give the optimiser weight_decay=": "kernel_regularizer activity_regularizer",
-    "here it is momentum=, which is 1 - decay": "decay",
-    "here it is p=, which is 1 - keep_prob": "keep_prob",
-    "a layer is told how many channels or features come in, first": "input_shape",
-    "channels are axis 1": "data_format",
-    "a module's name is that of the attribute which has it": "name",
-    "write net.requires_grad_(False)": "trainable",
-    'here it is reduction="mean", "sum" or "none"': "size_average reduce",
-    "here it is generator=dt.random.default_rng(seed)": "seed rng",
-    "dt.random.manual_seed(seed) is for all of them": "key rngs",
-}
-INSTEAD = {theirs: way for way, names in _WAYS.items() for theirs in names.split()}
 NEEDED = {"params": "params are net.parameters()", "optimizer": "the optimiser comes first"}
 
 
@@ -209,13 +174,14 @@ def _explain(cls: type, said: Wrong, construct: Constructor) -> str:
 
 
 def _way(cls: type, theirs: str, mine: Parameters) -> str:
-    """What to write for a parameter that a class has not."""
+    """Return what to write for a parameter that a class lacks."""
+    ways = arguments.hints.tables()["parameters"]
     for kind in cls.__mro__:
-        if found := OF_ONE.get(f"{kind.__name__}.{theirs}"):
+        if found := ways.get(f"{kind.__name__}.{theirs}"):
             return found
     ours = next((name for name in OURS.get(theirs, ()) if name in mine), None)
-    if ours is None and theirs in INSTEAD:
-        return INSTEAD[theirs]
+    if ours is None and theirs in ways:
+        return ways[theirs]
     bare = {name.replace("_", "").casefold(): name for name in mine}
     near = difflib.get_close_matches(theirs.replace("_", "").casefold(), bare, 1, 0.8)
     if ours is None and near:

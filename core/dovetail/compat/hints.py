@@ -1,0 +1,96 @@
+"""Hints for names of NumPy, PyTorch, JAX and others: what dovetail calls them, or what to write.
+
+The hints are data. A TOML file for each library maps what to write to the names for it; the files
+are read when the first name is asked for that is not there. Names of parameters are in `keywords`.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+LIBRARIES = ("numpy", "torch", "jax", "others")
+
+
+@cache
+def tables() -> dict[str, dict[str, str]]:
+    """Return the tables of all files: what to write, by name."""
+    import tomllib  # 3 ms, which `import dovetail` need not pay
+
+    merged: dict[str, dict[str, str]] = {}
+    for library in LIBRARIES:
+        text = Path(__file__).with_name(f"{library}.toml").read_text("utf-8")
+        for table, ways in tomllib.loads(text).items():
+            pairs = ((name, way) for way, names in ways.items() for name in names.split())
+            merged.setdefault(table, {}).update((n, way.replace("NAME", n)) for n, way in pairs)
+    return merged
+
+
+def told(way: str, name: str) -> str:
+    """Return the end of an error about a foreign name: what to write instead, or what is absent.
+
+    A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name.
+    """
+    if way.partition(";")[0].partition(":")[0] == "nothing":
+        return f"; dovetail has no {name}{way.removeprefix('nothing')}"
+    return f"; {way}" if way.startswith("dovetail ") else f"; here it is {way}"
+
+
+def find(table: str, name: str) -> str:
+    """Return the end of the error about a name of a table; "" if the table lacks it."""
+    way = tables()[table].get(name)
+    return "" if way is None else told(way, name)
+
+
+def hint(name: str, method: bool, tensor: type) -> str:
+    """Return the end of the error "has no attribute NAME" of `dt` or of a tensor.
+
+    `method`: whether a tensor was asked, and not the module. `tensor`: its class.
+    """
+    is_compressed = any(hasattr(tensor, n) for n in ("crow_indices", "ccol_indices"))
+    if is_compressed and (text := find("compressed", name)):
+        return text
+    if method and (text := find("methods", name)):
+        return text
+    ours = tables()["synonyms"].get(name)
+    if ours is not None:
+        of = "x" if method and hasattr(tensor, ours) else "dt"
+        return f"; here it is {ours if ours.startswith('x') else f'{of}.{ours}'}"
+    if text := find("functions", name):
+        return text
+    if name.startswith("_"):
+        return ""
+    if other := _other_form(name, method, tensor):
+        return f"; here it is {other}"
+    if not hasattr(np.ndarray if method else np, name):
+        return ""
+    if method:
+        return f"; NumPy's works on the host: np.asarray(x).{name}"
+    return f"; np.{name} is NumPy's"
+
+
+def _other_form(name: str, method: bool, tensor: type) -> str:
+    """Return the function for a name that a tensor lacks, or the method for one that `dt` lacks."""
+    if not method:
+        return f"x.{name}{'' if name.isupper() else '()'}" if hasattr(tensor, name) else ""
+    root = sys.modules[__name__.partition(".")[0]]
+    for of, names in (("", root.__all__), ("linalg.", root.linalg.__all__)):
+        if name in names:
+            return f"dt.{of}{name}(x)"
+    if name.endswith("_") and not name.startswith("new_"):
+        before, is_known, way = hint(name[:-1], method, tensor).partition("; here it is ")
+        return f"x[...] = {way}" if is_known and not before else ""
+    return ""
+
+
+def absent(of: object, name: str) -> AttributeError:
+    """Return the error for a name that a dtype, a device, a generator, ... lacks."""
+    kind = type(of).__name__
+    text = find(kind, name)
+    if not text and kind == "Generator":  # whose methods are the functions of `dt.random`
+        way = tables()["functions"].get(f"random.{name}", "").replace("dt.random.", "g.")
+        text = told(way, name) if way else ""
+    return AttributeError(f"{kind!r} object has no attribute {name!r}{text}")

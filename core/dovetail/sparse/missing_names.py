@@ -1,0 +1,13 @@
+"""The error for a name that `dt.sparse` lacks, with the hint of `compat`."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from dovetail.extend import arguments
+
+
+def refuse(name: str) -> NoReturn:
+    """Raise the AttributeError for a name: this is the `__getattr__` of the package."""
+    known = arguments.hints.find("sparse", name)
+    raise AttributeError(f"module 'dovetail.sparse' has no attribute {name!r}{known}")
