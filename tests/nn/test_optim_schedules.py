@@ -173,7 +173,10 @@ def test_a_step_before_the_optimisers_warns() -> None:
         (lambda o: S.StepLR(3, 1), "optimizer must be an Optimizer, got 3"),
         (lambda o: S.StepLR(o, 0), "step_size is 0"),
         (lambda o: S.StepLR(o, 2, last_epoch=3), "no 'initial_lr'"),
-        (lambda o: S.ConstantLR(o, factor=1.5), "factor must be greater than 0 and at most 1, got 1.5"),
+        (
+            lambda o: S.ConstantLR(o, factor=1.5),
+            "factor must be greater than 0 and at most 1, got 1.5",
+        ),
         (lambda o: S.LinearLR(o, start_factor=0), "start_factor must be greater than 0"),
         (lambda o: S.ConstantLR(o, factor=0), "factor must be greater than 0"),
         (lambda o: S.CosineAnnealingLR(o, 0), "T_max is 0"),
