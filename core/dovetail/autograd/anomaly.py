@@ -1,4 +1,4 @@
-"""Which line made the first NaN: `dt.autograd.detect_anomaly`."""
+"""Detection of the first NaN and of the line that computed it: `dt.autograd.detect_anomaly`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .tape import Kept, Node, Sent
 
 
 class detect_anomaly(Switch):
-    """A context in which the first NaN that an op makes is an error, which names the user's line.
+    """A context in which the first NaN that an op computes raises an error with the user's line.
 
-    Each op runs at once, and its result is looked at: where that has a NaN and no operand has one,
-    AnomalyError says which op it was, of what, and at which line. On the way back it names the op
-    whose gradient it is, and the line where that was recorded, if that was inside of it, too. It
-    can be a decorator. It is slow: for finding a fault.
+    Each op runs at once, and its result is checked. If the result has a NaN and no operand has one,
+    AnomalyError names the op, its operands and its line. In a backward pass it names the op whose
+    gradient has the NaN, and the line that recorded that op, if that was inside the context, too.
+    It can be a decorator. It is slow: use it to find a fault.
     Raises: nothing by itself.
 
     >>> import dovetail as dt
@@ -43,7 +43,7 @@ class detect_anomaly(Switch):
 
 
 class Looker:
-    """Looks at results, and notes where ops were recorded. `inf`: for infinities, too."""
+    """A checker of results that remembers where ops were recorded. `inf`: also check infinities."""
 
     def __init__(self, inf: bool = False) -> None:
         self._is_bad = _is_not_finite if inf else _has_nan
@@ -51,15 +51,16 @@ class Looker:
         self._block = "debug_nans" if inf else "detect_anomaly"
 
     def look(self, e: Expr) -> None:
-        """Computes a new node. Raises: AnomalyError where it has a NaN that no operand has."""
+        """Compute a new node. Raises: AnomalyError if it has a NaN that no operand has."""
         if e.tape is not None and getattr(e.tape, "asked_at", None) is None:
             e.tape.asked_at = caller()
         self._look(e, "at")
 
     def _look(self, e: Expr, when: str) -> None:
+        """Compute a node and its pending operands, operands first, and check each."""
         op, args = e.op, e.args
         if op is None or recording.current() is not None:
-            run.evaluate((e,), True)  # of examples: all of them are looked at outside
+            run.evaluate((e,), True)  # under vmap the batched op outside is checked instead
             return
         for a in args:
             if type(a) is Expr and a.op is not None:
@@ -67,43 +68,46 @@ class Looker:
         run.evaluate((e,), True)
         if not self._is_bad(e) or any(self._is_bad(a) for a in args):
             return
-        given = ", ".join(repr(a.spec) if type(a) is Expr else repr(a) for a in args)
+        operands = ", ".join(repr(a.spec) if type(a) is Expr else repr(a) for a in args)
         raise AnomalyError(
-            f"{op.name}: made the first {self._what}, {self._where(e, when)}, of {given}, which "
+            f"{op.name}: made the first {self._what}, {self._where(e, when)}, of {operands}, which "
             "have none; look at the values there, or see dt.where and dt.clip"
         )
 
     def whole(
-        self, name: str, work: Callable[..., Tensor | None], given: Sequence[object],
+        self,
+        name: str,
+        work: Callable[..., Tensor | None],
+        inputs: Sequence[object],
         operands: list[Expr],
-    ) -> Tensor | None:  # fmt: skip
-        """Return what `work` gives for what is `given`, and look at that alone.
+    ) -> Tensor | None:
+        """Return `work(*given)`; check only that result, not the steps that lead to it.
 
         Raises: AnomalyError if it has a NaN that no operand has.
         """
         before = current()
         try:
             enter(_UNSEEN)
-            found = work(*given)
+            result = work(*inputs)
         finally:
             restore(before)
-        if found is None or recording.current() is not None:
-            return found
-        if self._is_bad(found._expr) and not any(map(self._is_bad, operands)):
+        if result is None or recording.current() is not None:
+            return result
+        if self._is_bad(result._expr) and not any(map(self._is_bad, operands)):
             of = ", ".join(repr(a.spec) for a in operands)
             raise AnomalyError(f"{name}: made the first {self._what}, of {of}, which have none")
-        return found
+        return result
 
     @staticmethod
     def _where(e: Expr, when: str) -> str:
-        """The line that recorded a node, if that was noted; else the one that asks now."""
+        """Return the line that recorded a node if it is known, else the line that runs now."""
         noted = lines.line_of(e)
         return f"{when} {caller()}" if noted is None else f"recorded by {noted}"
 
-    def back(self, n: Node, *given: Sent | Kept | None) -> list[Sent | None]:
-        """What goes back through a place on the tape. Raises: AnomalyError, which names it."""
+    def back(self, n: Node, *gradient_and_result: Sent | Kept | None) -> list[Sent | None]:
+        """Return the gradients that a node sends on. Raises: AnomalyError, which names the node."""
         try:
-            return n.backward(*given)
+            return n.backward(*gradient_and_result)
         except AnomalyError as error:
             line = getattr(n, "asked_at", None)
             where = f"outside of {self._block}" if line is None else f"at {line}"
@@ -114,14 +118,14 @@ class Looker:
 
 
 def _has_nan(a: object) -> bool:
-    """Whether a value has a NaN; a pending one is computed."""
+    """Return True if a value has a NaN; compute it if it is pending."""
     if type(a) is not Expr:
         return isinstance(a, (float, complex)) and (math.isnan(a.real) or math.isnan(a.imag))
     return _any(ops.ISNAN, ops.ANY, a)
 
 
 def _is_not_finite(a: object) -> bool:
-    """Whether a value has a NaN or an infinity; a pending one is computed."""
+    """Return True if a value has a NaN or an infinity; compute it if it is pending."""
     if type(a) is not Expr:
         finite = not isinstance(a, (float, complex)) or cmath.isfinite(a)
         return not finite
@@ -129,7 +133,7 @@ def _is_not_finite(a: object) -> bool:
 
 
 def _any(test: ops.Op, over: ops.Op, a: Expr) -> bool:
-    """What a test says over all elements."""
+    """Evaluate an elementwise test and reduce its mask with `over`."""
     if a.spec.dtype.kind not in "fc" or not a.spec.size:
         return False
     before = current()

@@ -1,4 +1,4 @@
-"""Gradients through captured functions: one place on the tape for all that a function did."""
+"""Gradients through captured functions: one tape node for a whole call."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..tensor.tensor import Tensor
 from . import tape
 from .engine import grad
 from .loop_gradients import run_loop
-from .tape import Kept, Leaf, Node, Sent, edge_to, keep, kept_value, unheld
+from .tape import Kept, Leaf, Node, Sent, edge_to, keep, load_saved, rematerialise_saved
 
 
 class _Captured(Node):
-    """A call of a captured function. `saved`: what its way back reads."""
+    """The tape node of a call of a captured function. `saved`: values that its backward reads."""
 
     __slots__ = ("back", "saved")
 
@@ -30,13 +30,13 @@ class _Captured(Node):
             )
         saved = []
         for k in self.saved:
-            t = kept_value(self, "a value", k)
+            t = load_saved(self, "a value", k)
             assert isinstance(t, Tensor)
             saved.append(t)
         return [*self.back(g, saved)]
 
     def release(self) -> Callable[[], None]:
-        saved = [unheld(k) for k in self.saved]
+        saved = [rematerialise_saved(k) for k in self.saved]
         self.released, self.saved = True, []
 
         def restore() -> None:
@@ -46,7 +46,7 @@ class _Captured(Node):
 
 
 class LoopTapes:
-    """See `recording.Tapes`."""
+    """The tape services that captured loops use; implements `recording.Tapes`."""
 
     def order(self) -> int:
         return next(tape.count_of_nodes)
@@ -54,13 +54,13 @@ class LoopTapes:
     def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
         ends = {t._expr.tape for t in given}
         reached: list[Node] = []
-        seen: set[Node] = set()
+        visited: set[Node] = set()
         stack: list[Node] = [result._expr.tape]
         while stack:
             n = stack.pop()
-            if n in seen:
+            if n in visited:
                 continue
-            seen.add(n)
+            visited.add(n)
             if n in ends or type(n) is Leaf or n.hooks or n.retains or n.released:
                 return False
             for e in n.edges:
@@ -74,16 +74,27 @@ class LoopTapes:
         return grad([result], [*given], [g], retain_graph=True, allow_unused=True)
 
     def attach(
-        self, name: str, result: Tensor, given: Sequence[Tensor], saved: Sequence[Tensor],
+        self,
+        name: str,
+        result: Tensor,
+        given: Sequence[Tensor],
+        saved: Sequence[Tensor],
         back: recording.Back,
-    ) -> None:  # fmt: skip
+    ) -> None:
         node = _Captured(name, result._expr.spec, tuple([edge_to(t._expr) for t in given]))
         node.back, node.saved = back, [keep(t._expr) for t in saved]
         result._expr.tape = node
 
     def run_loop(
-        self, scan: recording.Scan, body: recording.LoopBody, again: recording.LoopBody,
-        carry: Sequence[Tensor], xs: Sequence[Tensor], length: int, reverse: bool,
-        closure: Sequence[Tensor], watched: Callable[[], Sequence[Tensor]],
-    ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+        self,
+        scan: recording.Scan,
+        body: recording.LoopBody,
+        again: recording.LoopBody,
+        carry: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        length: int,
+        reverse: bool,
+        closure: Sequence[Tensor],
+        watched: Callable[[], Sequence[Tensor]],
+    ) -> tuple[list[Tensor], list[Tensor]]:
         return run_loop(scan, body, again, carry, xs, length, reverse, closure, watched)

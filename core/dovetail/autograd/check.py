@@ -1,4 +1,4 @@
-"""Gradients against differences: what every rule is tested with."""
+"""Comparison of gradients with central differences; every gradient rule is tested with it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,15 @@ Function: TypeAlias = Callable[..., object]  # of tensors and others, to one or 
 
 @named(widen=False)
 def gradcheck(
-    function: Function, inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
-    rtol: float = 1e-3, raise_exception: bool = True,
-) -> bool:  # fmt: skip
-    """Whether the gradients of a function agree with central differences.
+    function: Function,
+    inputs: Tensors,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:
+    """Check that the gradients of a function agree with central differences.
 
     `function`: from tensors to tensors. `inputs`: its arguments; others than tensors are passed on.
     `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
@@ -48,12 +53,12 @@ def gradcheck(
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     if not wanted or any(args[i].dtype not in _WIDE for i in wanted):
         raise DTypeError("gradcheck: needs float64 or complex128 inputs that require a gradient")
-    outputs = _listed("gradcheck", function(*args))
+    outputs = _tensor_list("gradcheck", function(*args))
     for o, out in enumerate(outputs):
         if not out.requires_grad:
             continue
-        found = _analytic(out, [args[i] for i in wanted])
-        for i, have in zip(wanted, found, strict=True):
+        jacobians = _analytic(out, [args[i] for i in wanted])
+        for i, have in zip(wanted, jacobians, strict=True):
             want = _differences(function, args, i, o, eps)
             bad = np.abs(have - want) > atol + rtol * np.abs(want)
             if bad.any() or np.isnan(have).any():
@@ -65,12 +70,17 @@ def gradcheck(
 
 @named(widen=False)
 def gradgradcheck(
-    function: Function, inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
-    rtol: float = 1e-3, raise_exception: bool = True,
-) -> bool:  # fmt: skip
-    """Whether the gradients of a function's gradients agree with central differences.
+    function: Function,
+    inputs: Tensors,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:
+    """Check that the second derivatives of a function agree with central differences.
 
-    They are those with respect to inputs and incoming gradients.
+    They are taken with respect to inputs and incoming gradients.
     `function`: from tensors to tensors. `inputs`: its arguments; others than tensors are passed on.
     `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
     `raise_exception`: False returns False instead of an error.
@@ -88,78 +98,85 @@ def gradgradcheck(
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     rng = np.random.default_rng(0)
     weights = [
-        requires_grad_(asarray(_shaped(rng.normal(size=_count(t)), t), device=t.device))
-        for t in _listed("gradgradcheck", function(*args)) if t.requires_grad
-    ]  # fmt: skip
+        requires_grad_(asarray(_as_elements(rng.normal(size=_count(t)), t), device=t.device))
+        for t in _tensor_list("gradgradcheck", function(*args))
+        if t.requires_grad
+    ]
 
-    def first(*given: Tensor) -> tuple[Tensor, ...]:
-        points, ws = given[: len(args)], given[len(args) :]
-        outs = [t for t in _listed("gradgradcheck", function(*points)) if t.requires_grad]
-        found = grad(outs, [points[i] for i in wanted], ws, create_graph=True, allow_unused=True)
-        return tuple(g for g in found if g is not None)
+    def first(*values: Tensor) -> tuple[Tensor, ...]:
+        points, ws = values[: len(args)], values[len(args) :]
+        outs = [t for t in _tensor_list("gradgradcheck", function(*points)) if t.requires_grad]
+        grads = grad(outs, [points[i] for i in wanted], ws, create_graph=True, allow_unused=True)
+        return tuple(g for g in grads if g is not None)
 
-    return gradcheck(first, [*args, *weights], eps=eps, atol=atol, rtol=rtol,
-                     raise_exception=raise_exception)  # fmt: skip
+    return gradcheck(
+        first, [*args, *weights], eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception
+    )
 
 
-def _listed(op: str, made: object) -> list[Tensor]:
-    return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
+def _tensor_list(op: str, outputs: object) -> list[Tensor]:
+    return [required(op, t) for t in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
 
 
 def _analytic(out: Tensor, inputs: list[Tensor]) -> list[Array]:
-    """The Jacobians, (elements of out, elements of the input) each."""
+    """Return a Jacobian (elements of out, elements of the input) for each input."""
     rows: list[list[Array]] = [[] for _ in inputs]
     for k in range(_count(out)):
         unit = np.zeros(_count(out))
         unit[k] = 1.0
-        g = asarray(_shaped(unit, out), device=out.device)
-        found = grad(out, inputs, g, retain_graph=True, allow_unused=True)
-        for row, part, t in zip(rows, found, inputs, strict=True):
+        g = asarray(_as_elements(unit, out), device=out.device)
+        grads = grad(out, inputs, g, retain_graph=True, allow_unused=True)
+        for row, part, t in zip(rows, grads, inputs, strict=True):
             row.append(np.zeros(_count(t)) if part is None else _flat(part))
     return [np.array(r).reshape(_count(out), _count(t)) for r, t in zip(rows, inputs, strict=True)]
 
 
 def _count(t: Tensor) -> int:
-    """How many real numbers a tensor holds."""
+    """Return the number of real numbers that a tensor holds."""
     return t.size * (2 if t.dtype.kind == "c" else 1)
 
 
 def _flat(t: Tensor) -> Array:
-    """The real numbers that a tensor holds: of complex ones their parts."""
+    """Return the real numbers that a tensor holds; a complex element gives two."""
     return np.array(t.numpy()).reshape(-1).view(np.float64)
 
 
-def _shaped(flat: Array, like: Tensor) -> np.ndarray:
-    """Real numbers as the elements of a tensor."""
-    held = np.complex128 if like.dtype.kind == "c" else np.float64
-    return flat.view(held).reshape(like.shape)
+def _as_elements(flat: Array, like: Tensor) -> np.ndarray:
+    """Return real numbers as an array of the shape and kind of a tensor."""
+    dtype = np.complex128 if like.dtype.kind == "c" else np.float64
+    return flat.view(dtype).reshape(like.shape)
 
 
 def _differences(function: Function, args: list[Any], i: int, o: int, eps: float) -> Array:
+    """Return the Jacobian of output `o` by input `i` from central differences."""
     at = _flat(args[i])
     columns = []
     for k in range(at.size):
         sides = []
         for step in (eps, -eps):
-            moved = at.copy()
-            moved[k] += step
-            sides.append(_value(function, args, i, o, moved))
+            point = at.copy()
+            point[k] += step
+            sides.append(_value(function, args, i, o, point))
         columns.append((sides[0] - sides[1]) / (2 * eps))
     size = columns[0].size if columns else _value(function, args, i, o, at).size
     return np.array(columns).reshape(at.size, size).T
 
 
 def _value(function: Function, args: list[Any], i: int, o: int, at: Array) -> Array:
-    """The result at another point; leaves again, since a function may take gradients itself."""
-    given = [detach(a) if isinstance(a, Tensor) else a for a in args]
-    given[i] = asarray(_shaped(at, args[i]), device=args[i].device)
+    """Return output `o` with the elements of input `i` replaced by `at`.
+
+    The arguments become new leaves, because the function may take gradients itself.
+    """
+    values = [detach(a) if isinstance(a, Tensor) else a for a in args]
+    values[i] = asarray(_as_elements(at, args[i]), device=args[i].device)
     for k, a in enumerate(args):
         if isinstance(a, Tensor) and a.requires_grad:
-            requires_grad_(given[k])
-    return _flat(_listed("gradcheck", function(*given))[o])
+            requires_grad_(values[k])
+    return _flat(_tensor_list("gradcheck", function(*values))[o])
 
 
 def _report(o: int, i: int, have: Array, want: Array) -> str:
+    """Return the error text for the element with the largest difference."""
     away = np.where(np.isnan(have), np.inf, np.abs(have - want))
     row, column = np.unravel_index(np.argmax(away), away.shape)
     return (

@@ -1,4 +1,4 @@
-"""The way back: gradients along the tape, latest op first, and what a write does to the tape."""
+"""Entry points of the backward pass, and the effect of in-place writes on the tape."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..ops import table as ops
 from ..settings import current
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
-from .flow import Collected, checked, run
-from .index_checks import carrying_checks
+from .flow import GradientCollector, check_gradient, run
+from .index_checks import carry_checks
 from .namespace import ones
 from .tape import HookHandle, Leaf, Node
 
@@ -28,14 +28,18 @@ Tensors = Tensor | Sequence[Tensor]
 
 
 def backward(
-    outputs: Tensors, gradients: Tensors | None = None, *, retain_graph: bool | None = None,
-    create_graph: bool = False, inputs: Tensors | None = None,
-) -> None:  # fmt: skip
-    """Adds to `grad` of the leaves the gradient of the sum of `outputs`, and returns nothing.
+    outputs: Tensors,
+    gradients: Tensors | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensors | None = None,
+) -> None:
+    """Add the gradient of the sum of `outputs` to the `grad` of the leaves; return nothing.
 
     `gradients`: those of something else with respect to `outputs`; for scalars they may be left
     out.
-    `retain_graph`: whether what was kept for the way back stays; unless given, as `create_graph`.
+    `retain_graph`: True keeps the saved values for another backward; default: `create_graph`.
     `create_graph`: True records the gradients themselves, so that they have gradients.
     `inputs`: the only leaves whose `grad` is added to.
     Shapes: `gradients` have those of `outputs`.
@@ -52,17 +56,19 @@ def backward(
     retain_graph, create_graph = _flags("backward", retain_graph, create_graph)
     roots = _roots("backward", outputs, gradients)
     wanted = (
-        None if inputs is None else [_taped("backward", t) for t in _listed("backward", inputs)]
+        None
+        if inputs is None
+        else [_require_tape("backward", t) for t in _tensor_list("backward", inputs)]
     )
     keep_graph = create_graph if retain_graph is None else retain_graph
-    into = Collected(wanted, accumulate=True)
+    into = GradientCollector(wanted, accumulate=True)
     passed = run(roots, into, create_graph)
-    grown = into.grown(create_graph)
+    grown = into.new_grads(create_graph)
     seeds = [t for t, _ in roots]
     _check_grads([n for n, _ in grown])
-    carried = carrying_checks([g for _, g in grown], seeds)
+    carried = carry_checks([g for _, g in grown], seeds)
     grown = [(n, g) for (n, _), g in zip(grown, carried, strict=True)]
-    roots.clear()  # an implied gradient that nobody holds needs no memory
+    roots.clear()  # an implied gradient without other references needs no memory
     undo = [] if keep_graph else [n.release() for n in passed]
     if not create_graph:
         try:
@@ -77,32 +83,55 @@ def backward(
 
 @overload
 def grad(
-    outputs: Tensors, inputs: Tensor, grad_outputs: Tensors | None = None, *,
-    retain_graph: bool | None = None, create_graph: bool = False,
+    outputs: Tensors,
+    inputs: Tensor,
+    grad_outputs: Tensors | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
     allow_unused: Literal[False] = False,
-) -> Tensor: ...  # fmt: skip
+) -> Tensor: ...
 @overload
 def grad(
-    outputs: Tensors, inputs: Sequence[Tensor], grad_outputs: Tensors | None = None, *,
-    retain_graph: bool | None = None, create_graph: bool = False,
+    outputs: Tensors,
+    inputs: Sequence[Tensor],
+    grad_outputs: Tensors | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
     allow_unused: Literal[False] = False,
-) -> tuple[Tensor, ...]: ...  # fmt: skip
+) -> tuple[Tensor, ...]: ...
 @overload
 def grad(
-    outputs: Tensors, inputs: Tensor, grad_outputs: Tensors | None = None, *,
-    retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool,
-) -> Tensor | None: ...  # fmt: skip
+    outputs: Tensors,
+    inputs: Tensor,
+    grad_outputs: Tensors | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool,
+) -> Tensor | None: ...
 @overload
 def grad(
-    outputs: Tensors, inputs: Sequence[Tensor], grad_outputs: Tensors | None = None, *,
-    retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool,
-) -> tuple[Tensor | None, ...]: ...  # fmt: skip
+    outputs: Tensors,
+    inputs: Sequence[Tensor],
+    grad_outputs: Tensors | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool,
+) -> tuple[Tensor | None, ...]: ...
 def grad(
-    outputs: Tensors, inputs: Tensors = UNGIVEN, grad_outputs: Tensors | None = None, *,
-    retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
+    outputs: Tensors,
+    inputs: Tensors = UNGIVEN,
+    grad_outputs: Tensors | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
     **more: object,
-) -> Tensor | tuple[Tensor | None, ...] | None:  # fmt: skip
-    """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
+) -> Tensor | tuple[Tensor | None, ...] | None:
+    """Return the gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
 
     They stay pending, so they fuse with what is done with them; no `grad` changes.
     `grad_outputs`: gradients of something else with respect to `outputs`; for scalars left out.
@@ -124,78 +153,82 @@ def grad(
             "a function of the same arguments"
         )
     if more:  # others' names; `theirs` would have a type of its own for checkers, without the ways
-        given = {
-            "grad_outputs": grad_outputs, "retain_graph": retain_graph,
-            "create_graph": create_graph, "allow_unused": allow_unused, **more,
-        }  # fmt: skip
-        return again(grad, grad, (outputs, inputs), given)
+        options = {
+            "grad_outputs": grad_outputs,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "allow_unused": allow_unused,
+            **more,
+        }
+        return again(grad, grad, (outputs, inputs), options)
     if inputs is UNGIVEN:
         raise ArgumentTypeError("grad: needs inputs, the tensors to differentiate by")
     retain_graph, create_graph = _flags("grad", retain_graph, create_graph)
     allow_unused = flag("grad", allow_unused, "allow_unused")
     roots = _roots("grad", outputs, grad_outputs)
-    nodes = [_taped("grad", t) for t in _listed("grad", inputs)]
+    nodes = [_require_tape("grad", t) for t in _tensor_list("grad", inputs)]
     keep_graph = create_graph if retain_graph is None else retain_graph
-    into = Collected(nodes, accumulate=False)
+    into = GradientCollector(nodes, accumulate=False)
     passed = run(roots, into, create_graph)
-    found = tuple(into.found.get(n) for n in nodes)
+    grads = tuple(into.found.get(n) for n in nodes)
     if not allow_unused:
-        for i, g in enumerate(found):
+        for i, g in enumerate(grads):
             if g is None:
                 raise GradientError(
                     f"grad: the outputs do not depend on input {i}; allow_unused=True gives None"
                 )
-    grown = into.grown(create_graph)  # of tensors that retain theirs
+    grown = into.new_grads(create_graph)  # of tensors that retain theirs
     _check_grads([n for n, _ in grown])
     for n, g in grown:
         n.grad = g
     if not keep_graph:
         for n in passed:
             n.release()
-    known = iter(carrying_checks([g for g in found if g is not None], [t for t, _ in roots]))
-    found = tuple(None if g is None else next(known) for g in found)
-    return found[0] if isinstance(inputs, Tensor) else found
+    checked_grads = iter(carry_checks([g for g in grads if g is not None], [t for t, _ in roots]))
+    grads = tuple(None if g is None else next(checked_grads) for g in grads)
+    return grads[0] if isinstance(inputs, Tensor) else grads
 
 
 def _check_grads(nodes: Sequence[Node]) -> None:
-    """Check that their `grad` may change. Raises: UnrolledLoop in a captured body."""
+    """Check that the `grad` of nodes may change. Raises: UnrolledLoop in a captured body."""
     if (recorder := recording.current()) is not None:
         for n in nodes:
             recorder.check_grad(n.order)
 
 
-def _flags(op: str, retain: bool | None, create: bool) -> tuple[bool | None, bool]:
-    kept = retain if retain is None else flag(op, retain, "retain_graph")
-    return kept, flag(op, create, "create_graph")
+def _flags(op: str, retain: bool | None, create_graph: bool) -> tuple[bool | None, bool]:
+    retain_graph = retain if retain is None else flag(op, retain, "retain_graph")
+    return retain_graph, flag(op, create_graph, "create_graph")
 
 
-def _listed(op: str, given: Tensors) -> list[Tensor]:
-    if isinstance(given, (list, tuple)):
-        return [required(op, t) for t in given]
-    return [required(op, given)]
+def _tensor_list(op: str, tensors: Tensors) -> list[Tensor]:
+    if isinstance(tensors, (list, tuple)):
+        return [required(op, t) for t in tensors]
+    return [required(op, tensors)]
 
 
-def _taped(name: str, t: Tensor) -> Node:
-    found: Node | None = strided(name, t)._expr.tape
-    if found is None:
+def _require_tape(name: str, t: Tensor) -> Node:
+    """Return the tape node of a tensor. Raises: GradientError if it has none."""
+    tape: Node | None = strided(name, t)._expr.tape
+    if tape is None:
         raise GradientError(
             f"{name}: a tensor {t._expr.spec!r} does not require a gradient: no operand of it "
             "does, or it was made under no_grad; see x.requires_grad_()"
         )
-    return found
+    return tape
 
 
-def _roots(name: str, outputs: Tensors, given: Tensors | None) -> list[tuple[Tensor, Tensor]]:
-    """The outputs, each with the gradient that comes in."""
-    listed = _listed(name, outputs)
-    incoming = list(given) if isinstance(given, list | tuple) else [given] * len(listed)
+def _roots(name: str, outputs: Tensors, gradients: Tensors | None) -> list[tuple[Tensor, Tensor]]:
+    """Return the outputs, each with its incoming gradient."""
+    listed = _tensor_list(name, outputs)
+    incoming = list(gradients) if isinstance(gradients, list | tuple) else [gradients] * len(listed)
     if len(incoming) != len(listed):
         raise ShapeError(f"{name}: {len(incoming)} gradients for {len(listed)} outputs")
     return [(t, _incoming(name, t, g)) for t, g in zip(listed, incoming, strict=True)]
 
 
 def _incoming(name: str, t: Tensor, g: object) -> Tensor:
-    node_ = _taped(name, t)
+    node_ = _require_tape(name, t)
     if g is None:
         if t.size != 1:
             raise GradientError(
@@ -203,16 +236,16 @@ def _incoming(name: str, t: Tensor, g: object) -> Tensor:
                 "sum it, or give the gradient that comes in"
             )
         return ones(t._expr.spec)
-    return checked(name, "the gradient that comes in", node_, g)
+    return check_gradient(name, "the gradient that comes in", node_, g)
 
 
 # --- tensors' side -------------------------------------------------------------------------------
 
 
 def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
-    """`x`, from now on a leaf whose gradient is wanted, or not.
+    """Mark `x` as a leaf whose gradient is wanted, or as one without; return `x`.
 
-    `requires_grad`: whether it is.
+    `requires_grad`: False stops recording for `x`.
     Shapes: any.
     Dtypes: floats.
     Raises: DTypeError for other than floats, GradientError for what is no leaf.
@@ -247,20 +280,21 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _retape(x: Tensor, tape: Node | None) -> None:
-    """The same value with another tape; nodes made of it before keep theirs."""
-    x._expr = _seen(x)
+    """Give a tensor another tape; nodes that were made from it keep the old one."""
+    x._expr = _leaf_without_tape(x)
     x._expr.tape = tape
     if x._aliases is not None and tape is not None:
         x._aliases.taped = True
 
 
-def _seen(x: Tensor) -> Expr:
+def _leaf_without_tape(x: Tensor) -> Expr:
+    """Return a new leaf over the memory of a tensor, without a tape."""
     e = x._expr if x._expr.op is None else lazy_storage(x)
     return leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
 
 
 def detach(x: Tensor, /) -> Tensor:
-    """The same memory as a tensor that gradients do not flow through.
+    """Return a tensor over the same memory that gradients do not flow through.
 
     Shapes: any; the result has the same.
     Dtypes: all; the result has the same.
@@ -273,11 +307,11 @@ def detach(x: Tensor, /) -> Tensor:
     """
     if type(x) is not Tensor and type(required("detach", x)).detach is not Tensor.detach:
         return x.detach()  # as its layout has it
-    return make(_seen(strided("detach", x)))
+    return make(_leaf_without_tape(strided("detach", x)))
 
 
 def detach_(x: Tensor, /) -> Tensor:
-    """`x`, which gradients do not flow through any more.
+    """Cut `x` off its tape, so that no gradient flows through it any more; return `x`.
 
     Shapes: any.
     Dtypes: all.
@@ -294,11 +328,11 @@ def detach_(x: Tensor, /) -> Tensor:
 
 
 def set_(x: Tensor, source: Tensor, /) -> Tensor:
-    """This tensor, from now on over the memory of another: of its device, dtype and shape.
+    """Make this tensor refer to the memory of another one, with its device, dtype and shape.
 
-    It stays the object that it is, for whoever holds it: so a parameter moves to another device, or
+    The tensor stays the same object for all its holders: so a parameter moves to another device, or
     changes its dtype, and its optimiser goes on with it. One that requires a gradient is a new
-    leaf: `grad` and hooks are gone. Views of it, and what was computed of it, keep their memory.
+    leaf: `grad` and hooks are gone. Views of it, and results computed from it, keep their memory.
     `source`: the other tensor; no gradient flows to it from here.
     Shapes: any.
     Dtypes: all; floats and complex numbers for what requires a gradient.
@@ -312,30 +346,30 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     >>> x.tolist(), x.dtype is dt.float64, x.requires_grad
     ([0.0, 0.0, 0.0], True, True)
     """
-    tape, seen = strided("set_", x)._expr.tape, _seen(strided("set_", source))
+    tape, fresh_leaf = strided("set_", x)._expr.tape, _leaf_without_tape(strided("set_", source))
     recording.refuse_read("set_() changes the memory of a tensor, which")
     if tape is not None and type(tape) is not Leaf:
         raise GradientError(
             f"set_: only a leaf can take other memory; this is a result of {tape.name}; see "
             "x.detach()"
         )
-    if tape is not None and seen.spec.dtype.kind not in "fc":
+    if tape is not None and fresh_leaf.spec.dtype.kind not in "fc":
         raise DTypeError(
-            f"set_: a tensor that requires a gradient cannot become {seen.spec.dtype.name}, which "
-            "has none; see x.requires_grad_(False)"
+            "set_: a tensor that requires a gradient cannot become "
+            f"{fresh_leaf.spec.dtype.name}, which has none; see x.requires_grad_(False)"
         )
-    seen.tape = None if tape is None else Leaf(seen.spec)
+    fresh_leaf.tape = None if tape is None else Leaf(fresh_leaf.spec)
     if x._aliases is not None:
         x._aliases.leave(x)
-    x._expr = seen
+    x._expr = fresh_leaf
     return x
 
 
 def _data(x: Tensor) -> Tensor:
-    """The same memory as a tensor that gradients do not flow through: `x.detach()`.
+    """Return a tensor over the same memory that gradients do not flow through: `x.detach()`.
 
-    What is written through it is not recorded. It can be set: x is then over the memory of another
-    tensor, as by `x.set_(y)`, with the hooks it has, and the gradient where that fits x still.
+    Writes through it are not recorded. It can be set: x then refers to the memory of another
+    tensor, as after `x.set_(y)`, but keeps its hooks, and its gradient if that still fits x.
     Raises: what `set_` raises, where it is set.
 
     >>> import dovetail as dt
@@ -348,15 +382,18 @@ def _data(x: Tensor) -> Tensor:
 
 
 def _set_data(x: Tensor, source: Tensor) -> None:
-    before, seen = _seen(strided("data", x)), _seen(strided("data", source))
+    before, fresh_leaf = (
+        _leaf_without_tape(strided("data", x)),
+        _leaf_without_tape(strided("data", source)),
+    )
     tape = x._expr.tape
-    if before.storage is seen.storage and _place(before) == _place(seen):
+    if before.storage is fresh_leaf.storage and _place(before) == _place(fresh_leaf):
         return  # what `x.data += y` ends with
     set_(x, source)
     if tape is not None:
-        n = _taped("data", x)
+        n = _require_tape("data", x)
         n.hooks = tape.hooks
-        n.grad = tape.grad if before.spec is seen.spec else None
+        n.grad = tape.grad if before.spec is fresh_leaf.spec else None
 
 
 def _place(e: Expr) -> tuple[object, ...]:
@@ -364,7 +401,7 @@ def _place(e: Expr) -> tuple[object, ...]:
 
 
 def is_leaf(x: Tensor) -> bool:
-    """Whether no recorded op made this tensor.
+    """Return True if no recorded op made this tensor.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
@@ -375,7 +412,7 @@ def is_leaf(x: Tensor) -> bool:
 
 
 def get_grad(x: Tensor) -> Tensor | None:
-    """The gradient that `backward` has accumulated here; None before.
+    """Return the gradient that `backward` has accumulated here; None before.
 
     It can be set, to a tensor of this shape and dtype or to None.
     Raises: GradientError, ShapeError, DTypeError where it is set.
@@ -391,20 +428,20 @@ def get_grad(x: Tensor) -> Tensor | None:
 
 
 def set_grad(x: Tensor, g: Tensor | None) -> None:
-    """Replaces the accumulated gradient. Raises: GradientError, ShapeError, DTypeError."""
+    """Replace the accumulated gradient. Raises: GradientError, ShapeError, DTypeError."""
     if g is None:
         n = x._expr.tape
         if n is not None and n.grad is not None:
             _check_grads([n])
             n.grad = None
         return
-    n = _taped("grad", x)
+    n = _require_tape("grad", x)
     _check_grads([n])
-    n.grad = checked("grad", "the new gradient", n, g)
+    n.grad = check_gradient("grad", "the new gradient", n, g)
 
 
 def retain_grad(x: Tensor) -> None:
-    """Has `backward` leave this result's gradient in `grad`, as it does for leaves.
+    """Make `backward` store this result's gradient in `grad`, as it does for leaves.
 
     Shapes: any.
     Dtypes: floats.
@@ -418,7 +455,7 @@ def retain_grad(x: Tensor) -> None:
     >>> y.grad.tolist()
     [1.0, 1.0]
     """
-    n = _taped("retain_grad", x)
+    n = _require_tape("retain_grad", x)
     n.retains = type(n) is not Leaf
 
 
@@ -426,7 +463,7 @@ _hook_count = count()
 
 
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Has `hook` called with x's gradient when that is known; returns a handle to `remove()` it.
+    """Register `hook` to be called with x's gradient; return a handle that can remove it.
 
     `hook`: takes the gradient, and returns None, or a tensor that takes its place.
     Shapes: what the hook returns has x's.
@@ -441,7 +478,7 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
     [10.0, 10.0]
     """
     function("register_hook", hook, "hook")
-    n = _taped("register_hook", x)
+    n = _require_tape("register_hook", x)
     if n.hooks is None:
         n.hooks = {}
     key = next(_hook_count)
@@ -455,8 +492,9 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
 
 
 def before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
-    """Sees to the tapes of all tensors over x's memory when `value` is about to be written there.
+    """Return a function that updates all tapes over x's memory after `value` is written there.
 
+    Return None if there is nothing to update. The new tapes are built now, from the old values.
     Raises: GradientError where a leaf that requires a gradient would be overwritten; UnrolledLoop
     where the write is in a captured body, which does not run as often as it is captured.
     """
@@ -484,15 +522,18 @@ def before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None
 
 
 def _tape_after(t: Tensor, x: Tensor, value: Expr) -> Node | None:
-    """The tape of `t` once `value` is in x's memory. Made before: what it keeps is then stored."""
+    """Return the tape of `t` for the time after `value` is written into x's memory.
+
+    It is built before the write, so that the values it saves are stored in time.
+    """
     if t is x:
-        copied: Node | None = tape_of(ops.COPY, (value,), value.spec, None)
-        return copied
-    seen, written = _layout(t._expr), _layout(x._expr)
+        copy_tape: Node | None = tape_of(ops.COPY, (value,), value.spec, None)
+        return copy_tape
+    view_layout, written_layout = _layout(t._expr), _layout(x._expr)
     size = storage_of(x._expr).nbytes // x.itemsize
-    attrs = (seen, written, size)
-    made: Node | None = tape_of(ops.WRITTEN, (t._expr, value), t._expr.spec, attrs)
-    return made
+    attrs = (view_layout, written_layout, size)
+    tape: Node | None = tape_of(ops.WRITTEN, (t._expr, value), t._expr.spec, attrs)
+    return tape
 
 
 def _layout(e: Expr) -> StridedView:
@@ -503,10 +544,14 @@ def _layout(e: Expr) -> StridedView:
 
 
 def _backward_method(
-    self: Tensor, gradient: Tensor | None = None, *, retain_graph: bool | None = None,
-    create_graph: bool = False, inputs: Tensors | None = None,
-) -> None:  # fmt: skip
-    """Adds to `grad` of the leaves that this tensor depends on, and returns nothing.
+    self: Tensor,
+    gradient: Tensor | None = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensors | None = None,
+) -> None:
+    """Add this tensor's gradient to the `grad` of the leaves it depends on; return nothing.
 
     `gradient`: that of something else with respect to this tensor; for a scalar it may be left out.
     `retain_graph`, `create_graph`, `inputs` are as for `dt.autograd.backward`.
@@ -525,7 +570,7 @@ def _backward_method(
 
 
 def _requires_grad(x: Tensor) -> bool:
-    """Whether gradients flow to or through this tensor; it can be set on leaves.
+    """Return True if gradients flow to or through this tensor; it can be set on leaves.
 
     >>> import dovetail as dt
     >>> x = dt.asarray(1.0, device="reference").requires_grad_()
@@ -540,7 +585,7 @@ def _require_grad(x: Tensor, on: bool) -> None:
 
 
 def _grad_fn(x: Tensor) -> Node | None:
-    """The place on the tape of the op that made this tensor; None for a leaf.
+    """Return the tape node of the op that made this tensor; None for a leaf.
 
     >>> import dovetail as dt
     >>> x = dt.asarray(1.0, device="reference").requires_grad_()
@@ -550,7 +595,7 @@ def _grad_fn(x: Tensor) -> Node | None:
     return None if is_leaf(x) else x._expr.tape
 
 
-METHODS: dict[str, object] = {  # what tensors have of gradients
+METHODS: dict[str, object] = {  # the methods and properties of tensors that concern gradients
     "requires_grad": property(_requires_grad, _require_grad),
     "grad": property(get_grad, set_grad),
     "data": property(_data, _set_data),

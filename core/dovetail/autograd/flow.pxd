@@ -1,10 +1,10 @@
-# What the compiled form of `flow.py` knows of its types.
+# C declarations for the compiled build of `flow.py`.
 cimport cython
 
 from dovetail.autograd.tape cimport Edge, Kept, Node
 
 
-cdef class Collected:
+cdef class GradientCollector:
     cdef public set wanted
     cdef public bint accumulate
     cdef public dict found
@@ -14,7 +14,7 @@ cdef class Collected:
 
 
 cdef class _Flow:
-    cdef public Collected into
+    cdef public GradientCollector into
     cdef public set needed
     cdef public dict sent
     cdef public dict results
@@ -22,5 +22,5 @@ cdef class _Flow:
     cdef public list heap
     cdef public list passed
     cpdef send(self, Node n, object g, Kept result, object reach)
-    @cython.locals(edge=Edge, given=tuple, is_op=bint, parts=list, i=Py_ssize_t)
+    @cython.locals(edge=Edge, inputs=tuple, is_op=bint, gradients=list, i=Py_ssize_t)
     cpdef bint pass_on(self, Node n, object g, Kept result, object reach) except -1

@@ -1,4 +1,4 @@
-"""How gradients flow: along the tape, the latest op first, to where they are collected."""
+"""Backward pass: gradients flow along the tape, latest op first, to the nodes that collect them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
 from .tape import Kept, Leaf, Node, OpNode, Sent, keep
 
-# All gradients on their way are computed before one is so deep that it would be alone: what waited
-# for it would keep in memory all that it reads. 40 layers of 256 need two thirds of the memory.
+# When one gradient exceeds this depth, all pending ones are evaluated together. Evaluated alone,
+# it would leave the others pending, and they keep their operands in memory. A network of 40 layers
+# of 256 needs two thirds of the memory this way.
 DEEP = DEPTH_LIMIT * 3 // 4
 
 
-def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
-    """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError.
+def check_gradient(name: str, what: str, node_: Node, g: object) -> Tensor:
+    """Return `g` if it has the spec of the tensor.
 
-    That of a leaf may have another layout: of a table of which a few rows are read, theirs.
+    The gradient of a leaf may have another layout: a table that is read by rows can have a gradient
+    of those rows only. Raises: DTypeError, ShapeError, DeviceError.
     """
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
@@ -39,10 +41,10 @@ def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
     return g
 
 
-class Collected:
-    """Where gradients go. `nodes`: those asked for, None for all leaves.
+class GradientCollector:
+    """The collector of gradients. `nodes`: the nodes to collect for, or None for all leaves.
 
-    No `grad` changes before all gradients are known: one that fails leaves nothing half done.
+    No `grad` changes before all gradients are known, so an error leaves all of them unchanged.
     """
 
     __slots__ = ("accumulate", "found", "given", "reached", "wanted")
@@ -55,6 +57,7 @@ class Collected:
         self.given: set[int] = set()  # ids of nodes that are some gradient already
 
     def take(self, n: Node, g: Tensor) -> None:
+        """Store the gradient of a node if it was asked for."""
         asked = type(n) is Leaf if self.wanted is None else n in self.wanted
         if n.retains or (asked and self.accumulate):
             self.reached[n] = g
@@ -62,15 +65,15 @@ class Collected:
             self.found[n] = g
 
     def _is_shared(self, n: Node, g: Tensor) -> bool:
-        """Whether somebody else may have a gradient's memory."""
+        """Return True if another tensor may share a gradient's memory."""
         return g._expr.op is None or id(g._expr) in self.given or bool(n.hooks)
 
-    def grown(self, recorded: bool) -> list[tuple[Node, Tensor]]:
-        """What every `grad` is to be.
+    def new_grads(self, recorded: bool) -> list[tuple[Node, Tensor]]:
+        """Return the new `grad` of every node that has one.
 
-        No two tensors may share its memory: somebody will write there.
+        No two of them may share memory, because the user may write to a `grad`.
         """
-        made: list[tuple[Node, Tensor]] = []
+        grads: list[tuple[Node, Tensor]] = []
         before = current()
         try:
             record(recorded)
@@ -79,26 +82,26 @@ class Collected:
                     g = n.join(n.grad, g)
                 elif type(g) is Tensor and self._is_shared(n, g):
                     g = apply(ops.COPY, (g,))
-                if type(g) is not Tensor:  # of another layout, which nobody writes into
-                    made.append((n, g))
+                if type(g) is not Tensor:  # a layout that cannot be written to
+                    grads.append((n, g))
                     continue
                 self.given.add(id(g._expr))
-                made.append((n, g))
+                grads.append((n, g))
         finally:
             restore(before)
-        self.reached.clear()  # or what is held here would be stored
-        return made
+        self.reached.clear()  # these references would make the evaluator store the gradients
+        return grads
 
 
 class _Flow:
-    """Gradients on their way. `needed`: the nodes through which they must flow, None for all.
+    """The gradients that are on their way. `needed`: nodes that they must pass, or None for all.
 
     `reached`: masks of the elements that a gradient reaches, where a `where` cuts others off.
     """
 
     __slots__ = ("heap", "into", "needed", "passed", "reached", "results", "sent")
 
-    def __init__(self, into: Collected, needed: set[Node] | None) -> None:
+    def __init__(self, into: GradientCollector, needed: set[Node] | None) -> None:
         self.into, self.needed = into, needed
         self.sent: dict[Node, Sent] = {}
         self.results: dict[Node, Kept | None] = {}
@@ -107,7 +110,7 @@ class _Flow:
         self.passed: list[Node] = []
 
     def send(self, n: Node, g: Sent, result: Kept | None, reach: Tensor | None) -> None:
-        """A gradient has come to a node, perhaps not the only one."""
+        """Add a gradient to those that have arrived at a node."""
         if n in self.sent:
             self.sent[n] = n.join(self.sent[n], g)
             before = self.reached[n]
@@ -118,9 +121,10 @@ class _Flow:
             heappush(self.heap, (-n.order, n))
 
     def pass_on(self, n: Node, g: Sent, result: Kept | None, reach: Tensor | None) -> bool:
-        """Sends on what has come to a node; whether that is deep.
+        """Send the gradient of a node to its operands; return True if one of the parts is deep.
 
-        When it returns nothing here holds a gradient, so none is stored for that.
+        No local here may outlive the call with a gradient, or the evaluation that follows would
+        store it.
         """
         self.into.take(n, g)
         if not n.edges or (self.needed is not None and n not in self.needed):
@@ -132,25 +136,27 @@ class _Flow:
             )
         looker = current().anomaly
         is_op = type(n) is OpNode and type(g) is Tensor
-        given = (g, result, reach) if is_op and reach is not None else (g, result)
+        inputs = (g, result, reach) if is_op and reach is not None else (g, result)
         resumed = () if is_op else n.resume(self.sent)
-        parts = n.backward(*given) if looker is None else looker.back(n, *given)
+        gradients = n.backward(*inputs) if looker is None else looker.back(n, *inputs)
         deep = False
-        for i in range(len(parts)):
-            edge, part = n.edges[i], parts[i]
+        for i in range(len(gradients)):
+            edge, gradient = n.edges[i], gradients[i]
             if edge is not None and i in resumed:
-                self.sent[edge.node], self.reached[edge.node] = part, None
-            elif edge is not None and part is not None:
+                self.sent[edge.node], self.reached[edge.node] = gradient, None
+            elif edge is not None and gradient is not None:
                 self.send(
-                    edge.node, part, edge.result, n.gradient_mask(i, reach) if is_op else None
+                    edge.node, gradient, edge.result, n.gradient_mask(i, reach) if is_op else None
                 )
-                deep = deep or (type(part) is Tensor and part._expr.depth > DEEP)
+                deep = deep or (type(gradient) is Tensor and gradient._expr.depth > DEEP)
         self.passed.append(n)
         return deep
 
 
-def run(roots: list[tuple[Tensor, Tensor]], into: Collected, create_graph: bool) -> list[Node]:
-    """Has gradients flow, and returns the nodes that they have passed."""
+def run(
+    roots: list[tuple[Tensor, Tensor]], into: GradientCollector, create_graph: bool
+) -> list[Node]:
+    """Propagate gradients from the roots, and return the nodes that they have passed."""
     flow = _Flow(into, None if into.wanted is None else _leading_to(roots, into.wanted))
     before = current()
     try:
@@ -161,7 +167,7 @@ def run(roots: list[tuple[Tensor, Tensor]], into: Collected, create_graph: bool)
         while flow.heap:
             n = heappop(flow.heap)[1]
             reach = None if n.hooks else flow.reached[n]  # a hook may put anything there
-            g, result = _hooked(n, flow.sent.pop(n)), flow.results.pop(n)
+            g, result = _run_hooks(n, flow.sent.pop(n)), flow.results.pop(n)
             del flow.reached[n]
             if flow.pass_on(n, g, result, reach):
                 evaluate(*[t for t in flow.sent.values() if type(t) is Tensor])
@@ -170,26 +176,27 @@ def run(roots: list[tuple[Tensor, Tensor]], into: Collected, create_graph: bool)
     return flow.passed
 
 
-def _hooked(n: Node, g: Sent) -> Sent:
+def _run_hooks(n: Node, g: Sent) -> Sent:
+    """Return the gradient after the hooks of a node have seen it."""
     if n.hooks:
         for hook in tuple(n.hooks.values()):
             changed = hook(g)
             if changed is not None:
-                g = checked("backward", "what a hook returned", n, changed)
+                g = check_gradient("backward", "what a hook returned", n, changed)
     return g
 
 
 def _leading_to(roots: list[tuple[Tensor, Tensor]], wanted: set[Node]) -> set[Node]:
-    """The nodes whose gradient must flow on for it to reach the wanted ones."""
+    """Return the nodes that gradients must pass to reach the wanted ones."""
     first = min(n.order for n in wanted) if wanted else 0
     order: list[Node] = []
-    seen: set[Node] = set()
+    visited: set[Node] = set()
     stack: list[Node] = [t._expr.tape for t, _ in roots]
     while stack:
         n = stack.pop()
-        if n in seen or n.order < first:
+        if n in visited or n.order < first:
             continue
-        seen.add(n)
+        visited.add(n)
         order.append(n)
         stack += [e.node for e in n.edges if e is not None]
     leading: set[Node] = set()

@@ -1,4 +1,4 @@
-"""Ops of one's own, a forward and a backward in Python; and work done again to save memory."""
+"""User-defined ops with a Python forward and backward, and checkpointing to save memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, lazy_storage, make
 from .engine import backward, detach, grad, requires_grad_
-from .flow import checked
+from .flow import check_gradient
 from .namespace import zeros
-from .tape import Edge, Kept, Leaf, Node, Sent, edge_to, keep, kept_value, unheld
+from .tape import Edge, Kept, Leaf, Node, Sent, edge_to, keep, load_saved, rematerialise_saved
 from .transforms import inputs_of
 
 Ts = TypeVarTuple("Ts")  # what a function takes
@@ -25,7 +25,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Context:
-    """What `Function.forward` hands on to `backward`; any attribute may be set on it.
+    """The object that `Function.forward` hands to `backward`; any attribute may be set on it.
 
     >>> import dovetail as dt
     >>> class Twice(dt.autograd.Function):
@@ -47,53 +47,53 @@ class Context:
         self._kept: list[Kept | None] = []
         self._constant: set[int] = set()
         self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
-        self._sent: dict[int, Tensor] = {}  # to the arguments that are `_resumed`
+        self._sent: dict[int, Tensor] = {}  # gradients sent so far to the `_resumed` arguments
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps operands and results; writing to them in place before backward is then an error."""
+        """Save operands and results; a write to them before backward is then an error."""
         self._saved = tensors
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What was kept by `save_for_backward`, as a tuple.
+        """Return the tensors that `save_for_backward` saved, as a tuple.
 
-        Raises: GradientError where it has been released or overwritten.
+        Raises: GradientError where one has been released or overwritten.
         """
         node = None if self._node is None else self._node()
         assert node is not None
         if node.released:
             raise GradientError(f"{self._name}: what it saved has been released; see retain_graph")
         return tuple(
-            None if k is None else _kept_tensor(node, i, k) for i, k in enumerate(self._kept)
+            None if k is None else _load_tensor(node, i, k) for i, k in enumerate(self._kept)
         )
 
     _saved: tuple[Tensor | None, ...] = ()
     _first_kept: Sequence[Kept | None] = ()  # of a call on examples, also when it is released
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Results that no gradient flows through."""
+        """Mark results that no gradient flows through."""
         self._constant.update(map(id, tensors))
 
 
-def _kept_tensor(node: Node, i: int, kept: Kept) -> Tensor:
-    found = kept_value(node, f"tensor {i}", kept)
-    assert isinstance(found, Tensor)
-    return found
+def _load_tensor(node: Node, i: int, saved: Kept) -> Tensor:
+    tensor = load_saved(node, f"tensor {i}", saved)
+    assert isinstance(tensor, Tensor)
+    return tensor
 
 
 def _own(method: Callable[..., object]) -> Callable[..., object]:
-    """A method that subclasses write with parameters of their own."""
+    """Mark a method that subclasses override with parameters of their own."""
     return method
 
 
 class FunctionNode(Node):
-    """A call of a Function; what flows in is a dict: number of the result -> its gradient."""
+    """The tape node of a Function call; gradients arrive as a dict: result number -> gradient."""
 
     __slots__ = ("context", "function", "given", "results")
 
     context: Context
     function: Any  # the class, whose `backward` takes the context and gradients
-    given: tuple[Expr | None, ...]  # what it was called with, where that stands for many examples
+    given: tuple[Expr | None, ...]  # its arguments, if under vmap one stands for many examples
     results: list[Spec]
 
     def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Sent | None]:
@@ -101,47 +101,47 @@ class FunctionNode(Node):
         arriving = [
             g[i] if i in g else zeros(s) if fills else None for i, s in enumerate(self.results)
         ]
-        parts = self.parts(arriving)
+        gradients = self.parts(arriving)
         self.context._sent = {}
-        if len(parts) != len(self.edges):
+        if len(gradients) != len(self.edges):
             raise GradientError(
-                f"{self.name}: backward returned {len(parts)} gradients for "
+                f"{self.name}: backward returned {len(gradients)} gradients for "
                 f"{len(self.edges)} operands"
             )
         return [
-            part if edge is None or part is None else self._checked(edge.node, part)
-            for edge, part in zip(self.edges, parts, strict=True)
+            gradient if edge is None or gradient is None else self._check_part(edge.node, gradient)
+            for edge, gradient in zip(self.edges, gradients, strict=True)
         ]
 
-    def _checked(self, to: Node, part: object) -> Tensor:
-        """A gradient that goes on; to what is no leaf it goes strided."""
+    def _check_part(self, to: Node, part: object) -> Tensor:
+        """Return a gradient after the check; one that goes on past a leaf is strided."""
         if isinstance(part, Tensor) and type(part) is not Tensor and type(to) is not Leaf:
             part = part.to_dense()
-        return checked("backward", f"what {self.name} returned", to, part)
+        return check_gradient("backward", f"what {self.name} returned", to, part)
 
     def resume(self, sent: dict[Node, Sent]) -> list[int]:
         resumed = [
             k
-            for k in self.function._resumed(self.context)
+            for k in self.function._resume_arguments(self.context)
             if (edge := self.edges[k]) is not None and type(sent.get(edge.node)) is Tensor
         ]
         self.context._sent = {k: sent[self.edges[k].node] for k in resumed}
         return resumed
 
     def parts(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
-        """What `backward` gives for each operand, from a gradient for each result."""
-        found = self.function.backward(self.context, *arriving)
-        return found if isinstance(found, tuple) else (found,)
+        """Return the gradient of each operand, from a gradient of each result."""
+        gradients = self.function.backward(self.context, *arriving)
+        return gradients if isinstance(gradients, tuple) else (gradients,)
 
     def join(self, a: Sent, b: Sent) -> Sent:
         return {**a, **b}
 
     def release(self) -> Callable[[], None]:
-        kept = [unheld(k) for k in self.context._kept]
+        saved = [rematerialise_saved(k) for k in self.context._kept]
         self.released, self.context._kept = True, []
 
         def restore() -> None:
-            self.released, self.context._kept = False, kept
+            self.released, self.context._kept = False, saved
 
         return restore
 
@@ -153,26 +153,26 @@ class _Backward(Protocol):
 
 
 class _Own(_Backward, Protocol[*Ts, R_co]):
-    """What a subclass of Function has."""
+    """The interface of a subclass of Function."""
 
     @staticmethod
     def forward(ctx: Context, /, *args: *Ts) -> R_co: ...
 
 
 class Output(Node):
-    """One result of a Function."""
+    """The tape node of one result of a Function."""
 
     __slots__ = ("number", "value")
 
     number: int
-    value: Expr | None  # what it is, where that stands for many examples
+    value: Expr | None  # its value, if under vmap that stands for many examples
 
     def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
         return [{self.number: g}]
 
 
 class Function:
-    """An op of one's own: a subclass with static methods `forward(ctx, ...)`, `backward(ctx, *g)`.
+    """A user-defined op: a subclass with static `forward(ctx, ...)` and `backward(ctx, *g)`.
 
     `backward` returns a gradient, or None, for each argument of `forward`. Call `F.apply(...)`.
 
@@ -192,47 +192,47 @@ class Function:
     12.0
     """
 
-    _fills_zeros: ClassVar[bool] = True  # False: `backward` gets None for what has no gradient
+    _fills_zeros: ClassVar[bool] = True  # False: `backward` gets None for missing gradients
 
     @staticmethod
-    def _resumed(ctx: Context) -> Sequence[int]:
-        """Return the arguments whose gradients go on from what has been sent to them.
+    def _resume_arguments(ctx: Context) -> Sequence[int]:
+        """Return the arguments whose gradients continue sums that have begun elsewhere.
 
-        `backward` finds that in `ctx._sent`, and gives the sum for these.
+        `backward` finds the sums so far in `ctx._sent`, and returns the totals for these.
         """
         return ()
 
     @staticmethod
     @_own
     def forward(ctx: Context, *args: object) -> object:
-        """The results, from the arguments; nothing in here is recorded."""
+        """Compute the results from the arguments; nothing in here is recorded."""
         raise NotImplementedError("a Function needs forward(ctx, ...)")
 
     @staticmethod
     @_own
     def backward(ctx: Context, *gradients: Tensor) -> object:
-        """A gradient for each argument, from one for each result."""
+        """Return a gradient for each argument, from one for each result."""
         raise NotImplementedError("a Function needs backward(ctx, *gradients)")
 
     @classmethod
     def apply(cls: type[_Own[*Ts, R]], *args: *Ts) -> R:
-        """The results of `forward`, through which gradients flow by `backward`."""
+        """Return the results of `forward`; gradients flow through them by `backward`."""
         edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
         context = Context(cls.__name__, tuple(e is not None for e in edges))
         before = current()
         try:
             record(False)
-            made = cls.forward(context, *args)
+            returned = cls.forward(context, *args)
         finally:
             restore(before)
-        every = made if isinstance(made, tuple) else (made,)
+        every = returned if isinstance(returned, tuple) else (returned,)
         results = [_result(cls.__name__, t) for t in every]
         if not current().grad or not any(context.needs_input_grad):
-            return made
+            return returned
         node = FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls
         node.results = [t._expr.spec for t in results]
-        node.given = _given_examples(args, results)
+        node.given = _batched_arguments(args, results)
         context._node = ref(node)
         outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
@@ -241,15 +241,17 @@ class Function:
         ]
         context._saved = ()
         context._first_kept = context._kept if node.given else ()
-        # Of the kind that `forward` gave: each tensor with a tape.
-        return cast(R, tuple(outputs) if isinstance(made, tuple) else outputs[0])
+        # A tuple or one tensor, as `forward` returned it; each tensor has a tape.
+        return cast(R, tuple(outputs) if isinstance(returned, tuple) else outputs[0])
 
 
-def _given_examples(args: Sequence[object], results: Sequence[Tensor]) -> tuple[Expr | None, ...]:
-    """Return the nodes of arguments if one of them, or a result, stands for many; else nothing."""
-    given = tuple([a._expr if type(a) is Tensor else None for a in args])
-    known = [e for e in given if e is not None] + [t._expr for t in results]
-    return given if recording.is_batched(*known) else ()
+def _batched_arguments(
+    args: Sequence[object], results: Sequence[Tensor]
+) -> tuple[Expr | None, ...]:
+    """Return the nodes of the arguments if an argument or result is batched, else ()."""
+    nodes = tuple([a._expr if type(a) is Tensor else None for a in args])
+    present = [e for e in nodes if e is not None] + [t._expr for t in results]
+    return nodes if recording.is_batched(*present) else ()
 
 
 def _result(name: str, t: object) -> Tensor:
@@ -267,26 +269,26 @@ def _output(
 
 
 def output(t: Tensor, node: FunctionNode, number: int) -> Tensor:
-    """The same memory as a result of a Function."""
+    """Return a tensor over the same memory as result `number` of a Function."""
     out = Output(node.name, t._expr.spec, (Edge(node, None),))
     out.number = number
     e: Expr = t._expr if t._expr.op is None else lazy_storage(t)
     out.value = e if node.given else None
-    return make(taped(e, out))
+    return make(with_tape(e, out))
 
 
-def taped(e: Expr, tape: Node) -> Expr:
-    """The same memory on another tape."""
-    seen = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
-    seen.tape = tape
-    return seen
+def with_tape(e: Expr, tape: Node) -> Expr:
+    """Return a leaf over the same memory with another tape."""
+    taped_leaf = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
+    taped_leaf.tape = tape
+    return taped_leaf
 
 
 # --- checkpoint ----------------------------------------------------------------------------------
 
 
 def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
-    """What `function(*args)` gives, with nothing kept for the way back: it is computed again then.
+    """Return `function(*args)` without saving values for gradients: backward runs it again.
 
     It must do the same both times; the default generator is put back for it, so that it draws the
     same random numbers. Tensors that `function` uses without getting them as arguments receive
@@ -304,8 +306,8 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     callable_("checkpoint", function)
     if recording.is_batched(*[a._expr for a in args if type(a) is Tensor]):
         return function(*args)
-    made: R = _Checkpoint.apply(function, *args)
-    return made
+    result: R = _Checkpoint.apply(function, *args)
+    return result
 
 
 class _Checkpoint(Function):
@@ -316,14 +318,14 @@ class _Checkpoint(Function):
         ctx.save_for_backward(*ctx.args)
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
         state = random.get_state()
-        made = function(*args)
+        result = function(*args)
         ctx.state = None if random.get_state() == state else state
         if ctx.state is not None and recording.current() is not None and any(ctx.needs_input_grad):
             raise CaptureError(
                 "checkpoint: the function draws random numbers, which a captured function does not "
                 "draw twice; draw them outside, and pass them as an argument"
             )
-        return made
+        return result
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -333,29 +335,38 @@ class _Checkpoint(Function):
             plain if kept is None else _again(kept, needs, deep)
             for kept, plain, needs in zip(saved, ctx.args, needed, strict=True)
         ]
-        made = _run_again(ctx, again)
-        made = made if isinstance(made, tuple) else (made,)
-        pairs = [(t, g) for t, g in zip(made, gradients, strict=True) if t._expr.tape is not None]
+        outputs = _run_again(ctx, again)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [
+            (t, g) for t, g in zip(outputs, gradients, strict=True) if t._expr.tape is not None
+        ]
         inputs = [t for t, needs in zip(again, needed, strict=True) if needs]
         if not pairs or not deep:
             backward([t for t, _ in pairs], [g for _, g in pairs])
-            found = [t.grad for t in inputs]
+            grads = [t.grad for t in inputs]
         else:
-            found = [*grad([t for t, _ in pairs], inputs, [g for _, g in pairs],
-                           create_graph=True, allow_unused=True)]  # fmt: skip
-        given = iter(found)
-        return (None, *(next(given) if needs else None for needs in needed))
+            grads = [
+                *grad(
+                    [t for t, _ in pairs],
+                    inputs,
+                    [g for _, g in pairs],
+                    create_graph=True,
+                    allow_unused=True,
+                )
+            ]
+        remaining = iter(grads)
+        return (None, *(next(remaining) if needs else None for needs in needed))
 
 
-def _again(kept: Tensor, needs: bool, deep: bool) -> Tensor:
-    """An argument for the second run, whose gradient can be asked for where it `needs` one."""
+def _again(argument: Tensor, needs: bool, deep: bool) -> Tensor:
+    """Return an argument for the second run; a leaf if it `needs` a gradient."""
     if not needs:
-        return detach(kept)
-    return inputs_of([kept])[0] if deep else requires_grad_(detach(kept))
+        return detach(argument)
+    return inputs_of([argument])[0] if deep else requires_grad_(detach(argument))
 
 
 def _run_again(ctx: Any, args: list[Any]) -> Any:
-    """What the function gives the second time, recorded, of the random numbers of the first."""
+    """Run the function again, recorded, with the random state of the first run."""
     before, state = current(), random.get_state()
     try:
         record(True)

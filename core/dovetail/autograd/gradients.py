@@ -1,7 +1,7 @@
-"""Gradients of the ops whose rules take more than elementwise functions, in terms of tensors.
+"""Gradient rules of ops that need more than elementwise functions, in terms of tensors.
 
-Those of elementwise rows stand in the rows (see `ops.gradient`, which says how a rule asks for what
-it needs). Here a rule may also name `rest`, the operands behind the ones that have rules, and `c`,
+Rules of elementwise rows stand in the rows (see `ops.gradient`, which says how a rule names the
+values it needs). Here a rule may also name `rest`, the operands after those with rules, and `c`,
 the op's shapes and attributes. None: no gradient.
 
 max and min over axes spread the gradient evenly over all extremes (as `torch.amax`).
@@ -40,14 +40,14 @@ from .tape import RuleContext
 # --- reductions ----------------------------------------------------------------------------------
 
 
-def _kept_axes(c: RuleContext) -> Shape:
+def _keepdims_shape(c: RuleContext) -> Shape:
     axes = c.attrs[0]
     return tuple(1 if d in axes else n for d, n in enumerate(c.spec().shape))
 
 
 def _broadcast(g: Tensor, c: RuleContext) -> Tensor:
-    """A value of each row, at every element of it."""
-    return view(view(g, ("reshape", _kept_axes(c))), ("expand", c.spec().shape))
+    """Return the value of each row at every element of that row."""
+    return view(view(g, ("reshape", _keepdims_shape(c))), ("expand", c.spec().shape))
 
 
 def _mean(g: Tensor, c: RuleContext) -> Tensor:
@@ -55,10 +55,12 @@ def _mean(g: Tensor, c: RuleContext) -> Tensor:
 
 
 def _prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
-    """Where one factor is 0, only its own derivative is not; where several are, none.
+    """Return the gradient of a product over axes.
 
-    That divides by factors and counts zeros, which has no derivative: where one may be wanted, the
-    other factors are multiplied from both sides instead, one after the other.
+    If one factor is 0, only its own derivative is non-zero; if several are, none is. The fast way
+    divides by factors and counts zeros, which has no derivative. If a second derivative may be
+    wanted, the product of the other factors is computed from running products from both sides
+    instead.
     """
     axes, x = c.attrs[0], conj(cast(x, g.dtype))
     if current().grad:
@@ -71,7 +73,7 @@ def _prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
 
 
 def _other_factors(x: Tensor, axes: Shape) -> Tensor:
-    """For each element the product of all others of its row."""
+    """Return for each element the product of all others of its row."""
     order = (*(d for d in range(x.ndim) if d not in axes), *axes)
     moved = view(x, ("permute", order))
     size = math.prod(x.shape[d] for d in axes)
@@ -82,8 +84,8 @@ def _other_factors(x: Tensor, axes: Shape) -> Tensor:
 
 
 def _extremes(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
-    """Evenly over all that are the extreme one, or NaN."""
-    best = view(r, ("reshape", _kept_axes(c)))
+    """Spread the gradient evenly over all elements that are the extreme, or NaN."""
+    best = view(r, ("reshape", _keepdims_shape(c)))
     here = ew.logical_or(ew.equal(x, best), ew.isnan(x))
     count = sum_(cast(here, x.dtype), axis=c.attrs[0], keepdims=True)
     return ew.where(here, _broadcast(g, c) / count, 0.0)
@@ -106,7 +108,7 @@ def _sum_from_here(x: Tensor, axis: int) -> Tensor:
 
 
 def _without_first(g: Tensor, c: RuleContext) -> Tensor:
-    """The gradient of a running result, without that of the initial value in front of it."""
+    """Return the gradient of a running result, without that of its initial value."""
     axis, included, _ = c.attrs
     if not included:
         return g
@@ -118,7 +120,7 @@ def _cumulative_sum(g: Tensor, c: RuleContext) -> Tensor:
 
 
 def _product_before(x: Tensor, axis: int) -> Tensor:
-    """The product of the elements in front of each one."""
+    """Return for each element the product of the elements before it."""
     longer = tuple(n + (d == axis) for d, n in enumerate(x.shape))
     attrs = (axis, True, None)
     run_ = make(node(ops.CUMULATIVE_PROD, (x._expr,), spec(longer, x.dtype, x.device), attrs))
@@ -126,9 +128,10 @@ def _product_before(x: Tensor, axis: int) -> Tensor:
 
 
 def _cumulative_prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
-    """What stands before an element, times the sum of what comes in times what follows it.
+    """Return the gradient of a running product.
 
-    s[i] = g[i] + x[i + 1] * s[i + 1] is that sum. Nothing is divided, so zeros are nothing special.
+    It is the product of all elements before, times s[i] = g[i] + x[i + 1] * s[i + 1]. There is no
+    division, so zeros need no special case.
     """
     axis, g = c.attrs[0], _without_first(g, c)
     x = conj(cast(x, g.dtype))
@@ -137,9 +140,10 @@ def _cumulative_prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
 
 
 def _cumulative_logsumexp(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
-    """The sum over k >= j of g[k] exp(x[j] - r[k]), by the logarithms of its two signs.
+    """Return the sum over k >= j of g[k] exp(x[j] - r[k]).
 
-    Source: PyTorch's logcumsumexp_backward.
+    Positive and negative g are summed apart, as logarithms. Source: PyTorch's
+    logcumsumexp_backward.
     """
     axis = c.attrs[0]
     g, r, x = _without_first(g, c), _without_first(r, c), cast(x, r.dtype)
@@ -159,7 +163,7 @@ def _recurrence(x: Tensor, b: Tensor, axis: int, lag: int) -> Tensor:
 
 
 def _recurrence_term(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
-    """The same recurrence backwards, with the factors one place off."""
+    """Return the recurrence run backwards, with the factors shifted by one."""
     axis, lag = c.attrs
     back = _recurrence(_backwards(conj(x), axis), _backwards(g, axis), axis, 1 - lag)
     return _backwards(back, axis)
@@ -172,12 +176,12 @@ def _recurrence_factor(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tenso
 
 
 def _neighbour(x: Tensor, axis: int, by: int) -> Tensor:
-    """At each place the element 1 further (or -1), and 0 at the end."""
+    """Return at each position the element at +1 (or -1), and 0 at the end."""
     n = x.shape[axis]
     if n == 0:
         return x
     _, *back = lay.slice_along(x.shape, axis, int(by < 0), n - 1)
-    return _unsliced(slice_along(x, axis, int(by > 0), n - 1), x.shape, *back)
+    return _undo_slice(slice_along(x, axis, int(by > 0), n - 1), x.shape, *back)
 
 
 # --- matrix products -----------------------------------------------------------------------------
@@ -195,7 +199,7 @@ def _matmul_right(g: Tensor, x: Tensor) -> Tensor:
 
 
 def _taps(c: RuleContext, i: int) -> Shape:
-    """What an operand has behind its channels."""
+    """Return the sizes of an operand's axes after its channels."""
     return c.spec(i).shape[-len(c.attrs.stride) :]
 
 
@@ -212,11 +216,11 @@ def _convolution_bias(g: Tensor, c: RuleContext) -> Tensor:
     return sum_(g, axis=(g.ndim - rank - 2, *range(g.ndim - rank, g.ndim)))
 
 
-def _transposed_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+def _conv_transpose_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
     return convolved(g, y, None, _taps(c, 0), c.attrs)
 
 
-def _transposed_weight(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+def _conv_transpose_weight(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
     return weights_of(g, x, _taps(c, 1), c.attrs)
 
 
@@ -237,41 +241,42 @@ def _view(g: Tensor, c: RuleContext) -> Tensor:
         return view(g, ("reshape", shape))
     if m[0] == "permute":
         return view(g, ("permute", tuple(m[1].index(d) for d in range(len(shape)))))
-    return g if m[0] == "expand" else _unsliced(g, shape, *m[1:])
+    return g if m[0] == "expand" else _undo_slice(g, shape, *m[1:])
 
 
-def _unsliced(g: Tensor, shape: Shape, starts: Shape, lengths: Shape, steps: Shape) -> Tensor:
-    """`g` where the slice took it from, and zeros elsewhere: read backwards, so that it fuses.
+def _undo_slice(g: Tensor, shape: Shape, starts: Shape, lengths: Shape, steps: Shape) -> Tensor:
+    """Return `g` at the positions that a slice read, and zeros elsewhere.
 
-    With gaps it is written instead: dividing positions took 9 times as long.
+    It is expressed as a gather, so that it fuses. A slice with gaps is written into zeros instead,
+    because dividing positions took 9 times as long.
     """
     if 0 in lengths:
         return zeros(spec(shape, g.dtype, g.device))
     if any(abs(t) > 1 for t in steps):
-        seen = lay.move(lay.contiguous(shape), ("slice", starts, lengths, steps))
-        assert seen is not None
-        return view(place(g, seen, math.prod(shape)), ("reshape", shape))
+        view_layout = lay.move(lay.contiguous(shape), ("slice", starts, lengths, steps))
+        assert view_layout is not None
+        return view(place(g, view_layout, math.prod(shape)), ("reshape", shape))
     for d, (start, step) in enumerate(zip(starts, steps, strict=True)):
         if step < 0:
             g = _backwards(g, d)
             starts = (*starts[:d], start - lengths[d] + 1, *starts[d + 1 :])
-    return _padded(g, shape, starts)
+    return _pad_with_zeros(g, shape, starts)
 
 
-def _padded(g: Tensor, shape: Shape, starts: Shape) -> Tensor:
+def _pad_with_zeros(g: Tensor, shape: Shape, starts: Shape) -> Tensor:
     cut = [d for d in range(len(shape)) if g.shape[d] != shape[d]]
     if not cut:
         return g
     inside: list[Tensor] = []
-    places: list[Expr] = []
+    positions: list[Expr] = []
     for d in cut:
         column = tuple(n if k == d else 1 for k, n in enumerate(shape))
         at = view(_count_from(-starts[d], shape[d], g), ("reshape", column))
         inside.append(ew.logical_and(at >= 0, at < g.shape[d]))
-        places.append(ew.clip(at, 0, g.shape[d] - 1)._expr)
+        positions.append(ew.clip(at, 0, g.shape[d] - 1)._expr)
     axes = tuple(-1 if d in cut else d for d in range(len(shape)))
     attrs = (shape, axes, tuple(cut), None)
-    read = make(node(ops.GATHER, (g._expr, *places), spec(shape, g.dtype, g.device), attrs))
+    read = make(node(ops.GATHER, (g._expr, *positions), spec(shape, g.dtype, g.device), attrs))
     return ew.where(reduce(ew.logical_and, inside), read, 0.0)
 
 
@@ -283,7 +288,7 @@ def _count_from(first: int, n: int, like: Tensor) -> Tensor:
 
 
 def place(g: Tensor, layout: StridedView, size: int) -> Tensor:
-    """Memory of `size` elements: `g` at the places of `layout`, added where they meet; else 0."""
+    """Return flat memory of `size`: `g` at the positions of `layout`, duplicates added, else 0."""
     if layout == lay.contiguous(layout.shape) and g.size == size:
         return view(g, ("reshape", (size,)))
     flat = zeros(spec((size,), g.dtype, g.device))
@@ -302,8 +307,8 @@ def place(g: Tensor, layout: StridedView, size: int) -> Tensor:
 
 
 def _meets_itself(layout: StridedView) -> bool:
-    """Whether two elements may have one place: no stride clears what the smaller ones span."""
-    reach = 0
+    """Return True if two elements may share an address."""
+    reach = 0  # span of the axes with smaller strides; a larger stride cannot collide with them
     for stride, n in sorted(
         (abs(s), n) for s, n in zip(layout.strides, layout.shape, strict=True) if n > 1
     ):
@@ -322,74 +327,80 @@ def _positions(layout: StridedView, like: Tensor) -> Tensor:
 
 
 def pick(memory: Tensor, layout: StridedView) -> Tensor:
-    """What a layout sees of a flat memory; shares it."""
+    """Return a view of a flat memory with a layout; it shares the memory."""
     whole = lay.contiguous(memory.shape)
     e = evaluated(memory if memory.is_contiguous() else apply(ops.COPY, (memory,)))
     s = spec(layout.shape, memory.dtype, memory.device)
-    seen = leaf(e.storage, s, layout.strides, e.offset + layout.offset)
-    seen.tape = tape_of(ops.AS_STRIDED, (e,), s, (whole, layout, memory.size))
-    return alias(memory, make(seen))
+    view_leaf = leaf(e.storage, s, layout.strides, e.offset + layout.offset)
+    view_leaf.tape = tape_of(ops.AS_STRIDED, (e,), s, (whole, layout, memory.size))
+    return alias(memory, make(view_leaf))
 
 
 def _as_strided(g: Tensor, c: RuleContext) -> Tensor:
-    """Through the whole memory. What the operand itself does not see gets nothing."""
-    source, seen, size = c.attrs
-    return pick(place(g, seen, size), source)
+    """Return the gradient of as_strided, through the whole memory.
+
+    Elements outside of the operand's own view get no gradient.
+    """
+    source, view_layout, size = c.attrs
+    return pick(place(g, view_layout, size), source)
 
 
 def _place(g: Tensor, c: RuleContext) -> Tensor:
     return pick(g, c.attrs[0])
 
 
-def _written_over(g: Tensor, c: RuleContext) -> Tensor:
-    seen, written, size = c.attrs
-    flat = place(ones(spec(written.shape, g.dtype, g.device)), written, size)
-    return ew.where(ew.equal(pick(flat, seen), 0), g, 0.0)
+def _write_memory(g: Tensor, c: RuleContext) -> Tensor:
+    view_layout, written_layout, size = c.attrs
+    flat = place(ones(spec(written_layout.shape, g.dtype, g.device)), written_layout, size)
+    return ew.where(ew.equal(pick(flat, view_layout), 0), g, 0.0)
 
 
-def _written_value(g: Tensor, c: RuleContext) -> Tensor:
-    seen, written, size = c.attrs
-    return apply(ops.COPY, (pick(place(g, seen, size), written),))
+def _write_value(g: Tensor, c: RuleContext) -> Tensor:
+    view_layout, written_layout, size = c.attrs
+    return apply(ops.COPY, (pick(place(g, view_layout, size), written_layout),))
 
 
 # --- gather and scatter --------------------------------------------------------------------------
 
 
 def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
-    """Adds at the places that were read, in the order of the result: the same bits everywhere."""
+    """Add the gradient at the positions that were read.
+
+    The order of the sum is that of the result, so the bits are the same on all devices.
+    """
     shape, axes, of, asked = c.attrs
     source = c.spec().shape
     if asked is not None:
-        rest = [_checked(i, a, c.line) for i, a in zip(rest, asked, strict=True)]
+        rest = [_check_indices_again(i, a, c.line) for i, a in zip(rest, asked, strict=True)]
     if _is_one_of_each(shape, axes, of, source):
         return _put(g, cast(rest[0], int64), of[0], source)
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
-    kept = [axes[d] for d in tail]
-    ones_ = [a for a in range(len(source)) if a not in of and a not in kept]
-    wide = tuple(shape[d] for d in tail) + (1,) * len(ones_)
+    source_axes = [axes[d] for d in tail]
+    unit_axes = [a for a in range(len(source)) if a not in of and a not in source_axes]
+    wide = tuple(shape[d] for d in tail) + (1,) * len(unit_axes)
     rows = (math.prod(shape[d] for d in lead), *wide)
 
-    def arranged(t: Tensor) -> Tensor:
+    def as_rows(t: Tensor) -> Tensor:
         t = view(t, ("expand", shape)) if t.shape != shape else t
         return view(view(t, ("permute", (*lead, *tail))), ("reshape", rows))
 
-    indices = [arranged(cast(i, int64)) for i in rest]
+    indices = [as_rows(cast(i, int64)) for i in rest]
     onto = (*(source[a] for a in of), *wide)
     flat = zeros(spec(onto, g.dtype, g.device))
-    operands = tuple(t._expr for t in (flat, arranged(g), *indices))
+    operands = tuple(t._expr for t in (flat, as_rows(g), *indices))
     total = make(node(ops.SCATTER, operands, flat._expr.spec, Manner("add")))
-    order = [*of, *kept, *ones_]
+    order = [*of, *source_axes, *unit_axes]
     back = view(total, ("permute", tuple(order.index(a) for a in range(len(order)))))
-    if back.shape != source:  # a size of 1 that was broadcast
+    if back.shape != source:  # an axis of size 1 was broadcast
         grown = tuple(a for a in range(len(source)) if back.shape[a] != source[a])
         back = sum_(back, axis=grown, keepdims=True)
     return back
 
 
 def _is_one_of_each(shape: Shape, axes: Shape, of: Shape, source: Shape) -> bool:
-    """Whether a gather reads one element along one axis for each position along the others."""
+    """Return True if a gather reads one element along one axis per position of the others."""
     if len(of) != 1 or len(shape) != len(source) or shape[of[0]] != 1:
         return False
     others = [d for d in range(len(source)) if d != of[0]]
@@ -397,14 +408,17 @@ def _is_one_of_each(shape: Shape, axes: Shape, of: Shape, source: Shape) -> bool
 
 
 def _put(g: Tensor, index: Tensor, axis: int, source: Shape) -> Tensor:
-    """`g` at the index along an axis, else 0: compared at every place, so that it fuses."""
+    """Return `g` at the index along an axis, else 0, by comparing positions, so that it fuses."""
     column = tuple(n if d == axis else 1 for d, n in enumerate(source))
-    places = view(_count_from(0, source[axis], g), ("reshape", column))
-    return ew.where(ew.equal(places, index), g, 0.0)
+    positions = view(_count_from(0, source[axis], g), ("reshape", column))
+    return ew.where(ew.equal(positions, index), g, 0.0)
 
 
-def _checked(i: Tensor, asked: object, line: str | None) -> Tensor:
-    """Indices counted from the start. Checked again: nothing says that the op itself has run."""
+def _check_indices_again(i: Tensor, asked: object, line: str | None) -> Tensor:
+    """Return indices counted from the start, checked again.
+
+    The check must be repeated: the forward op may never run.
+    """
     s = spec(i.shape, int64, i.device)
     e = node(ops.CHECKED_INDICES, (i._expr,), s, (asked, True, None))
     if line is not None:
@@ -412,8 +426,8 @@ def _checked(i: Tensor, asked: object, line: str | None) -> Tensor:
     return make(e)
 
 
-def _taken(t: Tensor, indices: list[Tensor], shape: Shape) -> Tensor:
-    """The elements at the places that a scatter wrote, of its values' shape."""
+def _gather_values(t: Tensor, indices: list[Tensor], shape: Shape) -> Tensor:
+    """Return the elements at the positions that a scatter wrote, in the shape of its values."""
     k = len(indices)
     axes = (-1, *range(k, k + len(shape) - 1))
     attrs = (shape, axes, tuple(range(k)), None)
@@ -431,18 +445,18 @@ def _scatter_into(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
 
 def _scatter_values(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     shape = c.spec(1).shape
-    found = _taken(g, rest, shape)
+    values = _gather_values(g, rest, shape)
     if c.attrs.how == "add" or c.attrs.unique:
-        return found
+        return values
     turn = view(_count_from(0, shape[0], g), ("reshape", (shape[0], *(1,) * (len(shape) - 1))))
     turn = view(turn, ("expand", shape))
     blank = generate(ops.FULL, g.shape, (-1,), (int64,), int64, g.device)
     operands = (blank._expr, turn._expr, *(i._expr for i in rest))
     last = make(node(ops.SCATTER, operands, blank._expr.spec, Manner("set")))
-    return ew.where(ew.equal(_taken(last, rest, shape), turn), found, 0.0)
+    return ew.where(ew.equal(_gather_values(last, rest, shape), turn), values, 0.0)
 
 
-# --- made otherwise ------------------------------------------------------------------------------
+# --- joining and moving ---------------------------------------------------------------------------
 
 
 def _concat(g: Tensor, c: RuleContext) -> Tensor:
@@ -459,13 +473,13 @@ def _to_device(g: Tensor, c: RuleContext) -> Tensor:
 
 
 def _view_mask(mask: Tensor, c: RuleContext) -> Tensor:
-    """Return the mask as the view's operand has it."""
+    """Return the mask in the shape of the view's operand."""
     shape, m = c.spec().shape, c.attrs
     if m[0] == "expand":
         lead = mask.ndim - len(shape)
         axes = tuple(d for d in range(mask.ndim) if d < lead or shape[d - lead] != mask.shape[d])
         return view(any_(mask, axis=axes, keepdims=True), ("reshape", shape))
-    if m[0] == "slice":  # outside of it nothing is reached
+    if m[0] == "slice":  # elements outside of the slice are not reached
         return ew.not_equal(_view(cast(mask, float32), c), 0)
     return _view(mask, c)
 
@@ -490,12 +504,12 @@ RULES: dict[ops.Op, tuple[Rule, ...]] = {
     ops.RECURRENCE: (_recurrence_factor, _recurrence_term),
     ops.MATMUL: (_matmul_left, _matmul_right),
     ops.CONVOLUTION: (_convolution_input, _convolution_weight, _convolution_bias),
-    ops.CONVOLUTION_INPUT: (_transposed_input, _transposed_weight),
+    ops.CONVOLUTION_INPUT: (_conv_transpose_input, _conv_transpose_weight),
     ops.CONVOLUTION_WEIGHT: (_weights_input, _weights_output),
     ops.VIEW: (_view,),
     ops.AS_STRIDED: (_as_strided,),
     ops.PLACE: (_place,),
-    ops.WRITTEN: (_written_over, _written_value),
+    ops.WRITTEN: (_write_memory, _write_value),
     ops.GATHER: (_gather,),
     ops.SCATTER: (_scatter_into, _scatter_values),
     ops.CONCAT: (_concat,),

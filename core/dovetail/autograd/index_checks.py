@@ -12,7 +12,7 @@ from ..settings import flags
 from ..tensor.tensor import Tensor
 
 
-def carrying_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Tensor]:
+def carry_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Tensor]:
     """Return the gradients such that each raises if an index behind the outputs is out of range.
 
     A gradient that reads such an index checks it already. Any other is made to depend on the
@@ -27,10 +27,10 @@ def carrying_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) -> l
     plain = [g for g in gradients if type(g) is Tensor] if bad else []
     checked = bad_among([g._expr for g in plain])
     loose = {id(g) for g, is_checked in zip(plain, checked, strict=True) if not is_checked}
-    return [_depending(g, bad) if id(g) in loose else g for g in gradients]
+    return [_depend_on(g, bad) if id(g) in loose else g for g in gradients]
 
 
-def _depending(g: Tensor, outputs: Sequence[Tensor]) -> Tensor:
+def _depend_on(g: Tensor, outputs: Sequence[Tensor]) -> Tensor:
     """Return `g`, computed after the outputs: the condition reads them, and is always true."""
     for t in outputs:
         missing = ew.isnan(t)

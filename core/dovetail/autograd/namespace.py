@@ -1,4 +1,4 @@
-"""`dt` as the rules of rows see it: the elementwise functions, and constants like a tensor."""
+"""The namespace `dt` of gradient rules in table rows: elementwise functions and constants."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from ..tensor.verbs import dispatch
 
 
 def constant(value: float, s: Spec) -> Tensor:
-    """A number everywhere."""
+    """Return a tensor with one number everywhere."""
     return generate(FULL, s.shape, (value,), (s.dtype,), s.dtype, s.device)
 
 
 def ones(s: Spec) -> Tensor:
-    """Ones."""
+    """Return a tensor of ones."""
     return constant(1.0, s)
 
 
 def zeros(s: Spec) -> Tensor:
-    """Zeros."""
+    """Return a tensor of zeros."""
     return constant(0.0, s)
 
 
 def conj(x: Tensor | float, /) -> Tensor | float:  # type: ignore[no-redef]  # of numbers too
-    """The complex conjugate: of what is real, itself."""
+    """Return the complex conjugate; a real value itself."""
     if not isinstance(x, Tensor):
         return x.conjugate()
     return op_functions.conj(x) if is_complex(x) else x
 
 
 def real(x: Tensor, /) -> Tensor:  # type: ignore[no-redef]  # of reals itself
-    """The real part: of what is real, itself."""
+    """Return the real part; a real tensor itself."""
     return op_functions.real(x) if is_complex(x) else x
 
 
 def is_complex(x: Tensor, /) -> bool:
-    """Whether the dtype is complex."""
+    """Return True if the dtype is complex."""
     return x.dtype.kind == "c"
 
 
 def zeros_like(x: Tensor, /) -> Tensor:
-    """Zeros of the shape, dtype and device of `x`."""
+    """Return zeros of the shape, dtype and device of `x`."""
     return zeros(x._expr.spec) if type(x) is Tensor else _other(x, 0.0)
 
 
 def ones_like(x: Tensor, /) -> Tensor:
-    """Ones of the shape, dtype and device of `x`."""
+    """Return ones of the shape, dtype and device of `x`."""
     return ones(x._expr.spec) if type(x) is Tensor else _other(x, 1.0)
 
 
 def _other(x: Tensor, value: float) -> Tensor:
-    """A number everywhere, in the layout of a tensor that is not strided."""
+    """Return a constant in the layout of a tensor that is not strided."""
     return dispatch("constant", "full_like", (x,), x, value)

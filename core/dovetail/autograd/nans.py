@@ -1,4 +1,4 @@
-"""Which op made the first number that is none: `dt.debug_nans`."""
+"""Detection of the first NaN or infinity and of its op: `dt.debug_nans`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["debug_nans"]
 
 
 class debug_nans(Switch):
-    """A context in which the first NaN, or infinity, that an op makes is an error with its line.
+    """A context in which the first NaN or infinity that an op computes raises an error.
 
-    Each op runs at once, and its result is looked at: where that has a NaN or an infinity, and no
-    operand has one, AnomalyError says which op it was, of what, and at which line of the user's; on
-    the way back it names the op whose gradient it is. `inf`: False for NaNs alone. `start()` and
-    `stop()` do the same without a block. What a captured function does is not looked at. It is of
-    this thread, or asyncio task, alone, and can be a decorator; it is slow: for finding a fault.
+    Each op runs at once, and its result is checked. If it has a NaN or an infinity and no operand
+    has one, AnomalyError names the op, its operands and the user's line; in a backward pass it
+    names the op whose gradient it is. `inf`: False checks for NaNs alone. `start()` and `stop()` do
+    the same without a block. Work inside a captured function is not checked. The context holds for
+    this thread, or asyncio task, alone, and can be a decorator. It is slow: use it to find a fault.
     Raises: ArgumentTypeError for what is no bool.
 
     >>> import dovetail as dt
@@ -33,9 +33,9 @@ class debug_nans(Switch):
         super().__init__(eager=True, anomaly=Looker(flag("debug_nans", inf, "inf")))
 
     def start(self) -> None:
-        """From here on, until `stop`."""
+        """Start checking, until `stop`."""
         self.__enter__()
 
     def stop(self) -> None:
-        """Ends what `start` began."""
+        """Stop the checks that `start` began."""
         self.__exit__()

@@ -1,4 +1,4 @@
-"""What becomes of values that are saved for gradients: `dt.autograd.saved_tensors_hooks`."""
+"""Hooks for values that are saved for gradients: `dt.autograd.saved_tensors_hooks`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from .tape import Packed
 
 
 class saved_tensors_hooks(Switch):
-    """A context in which `pack` is called with what ops save for gradients, and keeps it.
+    """A context that stores `pack(tensor)` in place of each tensor that ops save for gradients.
 
-    `pack`: takes a tensor and gives anything: the tensor on the host, a name in a file, a smaller
-    dtype. `unpack`: takes that and gives the tensor, of the same shape, dtype and device, when the
-    gradient needs it. Neither is recorded. A value that several ops save is packed for each.
+    `pack`: takes a tensor and returns any object: an array on the host, a file name, a tensor of a
+    smaller dtype. `unpack`: takes that object and returns a tensor of the original shape, dtype and
+    device, when the gradient needs it. Neither is recorded. A value that several ops save is packed
+    for each of them.
     Raises: ArgumentTypeError for what is no function; in `backward`, GradientError where `unpack`
     gives something else.
 
@@ -38,17 +39,17 @@ class saved_tensors_hooks(Switch):
 
 
 class _Hooks:
-    """A pair of hooks, of which what is saved is told."""
+    """A pair of hooks for saved values."""
 
     def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
         self._pack, self._unpack = pack, unpack
 
-    def packed(self, e: Expr) -> Packed:
-        """What is kept in place of a node."""
+    def pack_node(self, e: Expr) -> Packed:
+        """Return the packed form of a node."""
         with _UNHOOKED:
-            return Packed(e, self._pack(detach(make(e))), self._unhooked)
+            return Packed(e, self._pack(detach(make(e))), self._unpack_unhooked)
 
-    def _unhooked(self, value: Any) -> Tensor:
+    def _unpack_unhooked(self, value: Any) -> Tensor:
         with _UNHOOKED:
             return self._unpack(value)
 

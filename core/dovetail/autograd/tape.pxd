@@ -1,4 +1,4 @@
-# What the compiled form of `tape.py` knows of its types.
+# C declarations for the compiled build of `tape.py`.
 cimport cython
 
 from dovetail.functions.graph_cache cimport again, described
@@ -41,10 +41,10 @@ cdef class OpNode(Node):
     cdef public tuple operands
     cdef public object result
     cdef public tuple rules
-    @cython.locals(given=list, key=tuple)
+    @cython.locals(operands=list, key=tuple)
     cpdef object _part(self, Py_ssize_t i, object rule, list needs, object mask)
     @cython.locals(key=list)
-    cpdef tuple _key_of_part(self, Py_ssize_t i, object rule, list needs, list given)
+    cpdef tuple _key_of_part(self, Py_ssize_t i, object rule, list needs, list operands)
     cpdef object _need(self, str name, Py_ssize_t i, object g, Kept result)
 
 
@@ -52,6 +52,6 @@ cdef class OpNode(Node):
 cpdef Kept keep(object e)
 @cython.locals(cost=Py_ssize_t, leaves=set, stack=list, a=Expr)
 cpdef bint _is_cheap(Expr e) except -1
-cpdef object kept_value(Node node, object what, Kept kept)
+cpdef object load_saved(Node node, object what, Kept saved)
 cpdef Edge edge_to(object e)
 cpdef object record(Expr e)

@@ -1,9 +1,9 @@
-"""The tape: what is noted of an op so that a gradient can flow back through it.
+"""The tape: records of ops through which gradients can flow back.
 
-A node of the deferred graph has a `tape` where some operand of it requires a gradient. Gradients
-flow along tapes, not along the deferred graph, whose nodes let go of their operands once they are
-computed. A tape keeps what its rules name (see `gradients`), as nodes of the deferred graph: what
-is cheap to compute again is rematerialised: the backward kernel computes it on the fly.
+A node of the deferred graph has a `tape` if one of its operands requires a gradient. Gradients
+flow along tapes, not along the deferred graph, whose nodes drop their operands once they are
+computed. A tape keeps the values that its rules name (see `gradients`), as nodes of the deferred
+graph. Cheap values are rematerialised: the backward kernel computes them on the fly.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ..settings import Switch, current
 from ..tensor.tensor import Tensor, is_to_finish, lazy_storage, make
 from . import namespace
 
-REMATERIALISED_LEAVES = 2  # what reads more tensors than this is not cheaper to compute again
+REMATERIALISED_LEAVES = 2  # an expression that reads more tensors is not cheaper to compute again
 
 
 class _Recording(Switch):
-    """What may stand without parentheses over a function, too."""
+    """A switch that can also decorate a function without parentheses."""
 
     changed: ClassVar[dict[str, object]]
 
@@ -82,11 +82,11 @@ class enable_grad(_Recording):
 
 
 class inference_mode(Switch):
-    """A context in which nothing is recorded for gradients, whatever is asked for inside of it.
+    """A context in which no op is recorded for gradients, not even under `enable_grad`.
 
-    `mode`: False changes nothing. It may stand over a function, with () or without. It is `no_grad`
+    `mode`: False changes nothing. It can be a decorator, with () or without. It is `no_grad`
     that `enable_grad` does not end, and in which `requires_grad_` is an error: for code that must
-    not train. What it gives are ordinary tensors: version counters cost nothing here.
+    not train. Its results are ordinary tensors: version counters cost nothing here.
     Raises: ArgumentTypeError for what is neither a bool nor a function.
 
     >>> import dovetail as dt
@@ -108,7 +108,7 @@ class inference_mode(Switch):
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this context is in `inference_mode`.
+    """Return True if this context is in `inference_mode`.
 
     >>> import dovetail as dt
     >>> with dt.inference_mode():
@@ -119,7 +119,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class set_grad_enabled(Switch):
-    """A context, or a decorator, in which ops are recorded for gradients or not, as `enabled` says.
+    """A context, or a decorator, that turns recording for gradients on or off.
 
     Raises: ArgumentTypeError for what is no bool.
 
@@ -136,7 +136,9 @@ class set_grad_enabled(Switch):
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops are being recorded for gradients in this context; a new thread begins with that.
+    """Return True if ops are being recorded for gradients in this context.
+
+    A new thread begins with True.
 
     >>> import dovetail as dt
     >>> with dt.no_grad():
@@ -146,11 +148,11 @@ def is_grad_enabled() -> bool:
     return current().grad
 
 
-# --- what is kept --------------------------------------------------------------------------------
+# --- saved values --------------------------------------------------------------------------------
 
 
 class Kept:
-    """A value for the way back, and what says whether it has been overwritten."""
+    """A value saved for the backward pass, with a watch that detects a later overwrite."""
 
     __slots__ = ("value", "watch")
 
@@ -163,49 +165,53 @@ K = TypeVar("K", Kept, Kept | None)
 
 
 class Packed:
-    """What a pair of hooks has made of a value that is saved, and makes the value of."""
+    """A saved value that hooks have packed, and the function that unpacks it."""
 
     __slots__ = ("spec", "tape", "unpack", "value")
 
     def __init__(self, e: Expr, value: object, unpack: Callable[[Any], object]) -> None:
         self.spec, self.tape, self.value, self.unpack = e.spec, e.tape, value, unpack
 
-    def unpacked(self, name: str, what: str) -> Tensor:
-        """The value. Raises: GradientError where the hook gives something else."""
-        found = self.unpack(self.value)
-        if type(found) is not Tensor or found._expr.spec is not self.spec:
-            got = repr(found._expr.spec) if type(found) is Tensor else shown(found)
+    def unpack_value(self, name: str, what: str) -> Tensor:
+        """Return the unpacked value. Raises: GradientError if the hook returns something else."""
+        tensor = self.unpack(self.value)
+        if type(tensor) is not Tensor or tensor._expr.spec is not self.spec:
+            actual = repr(tensor._expr.spec) if type(tensor) is Tensor else shown(tensor)
             raise GradientError(
-                f"saved_tensors_hooks: unpack gave {got} for {what} of {name}, which was "
+                f"saved_tensors_hooks: unpack gave {actual} for {what} of {name}, which was "
                 f"{self.spec!r}; it gives what pack was given"
             )
         if self.tape is None:
-            return found
-        e = found._expr if found._expr.op is None else lazy_storage(found)
-        seen = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
-        seen.tape = self.tape
-        return make(seen)
+            return tensor
+        e = tensor._expr if tensor._expr.op is None else lazy_storage(tensor)
+        taped_leaf = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
+        taped_leaf.tape = self.tape
+        return make(taped_leaf)
 
 
 def keep(e: object) -> Kept:
-    """`e` as it is now: cheap pending work to be rematerialised, else its value, materialised.
+    """Save the current value of `e`: cheap pending work to be rematerialised, others materialised.
 
-    Within `saved_tensors_hooks`: what they make of it.
+    Within `saved_tensors_hooks`, save the packed form.
     """
     if type(e) is not Expr:
         return Kept(e, None)
     saving = current().saving
     if saving is not None:
-        return Kept(saving.packed(e), None)
+        return Kept(saving.pack_node(e), None)
     again = e.op is not None and _is_cheap(e) and not is_to_finish(e)
     return Kept(rematerialised(e) if again else e, watched(e))
 
 
-def unheld(kept: K) -> K:
-    """The same, but pending work to be rematerialised: who holds it has no memory written."""
-    if kept is None or type(kept.value) is not Expr or kept.value.op is None:
-        return kept
-    return Kept(rematerialised(kept.value), kept.watch)
+def rematerialise_saved(saved: K) -> K:
+    """Return a copy of `saved` that can be held without storing pending work.
+
+    Its value is a new node to be rematerialised, so the reference does not make the planner store
+    it.
+    """
+    if saved is None or type(saved.value) is not Expr or saved.value.op is None:
+        return saved
+    return Kept(rematerialised(saved.value), saved.watch)
 
 
 def _nothing() -> None:
@@ -213,7 +219,7 @@ def _nothing() -> None:
 
 
 def _is_cheap(e: Expr) -> bool:
-    """Whether computing the node again costs less than storing and loading it."""
+    """Return True if computing the node again costs less than storing and loading it."""
     cost, leaves, stack = 0, set(), [e]
     while stack:
         a = stack.pop()
@@ -231,19 +237,19 @@ def _is_cheap(e: Expr) -> bool:
     return True
 
 
-def kept_value(node: Node, what: str, kept: Kept) -> object:
-    """What was kept, as a tensor. Raises: GradientError where it has been overwritten since."""
-    e = kept.value
+def load_saved(node: Node, what: str, saved: Kept) -> object:
+    """Return a saved value as a tensor. Raises: GradientError if it was overwritten since."""
+    e = saved.value
     if type(e) is Packed:
-        return e.unpacked(node.name, what)
-    if kept.watch is None or type(e) is not Expr:
+        return e.unpack_value(node.name, what)
+    if saved.watch is None or type(e) is not Expr:
         return e
-    check_unwritten(node, what, e.spec, kept.watch)
+    check_unwritten(node, what, e.spec, saved.watch)
     return make(e)
 
 
 def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
-    """Raises: GradientError where a value that was saved has been overwritten since."""
+    """Check that a saved value was not overwritten. Raises: GradientError."""
     if watch.writer is not None:
         raise GradientError(
             f"backward: {node.name} saved {what}, {spec!r}, for its gradient, and "
@@ -258,7 +264,7 @@ OPERANDS = ("x", "y", "z", *[f"x{i}" for i in range(3, 64)])
 
 
 class Read(NamedTuple):
-    """A rule, and what it needs: names in order, positions of operands."""
+    """A rule with the names of its parameters, in order, and the operand positions among them."""
 
     rule: Rule
     needs: tuple[str, ...]
@@ -268,17 +274,17 @@ class Read(NamedTuple):
 
 
 def _read(rule: Rule) -> Read:
-    """A rule's parameters say what it needs."""
+    """Read from a rule's parameter names which values it needs."""
     needs = tuple(signature(rule).parameters)
     operands = tuple(OPERANDS.index(n) for n in needs if n in OPERANDS)
     return Read(rule, needs, operands, "rest" in needs, "r" in needs)
 
 
 _DT: Functions[Tensor] = namespace
-# What a rule made of tensors of some kind; False where that cannot be made again without it.
+# Cached template of a rule's result, per kind of operands; False if no template can express it.
 _parts: Recent[tuple[object, ...], Recipe | Literal[False]] = Recent(4096)
 Rules = tuple[Read | None, ...]
-_rules: dict[Op, Rules] = {}  # those of rows, once they were asked for, and those of set_gradient
+_rules: dict[Op, Rules] = {}  # rules of table rows (on first use) and of set_gradient
 
 
 _reach: dict[Op, Callable[[Tensor, RuleContext], Tensor]] = {}
@@ -294,8 +300,8 @@ def set_gradient(op: Op, *rules: Rule | None) -> None:
 
     `rules`: for each operand a function, or None where it has no gradient. The names of its
     parameters say what it needs: `g` the gradient that comes in, `x`, `y`, ... the operands, `r`
-    the result; what it names is kept. It is asked once for operands of a kind, so it must not look
-    at the values of tensors. `op`: a row of the table. For rules that take more than the
+    the result. Values that it names are saved. It runs once per kind of operands, so it must not
+    read the values of tensors. `op`: a row of the table. Use it for rules that take more than the
     elementwise functions; others stand in the op's row. See docs/adding-an-op.md.
     Raises: ArgumentTypeError for an op or a rule of another kind.
     """
@@ -307,7 +313,7 @@ def set_gradient(op: Op, *rules: Rule | None) -> None:
 
 
 def rules_of(op: Op) -> Rules:
-    """The rules for an op's operands; none where it has no gradient."""
+    """Return the rules for an op's operands; empty if the op has no gradient."""
     if op not in _rules:
         set_gradient(op, *op.gradient)
     return _rules[op]
@@ -316,11 +322,11 @@ def rules_of(op: Op) -> Rules:
 # --- tapes ---------------------------------------------------------------------------------------
 
 count_of_nodes = count()
-Sent: TypeAlias = Any  # what flows: a gradient; into a Function, one for each of its results
+Sent: TypeAlias = Any  # a gradient on its way; for a Function a dict, one for each of its results
 
 
 class Edge:
-    """The way to an operand's tape, with its value where the rule of that op needs its result."""
+    """An edge to an operand's tape node, with the operand's value if that node needs its result."""
 
     __slots__ = ("node", "result")
 
@@ -329,17 +335,17 @@ class Edge:
 
 
 def edge_to(e: object) -> Edge | None:
-    """The way back to a node of the deferred graph; None where nothing requires a gradient."""
+    """Return the edge to the tape of a node of the deferred graph, or None if it has no tape."""
     if type(e) is not Expr or e.tape is None:
         return None
     return Edge(e.tape, keep(e) if e.tape.needs_result else None)
 
 
 class Node:
-    """A place on the tape: a tensor whose gradient can be asked for. `order` grows with time.
+    """A node of the tape: a tensor whose gradient can be asked for. `order` grows with time.
 
-    `asked_at`: only of an op that checks indices, or while anomalies are looked for, the source
-    line that asked for it.
+    `asked_at`: the source line that asked for the op; only of an op that checks indices, or while
+    anomalies are searched for.
     """
 
     __slots__ = (
@@ -356,14 +362,14 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[Node | None, ...]:
-        """The places that gradients flow to from here."""
+        """Return the tape nodes that gradients flow to from here."""
         return tuple(None if e is None else e.node for e in self.edges)
 
     def __repr__(self) -> str:
         return f"<{self.name} on the tape, {self.spec!r}>"
 
     def backward(self, g: Sent, result: Kept | None) -> list[Sent | None]:
-        """For each edge its part of the gradient, or None."""
+        """Return for each edge its part of the gradient, or None."""
         raise NotImplementedError
 
     def resume(self, sent: dict[Node, Sent]) -> Sequence[int]:
@@ -378,16 +384,16 @@ class Node:
         return None
 
     def release(self) -> Callable[[], None]:
-        """Lets go of what was kept; what it returns gets it back."""
+        """Release the saved values; return a function that restores them."""
         return _nothing
 
     def join(self, a: Sent, b: Sent) -> Sent:
-        """The sum of what two readers sent back."""
+        """Return the sum of the gradients from two readers."""
         return a + b
 
 
 class HookHandle:
-    """What `register_hook` returns, to take the hook away again.
+    """A handle that `register_hook` returns, to remove the hook again.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
@@ -402,7 +408,7 @@ class HookHandle:
         self._node, self._key = node_, key
 
     def remove(self) -> None:
-        """Takes the hook away: it is not called any more."""
+        """Remove the hook: it is not called any more."""
         if self._node.hooks is not None:
             self._node.hooks.pop(self._key, None)
 
@@ -418,16 +424,16 @@ class Leaf(Node):
     def join(self, a: Sent, b: Sent) -> Sent:
         if type(a) is Tensor and type(b) is Tensor:
             return a + b
-        # One of another layout says what their sum is.
+        # A gradient of another layout defines the sum.
         return a.accumulated(b) if type(a) is not Tensor else b.accumulated(a)
 
 
 class OpNode(Node):
-    """An op of the table."""
+    """The tape node of an op of the table."""
 
     __slots__ = ("attrs", "kept", "op", "operands", "result", "rules")
 
-    result: Watch  # where `needs_result`: whether it has been overwritten
+    result: Watch  # only if `needs_result`: detects that the result was overwritten
 
     def __init__(self, e: Expr) -> None:
         op, args = e.op, e.args
@@ -465,15 +471,15 @@ class OpNode(Node):
             raise GradientError(
                 f"backward: {self.name} has no gradient; see x.detach(), or dt.autograd.Function"
             )
-        parts: list[Sent | None] = []
+        gradients: list[Sent | None] = []
         for i, edge in enumerate(self.edges):
             rule = None if edge is None or i >= len(self.rules) else self.rules[i]
             if rule is None:
-                parts.append(None)
+                gradients.append(None)
                 continue
             needs = [self._need(n, i, g, result) for n in rule.needs]
-            parts.append(self._part(i, rule, needs, self._mask(i, rule, needs, reach)))
-        return parts
+            gradients.append(self._part(i, rule, needs, self._mask(i, rule, needs, reach)))
+        return gradients
 
     def _mask(self, i: int, rule: Read, needs: list[Any], reach: Tensor | None) -> Tensor | None:
         """Return the mask for a part, or None if a 0 that comes in gives a 0 without one."""
@@ -488,11 +494,13 @@ class OpNode(Node):
         """Return the mask of elements where the gradient of operand `i` may be other than 0."""
         want = self.operands[i]
         if self.op is WHERE:
-            taken = kept_value(self, "the condition", self.kept[0])
-            if type(taken) is not Tensor:
+            condition = load_saved(self, "the condition", self.kept[0])
+            if type(condition) is not Tensor:
                 return None
-            taken = (taken if i == 1 else _DT.logical_not(taken)).broadcast_to(self.spec.shape)
-            mask = taken if reach is None else _DT.logical_and(taken, reach)
+            condition = (condition if i == 1 else _DT.logical_not(condition)).broadcast_to(
+                self.spec.shape
+            )
+            mask = condition if reach is None else _DT.logical_and(condition, reach)
         elif reach is None:
             return None
         elif self.op in _reach:
@@ -501,17 +509,17 @@ class OpNode(Node):
             mask = reach
         else:
             return None
-        return None if want is None else _fitted_mask(mask, want.shape)
+        return None if want is None else _fit_mask(mask, want.shape)
 
     def _part(self, i: int, rule: Read, needs: list[Any], mask: Tensor | None) -> Tensor | None:
-        """The part for one operand: as the rule says, or as it was made for the like before."""
+        """Return the gradient of one operand, from its rule or from a cached template."""
         if mask is not None:
             needs = [*needs, mask]
-        given = [x._expr for x in needs if type(x) is Tensor]
-        key = self._key_of_part(i, rule, needs, given)
-        found = None if key is None else _parts.young.get(key) or _parts.find(key)
-        if found is not None and found is not False:
-            return make(again(found, given))
+        operands = [x._expr for x in needs if type(x) is Tensor]
+        key = self._key_of_part(i, rule, needs, operands)
+        template = None if key is None else _parts.young.get(key) or _parts.find(key)
+        if template is not None and template is not False:
+            return make(again(template, operands))
         before = counters.evaluations
         want, looker = self.operands[i], current().anomaly
         args = needs[: len(rule.needs)]
@@ -519,26 +527,29 @@ class OpNode(Node):
             part = _slope(self.op, rule, args)
         elif looker is None:
             part = _masked(self.op, rule, args, mask)
-        else:  # what is behind the mask may be NaN
+        else:  # elements that the mask hides may be NaN
             inputs = (self.op, rule, args, mask)
-            part = looker.whole(self.name, _masked, inputs, given)
+            part = looker.whole(self.name, _masked, inputs, operands)
         if part is None or want is None:
             return None
-        part = fitted_gradient(part, want)
-        if found is None and key is not None:
+        part = fit_gradient(part, want)
+        if template is None and key is not None:
             strange = type(part) is not Tensor or counters.evaluations > before
-            made = None if strange else recipe(part._expr, given, True, False)
-            _parts[key] = False if made is None else made
+            built = None if strange else recipe(part._expr, operands, True, False)
+            _parts[key] = False if built is None else built
         return part
 
     def _key_of_part(
-        self, i: int, rule: Read, needs: list[Any], given: list[Expr]
+        self, i: int, rule: Read, needs: list[Any], operands: list[Expr]
     ) -> tuple[object, ...] | None:
-        """All that a part depends on, but for the values of tensors; None where that is more."""
+        """Return a key of all that a part depends on except tensor values, or None.
+
+        None: the part depends on more than a key can hold.
+        """
         now = current()
         if now.grad or recording.current() is not None:
             return None
-        key: list[object] = [rule, i, self.attrs, self.operands, now.reproducible, len(given)]
+        key: list[object] = [rule, i, self.attrs, self.operands, now.reproducible, len(operands)]
         for x in needs:
             kind = type(x)
             if kind is Tensor:
@@ -549,11 +560,12 @@ class OpNode(Node):
                 key += (kind, x)
             elif kind is not _Context and x is not _DT:
                 return None
-        if len({*given}) < len(given):
-            key.append(tuple([given.index(e) for e in given]))
+        if len({*operands}) < len(operands):
+            key.append(tuple([operands.index(e) for e in operands]))
         return tuple(key)
 
     def _need(self, name: str, i: int, g: Tensor, result: Kept | None) -> object:
+        """Return the value for a rule's parameter `name`."""
         if name == "g":
             return g
         if name == "dt":
@@ -563,77 +575,77 @@ class OpNode(Node):
         if name == "r":
             assert result is not None
             check_unwritten(self, "its result", self.spec, self.result)
-            return kept_value(self, "its result", result)
+            return load_saved(self, "its result", result)
         if name == "rest":
             span = range(len(self.rules), len(self.operands))
-            return [kept_value(self, f"operand {k}", self.kept[k]) for k in span]
+            return [load_saved(self, f"operand {k}", self.kept[k]) for k in span]
         k = OPERANDS.index(name)
-        return kept_value(self, f"operand {k}", self.kept[k])
+        return load_saved(self, f"operand {k}", self.kept[k])
 
     def release(self) -> Callable[[], None]:
         if not (self.kept or self.needs_result or any(e and e.result for e in self.edges)):
             return _nothing
-        kept = {k: unheld(v) for k, v in self.kept.items()}
-        edges = tuple([e and Edge(e.node, unheld(e.result)) for e in self.edges])
+        saved = {k: rematerialise_saved(v) for k, v in self.kept.items()}
+        edges = tuple([e and Edge(e.node, rematerialise_saved(e.result)) for e in self.edges])
         self.released, self.kept = True, {}
         self.edges = tuple([e and Edge(e.node, None) for e in self.edges])
 
         def restore() -> None:
-            self.released, self.kept, self.edges = False, kept, edges
+            self.released, self.kept, self.edges = False, saved, edges
 
         return restore
 
 
 class RuleContext(Protocol):
-    """What a rule can ask of its op, besides values."""
+    """The facts about an op that a rule can ask for, besides values."""
 
     @property
     def attrs(self) -> Attrs:
-        """What is static about the op."""
+        """Return the static attributes of the op."""
 
     @property
     def position(self) -> int:
-        """That of the operand whose gradient is wanted."""
+        """Return the position of the operand whose gradient is wanted."""
 
     @property
     def operands(self) -> tuple[Spec | None, ...]:
-        """The specs of all operands; None for one that is no node."""
+        """Return the specs of all operands; None for one that is no node."""
 
     @property
     def line(self) -> str | None:
-        """The source line that asked for an op which checks indices."""
+        """Return the source line that asked for an op which checks indices."""
 
     def spec(self, i: int | None = None) -> Spec:
-        """Shape, dtype and device of operand `i`, else of the one whose gradient is wanted."""
+        """Return the spec of operand `i`, else of the one whose gradient is wanted."""
 
 
 class _Context(NamedTuple):
-    """The context of the rule at `position` of a node's."""
+    """The context of the rule at `position` of a tape node."""
 
     node: OpNode
     position: int
 
     @property
     def attrs(self) -> Attrs:
-        """See `RuleContext`."""
+        """Return the static attributes of the op."""
         return self.node.attrs
 
     @property
     def operands(self) -> tuple[Spec | None, ...]:
-        """See `RuleContext`."""
+        """Return the specs of all operands; None for one that is no node."""
         return self.node.operands
 
     @property
     def line(self) -> str | None:
-        """See `RuleContext`."""
+        """Return the source line that asked for an op which checks indices."""
         line = getattr(self.node, "asked_at", None)
         return None if line is None else str(line)
 
     def spec(self, i: int | None = None) -> Spec:
-        """See `RuleContext`."""
-        found = self.operands[self.position if i is None else i]
-        assert found is not None
-        return found
+        """Return the spec of operand `i`, else of the one whose gradient is wanted."""
+        operand = self.operands[self.position if i is None else i]
+        assert operand is not None
+        return operand
 
 
 def _in_float32(rule: Rule, needs: list[Any]) -> Any:
@@ -646,8 +658,8 @@ def _in_float32(rule: Rule, needs: list[Any]) -> Any:
     return part
 
 
-def fitted_gradient(g: Tensor, want: Spec) -> Tensor:
-    """`g` summed over the axes along which the operand was broadcast, in the operand's dtype.
+def fit_gradient(g: Tensor, want: Spec) -> Tensor:
+    """Return `g` summed over broadcast axes, in the shape and dtype of the operand.
 
     A real operand takes the real part: the imaginary one is along no direction that it has.
     """
@@ -658,39 +670,39 @@ def fitted_gradient(g: Tensor, want: Spec) -> Tensor:
     if g.shape != want.shape:
         lead = g.ndim - len(want.shape)
         axes = tuple(d for d in range(g.ndim) if d < lead or want.shape[d - lead] != g.shape[d])
-        g = summed(g, axes, want.shape)
+        g = sum_to(g, axes, want.shape)
     return g if g.dtype is want.dtype else g.astype(want.dtype)
 
 
 def _slope(op: Op, rule: Read, needs: list[Any]) -> Any:
-    """Return what a rule gives, computed in float32 for halves unless the op says otherwise."""
+    """Return the result of a rule, computed in float32 for halves unless the op says otherwise."""
     return _in_float32(rule.rule, needs) if op.widens_gradient else rule.rule(*needs)
 
 
 def _masked(op: Op, rule: Read, needs: list[Any], mask: Tensor) -> Tensor | None:
-    """Return what a rule gives where the mask is True, and 0 elsewhere."""
+    """Return the result of a rule where the mask is True, and 0 elsewhere."""
     part = _slope(op, rule, needs)
     return None if part is None else _DT.where(mask, part, 0.0)
 
 
-def _fitted_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _fit_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return the mask of an operand that was broadcast: True if any of its readers is."""
     if mask.shape == shape:
         return mask
     lead = mask.ndim - len(shape)
     axes = tuple(d for d in range(mask.ndim) if d < lead or shape[d - lead] != mask.shape[d])
-    found = mask.any(axis=axes, keepdims=True)
-    return found if found.shape == shape else found.reshape(shape)
+    reduced = mask.any(axis=axes, keepdims=True)
+    return reduced if reduced.shape == shape else reduced.reshape(shape)
 
 
-def summed(g: Tensor, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    """The sum over `axes`, as `shape`."""
+def sum_to(g: Tensor, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """Return the sum over `axes`, in the given shape."""
     g = g.sum(axis=axes, keepdims=True)
     return g if g.shape == shape else g.reshape(shape)
 
 
 def record(e: Expr) -> OpNode | None:
-    """The tape of a new node, some operand of which has one; None where no gradient can flow."""
+    """Return the tape of a new node with a taped operand; None if no gradient can flow."""
     if not current().grad or e.spec.dtype.kind not in "fc":
         return None
     return OpNode(e)

@@ -1,4 +1,4 @@
-"""Products with Jacobians, of functions of tensors."""
+"""Jacobian products of functions of tensors."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from .engine import Tensors, detach, grad, requires_grad_
 from .namespace import ones, zeros
 from .tape import Leaf, Node
 
-Made: TypeAlias = Tensor | tuple[Tensor, ...]  # as many as a function gives
+Made: TypeAlias = Tensor | tuple[Tensor, ...]  # the results of a function
 Back: TypeAlias = Callable[..., tuple[Tensor, ...]]
 R = TypeVar("R")
 
 
 def inputs_of(primals: Sequence[Tensor]) -> list[Tensor]:
-    """The same values, each as something whose gradient can be asked for by itself.
+    """Return tensors of the same values whose gradients can be asked for by themselves.
 
-    Gradients flow on from there, where they did before: so transforms of transforms are right.
+    Gradients flow on from them to where they flowed before, so nested transforms are right.
     """
     return [_input(t) for t in primals]
 
 
 def _input(t: Tensor) -> Tensor:
+    """Return a leaf over a tensor, or a tape node behind its own tape."""
     if t._expr.tape is None or not current().grad:
         return requires_grad_(detach(t))
     e = detach(t)._expr
@@ -38,44 +39,44 @@ def _input(t: Tensor) -> Tensor:
 
 
 def back_through(
-    outputs: Sequence[Tensor], inputs: Sequence[Tensor], given: Sequence[Tensor], deep: bool
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], gradients: Sequence[Tensor], deep: bool
 ) -> Sequence[Tensor | None]:
-    """The gradients of `inputs`, which have gradients where that is `deep`; the graph stays."""
-    deep = current().grad and (deep or any(g._expr.tape is not None for g in given))
+    """Return the gradients of `inputs`, differentiable if `deep`; the graph stays."""
+    deep = current().grad and (deep or any(g._expr.tape is not None for g in gradients))
     if not outputs:
         return [None] * len(inputs)
-    return grad(
-        outputs, inputs, given, retain_graph=True, create_graph=deep, allow_unused=True
-    )  # fmt: skip
+    return grad(outputs, inputs, gradients, retain_graph=True, create_graph=deep, allow_unused=True)
 
 
 def is_deep(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
-    """Whether gradients flow on to others than `inputs`, so that theirs have gradients too."""
+    """Return True if gradients flow on to others than `inputs`, so theirs must have gradients."""
     if not current().grad:
         return False
     ends = {t._expr.tape for t in inputs}
     if any(type(n) is not Leaf for n in ends):
         return True
     stack: list[Node] = [t._expr.tape for t in outputs if t._expr.tape is not None]
-    seen: set[Node] = set()
+    visited: set[Node] = set()
     while stack:
         n = stack.pop()
-        if n in seen or n in ends:
+        if n in visited or n in ends:
             continue
         if type(n) is Leaf:
             return True
-        seen.add(n)
+        visited.add(n)
         stack += [e.node for e in n.edges if e is not None]
     return False
 
 
-def outputs_of(op: str, made: object) -> list[Tensor]:
-    """The tensors that a function gives. Raises: DTypeError for what is none."""
-    return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
+def outputs_of(op: str, returned: object) -> list[Tensor]:
+    """Return the tensors that a function gave. Raises: DTypeError if one is no tensor."""
+    return [
+        required(op, t) for t in (returned if isinstance(returned, (list, tuple)) else [returned])
+    ]
 
 
-def recorded(function: Callable[..., R], inputs: Sequence[object]) -> R:
-    """What a function gives, recorded for gradients."""
+def run_recorded(function: Callable[..., R], inputs: Sequence[object]) -> R:
+    """Return the result of a function, recorded for gradients."""
     before = current()
     try:
         record(True)
@@ -92,10 +93,10 @@ def vjp(
 ) -> tuple[tuple[Tensor, ...], Back]: ...
 @named(widen=False)
 def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) -> tuple[Made, Back]:
-    """What a function gives, and a function that takes gradients back to the primals.
+    """Return the result of a function, and a function that maps its gradients to the primals'.
 
-    `function`: from tensors to a tensor or a tuple of them. `primals`: where, as its arguments. The
-    function that comes back takes a gradient for each output, and gives a tuple of those of
+    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
+    The returned function takes a gradient for each output, and returns a tuple of those of the
     primals.
     Shapes: gradients have those of what they are gradients of.
     Dtypes: floats.
@@ -109,8 +110,8 @@ def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) ->
     """
     callable_("vjp", function)
     inputs = inputs_of(outputs_of("vjp", primals))
-    made = recorded(function, inputs)
-    outputs = outputs_of("vjp", made)
+    result = run_recorded(function, inputs)
+    outputs = outputs_of("vjp", result)
     deep = is_deep(outputs, inputs)
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
@@ -118,14 +119,14 @@ def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) ->
             raise ShapeError(f"vjp: {len(gradients)} gradients for {len(outputs)} outputs")
         pairs = list(zip(outputs, gradients, strict=True))
         pairs = [p for p in pairs if p[0]._expr.tape is not None]
-        outs, given = [p[0] for p in pairs], [p[1] for p in pairs]
-        found = back_through(outs, inputs, given, deep)
+        outs, incoming = [p[0] for p in pairs], [p[1] for p in pairs]
+        grads = back_through(outs, inputs, incoming, deep)
         return tuple(
-            zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, found, strict=True)
+            zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, grads, strict=True)
         )
 
     plain = outputs if deep else [detach(t) for t in outputs]
-    return (plain[0] if isinstance(made, Tensor) else tuple(plain)), back
+    return (plain[0] if isinstance(result, Tensor) else tuple(plain)), back
 
 
 @overload
@@ -140,10 +141,10 @@ def jvp(
 def jvp(
     function: Callable[..., Tensor | Sequence[Tensor]], primals: Tensors, tangents: Tensors
 ) -> tuple[Made, Made]:
-    """What a function gives, and its derivative in the direction of `tangents`.
+    """Return the result of a function, and its derivative in the direction of `tangents`.
 
-    `function`: from tensors to a tensor or a tuple of them. `primals`: where, one or a tuple. It is
-    the gradient of a vector-Jacobian product with respect to its vector: two passes back.
+    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, one or a tuple.
+    The derivative is the gradient of a vector-Jacobian product by its vector: two backward passes.
     Shapes: `tangents` have those of `primals`.
     Dtypes: floats.
     Raises: ShapeError unless tangents and primals agree in number and shapes; DTypeError.
@@ -157,45 +158,53 @@ def jvp(
     points, directions = outputs_of("jvp", primals), outputs_of("jvp", tangents)
     if [t.shape for t in points] != [t.shape for t in directions]:
         raise ShapeError("jvp: tangents must have the shapes of the primals")
-    made, along, deep = _linear(function, points)
-    outs = outputs_of("jvp", made)
+    result, along, deep = _linear(function, points)
+    outs = outputs_of("jvp", result)
     tangent = along(directions)
     plain = outs if deep else [detach(t) for t in outs]
-    return (plain[0], tangent[0]) if isinstance(made, Tensor) else (tuple(plain), tuple(tangent))
+    return (plain[0], tangent[0]) if isinstance(result, Tensor) else (tuple(plain), tuple(tangent))
 
 
 def _linear(
     function: Callable[..., R], points: Sequence[Tensor]
 ) -> tuple[R, Callable[[Sequence[Tensor]], list[Tensor]], bool]:
-    """What a function gives, its derivative there as a function of directions, and `is_deep`.
+    """Return the result of a function, its derivative as a function of directions, and `is_deep`.
 
-    It is the gradient of a vector-Jacobian product with respect to its vector.
+    The derivative is the gradient of a vector-Jacobian product with respect to its vector.
     """
     inputs = inputs_of(points)
-    made = recorded(function, inputs)
-    outs = outputs_of("jvp", made)
+    result = run_recorded(function, inputs)
+    outs = outputs_of("jvp", result)
     deep = is_deep(outs, inputs)
     before = current()
     try:
         record(True)
         weights = [requires_grad_(detach(ones(t._expr.spec))) for t in outs]
         reached = [(t, w) for t, w in zip(outs, weights, strict=True) if t._expr.tape is not None]
-        found: list[Tensor | None] = []
+        grads: list[Tensor | None] = []
         if reached:
-            found = list(grad([t for t, _ in reached], inputs, [w for _, w in reached],
-                              create_graph=True, allow_unused=True))  # fmt: skip
+            grads = list(
+                grad(
+                    [t for t, _ in reached],
+                    inputs,
+                    [w for _, w in reached],
+                    create_graph=True,
+                    allow_unused=True,
+                )
+            )
     finally:
         restore(before)
 
     def along(directions: Sequence[Tensor]) -> list[Tensor]:
         pairs = [
-            (g, d) for g, d in zip(found, directions, strict=False)
+            (g, d)
+            for g, d in zip(grads, directions, strict=False)
             if g is not None and g.requires_grad
-        ]  # fmt: skip
+        ]
         reach = back_through([g for g, _ in pairs], weights, [d for _, d in pairs], deep)
         return [zeros(t._expr.spec) if d is None else d for t, d in zip(outs, reach, strict=True)]
 
-    return made, along, deep
+    return result, along, deep
 
 
 @overload
@@ -210,11 +219,11 @@ def linearize(
 def linearize(
     function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor
 ) -> tuple[Made, Callable[..., Made]]:
-    """What a function gives, and its derivative there: a linear function of directions.
+    """Return the result of a function, and its derivative as a linear function of directions.
 
-    `function`: from tensors to a tensor or a tuple of them. `primals`: where, as its arguments. The
-    function that comes back takes a direction for each, and gives what `jvp` does for it, without
-    running `function` again: for many directions at one place.
+    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
+    The returned function takes a direction for each, and gives what `jvp` does for it, without
+    running `function` again: use it for many directions at one point.
     Shapes: directions have those of `primals`.
     Dtypes: floats.
     Raises: DTypeError for what is no tensor, ShapeError for other directions.
@@ -227,15 +236,15 @@ def linearize(
     """
     callable_("linearize", function)
     points = outputs_of("linearize", primals)
-    made, along, deep = _linear(function, points)
-    outs = outputs_of("linearize", made)
+    result, along, deep = _linear(function, points)
+    outs = outputs_of("linearize", result)
 
     def derivative(*directions: Tensor) -> Made:
-        given = outputs_of("linearize", directions)
-        if [t.shape for t in given] != [t.shape for t in points]:
+        vectors = outputs_of("linearize", directions)
+        if [t.shape for t in vectors] != [t.shape for t in points]:
             raise ShapeError("linearize: directions must have the shapes of the primals")
-        found = along(given)
-        return found[0] if isinstance(made, Tensor) else tuple(found)
+        tangents = along(vectors)
+        return tangents[0] if isinstance(result, Tensor) else tuple(tangents)
 
     plain = outs if deep else [detach(t) for t in outs]
-    return (plain[0] if isinstance(made, Tensor) else tuple(plain)), derivative
+    return (plain[0] if isinstance(result, Tensor) else tuple(plain)), derivative

@@ -1,6 +1,6 @@
-"""Functions made of functions, as JAX and `torch.func` have them. Most used: `vmap`, `grad`.
+"""Transformations of functions, as in JAX and `torch.func`. Most used: `vmap`, `grad`.
 
-Each takes a function and gives one: `dt.func.grad(f)` where `dt.grad` takes tensors. `dt.vmap` is
+Each takes a function and returns one: `dt.func.grad(f)` where `dt.grad` takes tensors. `dt.vmap` is
 here, too. See docs/transforms.md.
 """
 
@@ -17,14 +17,20 @@ else:
         {
             **dict.fromkeys(
                 (
-                    "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad",
+                    "grad",
+                    "hessian",
+                    "jacfwd",
+                    "jacrev",
+                    "jvp",
+                    "linearize",
+                    "value_and_grad",
                     "vjp",
                 ),
                 "derivatives",
             ),
             "vmap": "mapping",
         },
-    )  # fmt: skip
+    )
 
 __all__ = [
     "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap",

@@ -1,4 +1,4 @@
-"""Derivatives at a point, as `dt.autograd` has them: `jacobian(f, x)`, `hessian(f, x)`, `hvp`.
+"""Derivatives at a point, the `dt.autograd` forms: `jacobian(f, x)`, `hessian(f, x)`, `hvp`.
 
 A Jacobian is `vmap` over the rows, or the columns, of the identity; so it composes with all else.
 """
@@ -20,7 +20,7 @@ from ..autograd.transforms import (
     is_deep,
     linearize,
     outputs_of,
-    recorded,
+    run_recorded,
 )
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..functions.creation.constructors import eye
@@ -28,34 +28,34 @@ from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, required
 from .mapping import vmap
 
-Nested: TypeAlias = Any  # a tensor, or tuples of them: for each output, of each primal
+Nested: TypeAlias = Any  # a tensor, or nested tuples: for each output, for each primal
 
 # --- gradients of one element ---------------------------------------------------------------------
 
 
 def gradients(value: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Tensor]:
-    """The gradients of what has one element, 0 where there are none."""
+    """Return the gradients of a tensor with one element; 0 where there are none."""
     if value._expr.tape is None:
         return [zeros(t._expr.spec) for t in inputs]
-    found = grad_of([value], inputs, create_graph=deep, allow_unused=True)
-    return filled(inputs, found)
+    grads = grad_of([value], inputs, create_graph=deep, allow_unused=True)
+    return fill_zeros(inputs, grads)
 
 
-def filled(inputs: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[Tensor]:
-    """Gradients, 0 where there are none."""
-    return [zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, found, strict=True)]
+def fill_zeros(inputs: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list[Tensor]:
+    """Return the gradients with zeros in place of None."""
+    return [zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, grads, strict=True)]
 
 
-def scalar(name: str, made: object) -> Tensor:
-    """What a function gives, of one element. Raises: DTypeError, GradientError."""
-    if not isinstance(made, Tensor):
-        raise DTypeError(f"{name}: the function gives {shown(made)}, no tensor")
-    if made.size != 1:
+def scalar(name: str, result: object) -> Tensor:
+    """Return a function's result of one element. Raises: DTypeError, GradientError."""
+    if not isinstance(result, Tensor):
+        raise DTypeError(f"{name}: the function gives {shown(result)}, no tensor")
+    if result.size != 1:
         raise GradientError(
-            f"{name}: the function gives shape {made.shape}, and only what has one element has a "
+            f"{name}: the function gives shape {result.shape}, and only what has one element has a "
             "gradient; sum it, or see dt.func.jacrev"
         )
-    return made
+    return result
 
 
 # --- Jacobians ------------------------------------------------------------------------------------
@@ -63,12 +63,13 @@ def scalar(name: str, made: object) -> Tensor:
 
 @named(widen=False)
 def jacobian(
-    function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor,
+    function: Callable[..., Tensor | Sequence[Tensor]],
+    *primals: Tensor,
     mode: Literal["reverse", "forward"] = "reverse",
-) -> Nested:  # fmt: skip
-    """The derivatives of all elements that a function gives by all elements of what it gets.
+) -> Nested:
+    """Return the derivatives of all elements of a function's result by all of its arguments'.
 
-    `function`: from tensors to a tensor or a tuple of them. `primals`: where, as its arguments.
+    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
     `mode`: "reverse" goes back from each element of the outputs, "forward" along each of the
     primals: the one of which there are fewer is quicker. All of them go at once (`dt.vmap`).
     Shapes: those of the output, followed by those of the primal.
@@ -83,52 +84,52 @@ def jacobian(
     [[4.0, 1.0], [2.0, 5.0]]
     """
     callable_("jacobian", function)
-    how = choice("jacobian", mode, "mode", ("reverse", "forward"))
+    mode_ = choice("jacobian", mode, "mode", ("reverse", "forward"))
     points = floats("jacobian", primals)
-    return (by_rows if how == "reverse" else by_columns)("jacobian", function, points)
+    return (by_rows if mode_ == "reverse" else by_columns)("jacobian", function, points)
 
 
 def floats(name: str, primals: Sequence[object]) -> list[Tensor]:
-    """The primals. Raises: DTypeError, ArgumentError where there are none."""
-    found = [required(name, t) for t in primals]
-    for t in found:
+    """Return the primals. Raises: DTypeError unless floats, ArgumentError if there are none."""
+    tensors = [required(name, t) for t in primals]
+    for t in tensors:
         if t.dtype.kind != "f":
             raise DTypeError(f"{name}: of floats, not of {t.dtype.name}")
-    if not found:
+    if not tensors:
         raise ArgumentError(f"{name}: needs at least one tensor to differentiate by")
-    return found
+    return tensors
 
 
 def _basis(t: Tensor) -> Tensor:
-    """Each direction of a tensor's elements."""
+    """Return the unit tensors of a tensor's elements, stacked."""
     return eye(t.size, dtype=t.dtype, device=t.device).reshape((t.size, *t.shape))
 
 
 def by_rows(name: str, function: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
-    """The Jacobian, by going back from each element of the outputs."""
+    """Return the Jacobian by reverse mode, from each element of the outputs."""
     inputs = inputs_of(points)
-    made = recorded(function, inputs)
-    outs = floats(name, outputs_of(name, made))
+    result = run_recorded(function, inputs)
+    outs = floats(name, outputs_of(name, result))
     deep = is_deep(outs, inputs)
     rows = [_rows(out, inputs, deep) for out in outs]
-    return _nested(rows, made, points)
+    return _nest(rows, result, points)
 
 
 def _rows(out: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Tensor]:
-    """The derivatives of one output by each input."""
+    """Return the derivatives of one output by each input."""
 
     def back(g: Tensor) -> tuple[Tensor, ...]:
-        outs, given = ([out], [g]) if out._expr.tape is not None else ([], [])
-        return tuple(filled(inputs, back_through(outs, inputs, given, deep)))
+        outs, gradients = ([out], [g]) if out._expr.tape is not None else ([], [])
+        return tuple(fill_zeros(inputs, back_through(outs, inputs, gradients, deep)))
 
-    found = vmap(back)(_basis(out))
-    return [g.reshape(out.shape + t.shape) for g, t in zip(found, inputs, strict=True)]
+    stacked = vmap(back)(_basis(out))
+    return [g.reshape(out.shape + t.shape) for g, t in zip(stacked, inputs, strict=True)]
 
 
 def by_columns(name: str, function: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
-    """The Jacobian, along each element of the primals."""
-    made, along = linearize(function, *points)
-    outs = floats(name, outputs_of(name, made))
+    """Return the Jacobian by forward mode, along each element of the primals."""
+    result, along = linearize(function, *points)
+    outs = floats(name, outputs_of(name, result))
     columns: list[Sequence[Tensor]] = []
     for k, t in enumerate(points):
 
@@ -141,12 +142,13 @@ def by_columns(name: str, function: Callable[..., Any], points: Sequence[Tensor]
         [columns[k][i].reshape(out.shape + t.shape) for k, t in enumerate(points)]
         for i, out in enumerate(outs)
     ]
-    return _nested(rows, made, points)
+    return _nest(rows, result, points)
 
 
-def _nested(rows: Sequence[Sequence[Tensor]], made: object, points: Sequence[object]) -> Nested:
-    found = [row[0] if len(points) == 1 else tuple(row) for row in rows]
-    return found[0] if isinstance(made, Tensor) else tuple(found)
+def _nest(rows: Sequence[Sequence[Tensor]], result: object, points: Sequence[object]) -> Nested:
+    """Return the rows in the containers of the result: a tensor or a tuple."""
+    nested = [row[0] if len(points) == 1 else tuple(row) for row in rows]
+    return nested[0] if isinstance(result, Tensor) else tuple(nested)
 
 
 # --- second derivatives ---------------------------------------------------------------------------
@@ -154,9 +156,9 @@ def _nested(rows: Sequence[Sequence[Tensor]], made: object, points: Sequence[obj
 
 @named(widen=False)
 def hessian(function: Callable[..., Tensor], *primals: Tensor) -> Nested:
-    """The second derivatives of a function that gives one element.
+    """Return the second derivatives of a function that gives one element.
 
-    `function`: from tensors to a tensor of one element. `primals`: where, as its arguments.
+    `function`: from tensors to a tensor of one element. `primals`: the point, as its arguments.
     Shapes: that of the primal, twice; for several primals a tuple of tuples.
     Dtypes: floats.
     Gradient: it has gradients itself.
@@ -170,15 +172,15 @@ def hessian(function: Callable[..., Tensor], *primals: Tensor) -> Nested:
     callable_("hessian", function)
     points = floats("hessian", primals)
     inputs = inputs_of(points)
-    value, found = _first(function, inputs)
+    value, grads = _first(function, inputs)
     deep = is_deep([value], inputs)
-    rows = [_rows(g, inputs, deep) for g in found]
+    rows = [_rows(g, inputs, deep) for g in grads]
     nested = [row[0] if len(points) == 1 else tuple(row) for row in rows]
     return nested[0] if len(points) == 1 else tuple(nested)
 
 
 def _first(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """What a function gives, and its gradients, which have gradients."""
+    """Return the result of a function, and its gradients, which have gradients."""
     before = current()
     try:
         record(True)
@@ -190,14 +192,15 @@ def _first(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Tens
 
 @named(widen=False)
 def hvp(
-    function: Callable[..., Tensor], primals: Tensor | Sequence[Tensor],
+    function: Callable[..., Tensor],
+    primals: Tensor | Sequence[Tensor],
     tangents: Tensor | Sequence[Tensor],
-) -> tuple[Tensor, Made]:  # fmt: skip
-    """What a function of one element gives, and its second derivatives times a vector.
+) -> tuple[Tensor, Made]:
+    """Return the result of a function of one element, and its Hessian times a vector.
 
-    `function`: from tensors to a tensor of one element. `primals`: where, one or a tuple.
-    `tangents`: the vector, of the same shapes. The Hessian itself is not made: it takes the time of
-    two gradients.
+    `function`: from tensors to a tensor of one element. `primals`: the point, one or a tuple.
+    `tangents`: the vector, of the same shapes. The Hessian itself is not computed: the product
+    takes the time of two gradients.
     Shapes: the product has those of `primals`.
     Dtypes: floats.
     Gradient: it has gradients itself.
@@ -217,6 +220,8 @@ def hvp(
     value, first = _first(function, inputs)
     deep = is_deep([value], inputs)
     pairs = [(g, v) for g, v in zip(first, directions, strict=True) if g._expr.tape is not None]
-    found = filled(inputs, back_through([g for g, _ in pairs], inputs, [v for _, v in pairs], deep))
+    products = fill_zeros(
+        inputs, back_through([g for g, _ in pairs], inputs, [v for _, v in pairs], deep)
+    )
     plain = value if deep else detach(value)
-    return plain, found[0] if isinstance(primals, Tensor) else tuple(found)
+    return plain, products[0] if isinstance(primals, Tensor) else tuple(products)

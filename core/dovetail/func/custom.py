@@ -1,4 +1,4 @@
-"""Functions of one's own (`dt.autograd.Function`) on examples: `backward`, for all at once."""
+"""`vmap` of user-defined ops (`dt.autograd.Function`): one `backward` for all examples."""
 
 from __future__ import annotations
 
@@ -18,21 +18,26 @@ from .lifting import EXAMPLE, Lifting
 
 
 class _Many(FunctionNode):
-    """A call of a Function on examples, as a call on all of them."""
+    """The tape node of a Function call on all examples."""
 
     __slots__ = ("known", "of_one", "resumed", "size", "tapes")
 
-    known: dict[Expr, Expr]  # of what the context has kept of one example that of all
+    known: dict[Expr, Expr]  # saved values of one example -> those of all examples
     of_one: FunctionNode
     resumed: list[int]
     size: int
-    tapes: set[Any]  # see `Lifting`
+    tapes: set[Any]  # the same set as `Lifting.tapes`
 
     def resume(self, sent: dict[Node, Sent]) -> list[int]:
-        """See `Node`. Of what is the same for each example `parts` gives a sum over them."""
+        """Return the edges whose parts continue sums.
+
+        An operand that all examples share is left out: `parts` gives a sum over the examples for
+        it.
+        """
         pairs = zip(self.edges, self.of_one.edges, strict=True)
-        differs = [a is not None and b is not None and a.node.spec is not b.node.spec
-                   for a, b in pairs]  # fmt: skip
+        differs = [
+            a is not None and b is not None and a.node.spec is not b.node.spec for a, b in pairs
+        ]
         self.resumed = [k for k in super().resume(sent) if differs[k]]
         return self.resumed
 
@@ -41,10 +46,10 @@ class _Many(FunctionNode):
         examples.lifting.known.update(self.known)
         examples.lifting.tapes |= self.tapes
         examples.lifting.functions[self.of_one] = self
-        found = recording.run_traced(examples, self._parts_of_one, examples, arriving)
+        of_one = recording.run_traced(examples, self._parts_of_one, examples, arriving)
         return tuple(
-            None if part is None or edge is None else self._fitted(examples, part, edge.node)
-            for part, edge in zip(found, self.edges, strict=True)
+            None if part is None or edge is None else self._fit(examples, part, edge.node)
+            for part, edge in zip(of_one, self.edges, strict=True)
         )
 
     def _parts_of_one(
@@ -54,7 +59,8 @@ class _Many(FunctionNode):
         context._sent = {k: examples.example(g) for k, g in sent.items() if k in self.resumed}
         return super().parts([None if g is None else examples.example(g) for g in arriving])
 
-    def _fitted(self, examples: Examples, part: Any, to: Node) -> Any:
+    def _fit(self, examples: Examples, part: Any, to: Node) -> Any:
+        """Return a part with the axis of examples, or summed over it for a shared operand."""
         if not isinstance(part, Tensor):
             return part
         if part.shape == to.spec.shape:  # the operand is the same for each example
@@ -66,16 +72,16 @@ class _Many(FunctionNode):
         return {**a, **b, **both}
 
     def release(self) -> Callable[[], None]:
-        known, self.known, self.released = self.known, {}, True
+        values, self.known, self.released = self.known, {}, True
 
         def restore() -> None:
-            self.known, self.released = known, False
+            self.known, self.released = values, False
 
         return restore
 
 
-def output_of_all(to: Lifting, tape: Output, found: Expr | None) -> Expr | None:
-    """A result of a Function, on whose way back gradients of all examples flow together."""
+def output_of_all(to: Lifting, tape: Output, lifted: Expr | None) -> Expr | None:
+    """Return a Function's result for all examples, on the tape node of all examples."""
     one = tape.edges[0].node  # type: ignore[union-attr]  # a result has one edge
     assert isinstance(one, FunctionNode)
     if not one.given:
@@ -87,14 +93,15 @@ def output_of_all(to: Lifting, tape: Output, found: Expr | None) -> Expr | None:
     node = to.functions[one]
     if node is None or tape.value is None:
         return None
-    whole = to.lift(tape.value) if found is None else found
+    whole = to.lift(tape.value) if lifted is None else lifted
     return output(make(whole), node, tape.number)._expr
 
 
 def _many(to: Lifting, one: FunctionNode) -> _Many | None:
-    given = [None if a is None else to.lift(a) for a in one.given]
+    """Return the tape node of all examples for that of one, or None if no gradient flows."""
+    lifted = [None if a is None else to.lift(a) for a in one.given]
     edges = tuple(
-        [None if b is None else edge_to(g) for b, g in zip(one.edges, given, strict=True)]
+        [None if b is None else edge_to(g) for b, g in zip(one.edges, lifted, strict=True)]
     )
     if all(e is None for e in edges):
         return None
@@ -106,32 +113,32 @@ def _many(to: Lifting, one: FunctionNode) -> _Many | None:
 
 
 def _keep(to: Lifting, node: _Many, one: FunctionNode) -> None:
-    """Has the node keep what one example's has kept, its results among it, of all examples."""
-    node.context, kept = _context(one.context, node)
-    node.known = {e: to.lift(e) for e in [*kept, *_sources(to, kept)]}
+    """Store in the node the saved values of one example, and its sources, for all examples."""
+    node.context, saved = _context(one.context, node)
+    node.known = {e: to.lift(e) for e in [*saved, *_sources(to, saved)]}
 
 
-def _sources(to: Lifting, kept: Sequence[Expr]) -> set[Expr]:
-    """The examples that nodes are made of: work on these may be made of them anew."""
-    found: set[Expr] = set()
-    seen: set[Expr] = set()
-    stack = [*kept]
+def _sources(to: Lifting, values: Sequence[Expr]) -> set[Expr]:
+    """Return the example placeholders that values depend on; they may be recomputed from them."""
+    sources: set[Expr] = set()
+    visited: set[Expr] = set()
+    stack = [*values]
     while stack:
         e = stack.pop()
-        if e in seen:
+        if e in visited:
             continue
-        seen.add(e)
+        visited.add(e)
         if e.op is EXAMPLE:
-            found.add(e)
+            sources.add(e)
         elif e.op is not None:
             stack += [a for a in e.args if type(a) is Expr]
         elif (source := to.source_of(e)) is not None:
             stack.append(source)
-    return found
+    return sources
 
 
 def _context(context: Context, node: Node) -> tuple[Context, list[Expr]]:
-    """The context as it was after `forward`, and the nodes that it has kept."""
+    """Return the context as it was after `forward`, and the nodes that it saved."""
     again = copy(context)
     again._kept = [*context._first_kept]
     again._node = ref(node)

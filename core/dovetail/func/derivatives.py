@@ -1,4 +1,4 @@
-"""Derivatives of functions, as functions: `dt.func.grad`, `jacrev`, `hessian`, ...
+"""Derivatives as functions: `dt.func.grad`, `jacrev`, `hessian`, ...
 
 They compose, with each other and with `vmap`.
 """
@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeAlias
 from ..arguments import flag, integer, integers, named, shown
 from ..arguments import function as callable_
 from ..autograd.engine import detach
-from ..autograd.transforms import inputs_of, is_deep, jvp, linearize, recorded, vjp
+from ..autograd.transforms import inputs_of, is_deep, jvp, linearize, run_recorded, vjp
 from ..capture.pytree import Flat, flattened, rebuilt
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..tensor.tensor import Tensor
@@ -24,7 +24,7 @@ __all__ = [
 
 P = ParamSpec("P")
 ArgNums: TypeAlias = int | Sequence[int]
-Value: TypeAlias = Any  # what a function gives, and gradients: containers like its arguments
+Value: TypeAlias = Any  # a function's result, and gradients: containers like its arguments
 
 # --- gradients ------------------------------------------------------------------------------------
 
@@ -33,11 +33,12 @@ Value: TypeAlias = Any  # what a function gives, and gradients: containers like 
 def grad(
     function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
 ) -> Callable[P, Value]:
-    """A function that gives the gradient of `function`, which gives a tensor of one element.
+    """Return a function that computes the gradient of `function`, which gives one element.
 
-    `argnums`: the argument that the gradient is of, or several of them: then a tuple comes. It is a
-    tensor, or a container of them, and the gradient is the same. `has_aux`: True where `function`
-    gives a pair, of which the second is not differentiated, but comes back, too: (gradient, aux).
+    `argnums`: the argument to differentiate by, or several of them: then the result is a tuple. It
+    is a tensor, or a container of them; the gradient has the same form. `has_aux`: True if
+    `function` gives a pair whose second item is not differentiated; the result is then (gradient,
+    aux).
     Gradient: it has gradients itself, so that it can be applied again.
     Shapes: those of the arguments.
     Dtypes: floats.
@@ -52,8 +53,8 @@ def grad(
     both = _with_value("grad", function, argnums, has_aux)
 
     def gradient(*args: P.args, **options: P.kwargs) -> Any:
-        value, found = both(*args, **options)
-        return (found, value[1]) if has_aux else found
+        value, grads = both(*args, **options)
+        return (grads, value[1]) if has_aux else grads
 
     return gradient
 
@@ -62,7 +63,7 @@ def grad(
 def value_and_grad(
     function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
 ) -> Callable[P, Value]:
-    """A function that gives what `function` does, and its gradient: as `grad`, of one run.
+    """Return a function that computes the value of `function` and its gradient in one run.
 
     `argnums`, `has_aux`: as for `dt.func.grad`. With `has_aux` the value is the pair.
     Gradient: it has gradients itself.
@@ -82,21 +83,22 @@ def value_and_grad(
 def _with_value(
     name: str, function: Callable[..., Any], argnums: ArgNums, has_aux: bool
 ) -> Callable[..., Any]:
+    """Return a function that computes (value, gradient), or ((value, aux), gradient)."""
     callable_(name, function)
     has_aux, numbers = flag(name, has_aux, "has_aux"), _numbers(name, argnums)
 
     def both(*args: object, **options: object) -> tuple[Any, Any]:
-        flat, inputs = _chosen(name, args, numbers)
+        flat, inputs = _select_arguments(name, args, numbers)
         taped = inputs_of(inputs)
-        given = _replaced(args, numbers, rebuilt(flat, taped))
-        made = recorded(lambda: function(*given, **options), ())
-        value, aux = _split(name, made) if has_aux else (made, None)
+        arguments = _replace_arguments(args, numbers, rebuilt(flat, taped))
+        result = run_recorded(lambda: function(*arguments, **options), ())
+        value, aux = _split(name, result) if has_aux else (result, None)
         value = scalar(name, value)
         deep = is_deep([value], taped)
-        found = gradients(value, taped, deep)
-        whole = rebuilt(flat, found)
+        grads = gradients(value, taped, deep)
+        whole = rebuilt(flat, grads)
         if not deep:
-            value, aux = detach(value), _detached(aux)
+            value, aux = detach(value), _detach_leaves(aux)
         result = (value, aux) if has_aux else value
         return result, whole[0] if isinstance(argnums, int) else whole
 
@@ -104,13 +106,16 @@ def _with_value(
 
 
 def _numbers(name: str, argnums: ArgNums) -> tuple[int, ...]:
+    """Return `argnums` as a tuple."""
     if isinstance(argnums, int):
         return (integer(name, argnums, "argnums"),)
     return integers(name, argnums, "argnums")
 
 
-def _chosen(name: str, args: Sequence[object], numbers: Sequence[int]) -> tuple[Flat, list[Tensor]]:
-    """The containers at these places, and the tensors in them."""
+def _select_arguments(
+    name: str, args: Sequence[object], numbers: Sequence[int]
+) -> tuple[Flat, list[Tensor]]:
+    """Return the arguments with these numbers, flattened, and the tensors in them."""
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise ArgumentError(f"{name}: argnums has {n}, and there are {len(args)} arguments")
@@ -125,36 +130,38 @@ def _chosen(name: str, args: Sequence[object], numbers: Sequence[int]) -> tuple[
     return flat, [*flat.leaves]
 
 
-def _replaced(
+def _replace_arguments(
     args: Sequence[object], numbers: Sequence[int], values: Sequence[object]
 ) -> list[object]:
-    found = [*args]
+    """Return the arguments with the values at these numbers."""
+    replaced = [*args]
     for n, value in zip(numbers, values, strict=True):
-        found[n] = value
-    return found
+        replaced[n] = value
+    return replaced
 
 
-def _split(name: str, made: object) -> tuple[Any, Any]:
-    if not isinstance(made, tuple) or len(made) != 2:
+def _split(name: str, pair: object) -> tuple[Any, Any]:
+    """Return the items of a (value, aux) pair. Raises: ArgumentTypeError."""
+    if not isinstance(pair, tuple) or len(pair) != 2:
         raise ArgumentTypeError(
-            f"{name}: with has_aux the function gives a pair, not {shown(made)}"
+            f"{name}: with has_aux the function gives a pair, not {shown(pair)}"
         )
-    return made
+    return pair
 
 
-def _detached(value: Any) -> Any:
+def _detach_leaves(value: Any) -> Any:
     flat = flattened(value)
     return rebuilt(flat, [detach(x) if isinstance(x, Tensor) else x for x in flat.leaves])
 
 
-# --- the same as functions ------------------------------------------------------------------------
+# --- Jacobians and Hessians -----------------------------------------------------------------------
 
 
 @named(widen=False)
 def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
-    """A function that gives the Jacobian of `function`, by going back from each of its elements.
+    """Return a function that computes the Jacobian of `function` in reverse mode.
 
-    `argnums`: the argument that it is of, a tensor, or several: then a tuple comes.
+    `argnums`: the argument to differentiate by, a tensor, or several: then the result is a tuple.
     Shapes: those of the output, followed by those of the argument.
     Dtypes: floats.
     Gradient: it has gradients itself.
@@ -170,7 +177,7 @@ def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
 
 @named(widen=False)
 def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
-    """A function that gives the Jacobian of `function`, along each element of the argument.
+    """Return a function that computes the Jacobian of `function` in forward mode.
 
     `argnums`: as for `jacrev`, which is quicker where the output has fewer elements.
     Shapes: those of the output, followed by those of the argument.
@@ -188,9 +195,9 @@ def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
 
 @named(widen=False)
 def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
-    """A function that gives the second derivatives of `function`, which gives one element.
+    """Return a function that computes the second derivatives of `function`.
 
-    `argnums`: as for `jacrev`; for several a tuple of tuples comes.
+    `function` gives one element. `argnums`: as for `jacrev`; several give a tuple of tuples.
     Shapes: that of the argument, twice.
     Dtypes: floats.
     Gradient: it has gradients itself.
@@ -209,27 +216,30 @@ def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, V
 
 
 def _as_function(
-    name: str, function: Callable[..., Any], argnums: ArgNums,
+    name: str,
+    function: Callable[..., Any],
+    argnums: ArgNums,
     at: Callable[[str, Callable[..., Any], Sequence[Tensor]], Nested],
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[..., Any]:
+    """Return a function of `function`'s arguments that computes a derivative at a point."""
     callable_(name, function)
     numbers = _numbers(name, argnums)
 
     def derivative(*args: object, **options: object) -> Nested:
-        _, points = _chosen(name, args, numbers)
+        _, points = _select_arguments(name, args, numbers)
         if len(points) != len(numbers):
             raise ArgumentTypeError(f"{name}: takes tensors to differentiate by, no containers")
-        found = at(
+        result = at(
             name,
-            lambda *values: function(*_replaced(args, numbers, values), **options),
+            lambda *values: function(*_replace_arguments(args, numbers, values), **options),
             floats(name, points),
         )
-        one = not isinstance(argnums, int) and len(numbers) == 1
-        return _in_tuples(found) if one else found
+        is_single = not isinstance(argnums, int) and len(numbers) == 1
+        return _in_tuples(result) if is_single else result
 
     return derivative
 
 
-def _in_tuples(found: Nested) -> Nested:
-    """Each tensor in a tuple: `argnums` was one of one number."""
-    return (found,) if isinstance(found, Tensor) else tuple([_in_tuples(x) for x in found])
+def _in_tuples(nested: Nested) -> Nested:
+    """Return each tensor in a tuple of one: `argnums` was a sequence of one number."""
+    return (nested,) if isinstance(nested, Tensor) else tuple([_in_tuples(x) for x in nested])

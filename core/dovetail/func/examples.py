@@ -1,9 +1,9 @@
-"""The tracer of `vmap`: it sees reads, writes and random numbers of a function of one example.
+"""The tracer of `vmap`: it handles reads, writes and random numbers of a function of one example.
 
-It stands where that of a captured function stands (`engine.recording`), so that no function knows
-of it. Nothing that an example's value enters is computed for one: it becomes work of all of
-them, done by whoever records outside, or by nobody yet. What is the same for each example is
-ordinary work, which may be looked at.
+It takes the place of a capture's tracer (`engine.recording`), so no function needs to know of it.
+Work that depends on an example's value is never computed for one example: it becomes work of all
+examples, which the outer tracer records or which stays pending. Work that all examples share is
+ordinary work, whose values may be read.
 """
 
 from __future__ import annotations
@@ -61,63 +61,63 @@ class Examples(recording.BatchTracer):
         self.name, self.size, self.randomness = name, size, randomness
         self.outer = recording.current()
         self.lifting = Lifting(size)
-        # Places on the tape of one example that have hooks, and the tensors of all there.
+        # Tape nodes of one example that have hooks, with the tensors of all examples.
         self.hooks: list[tuple[Any, Tensor]] = []
-        self._saving = current().saving  # the hooks of what is saved for all examples
+        self._saving = current().saving  # saved_tensors_hooks for values of all examples
         self.mask: Tensor | None = None  # which examples may write
         self._outer_pending = _pending_now()
         self._earlier = self._outer_pending  # pending before the function, or this branch of it
-        self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # in here
-        self._kept: dict[Expr, Tensor] = {}  # what is written where it is
+        self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # inside the function
+        self._kept: dict[Expr, Tensor] = {}  # tensors of all examples that writes change in place
         self._arguments: dict[Expr, Tensor] = {}
-        self._parent: Examples | None = None  # around the loop whose body this one runs
+        self._parent: Examples | None = None  # the tracer around the loop whose body this one runs
 
     # --- examples
 
     def arguments(
-        self, given: Sequence[Any], many: Sequence[Any], axes: Sequence[int | None]
+        self, leaves: Sequence[Any], many: Sequence[Any], axes: Sequence[int | None]
     ) -> list[Any]:
         """Return the arguments of one example, given those of all.
 
-        A tensor that is given twice with the same axis is one tensor for each example, too.
+        A tensor that is passed twice with the same axis is one tensor for each example, too.
         """
-        known: dict[tuple[int, int], Tensor] = {}
-        found = []
-        for x, whole, axis in zip(given, many, axes, strict=True):
+        by_identity: dict[tuple[int, int], Tensor] = {}
+        arguments = []
+        for x, whole, axis in zip(leaves, many, axes, strict=True):
             if axis is not None:
                 key = id(x), axis
-                if key not in known:
-                    known[key] = self.example(whole, is_argument=True)
-                x = known[key]
-            found.append(x)
-        return found
+                if key not in by_identity:
+                    by_identity[key] = self.example(whole, is_argument=True)
+                x = by_identity[key]
+            arguments.append(x)
+        return arguments
 
     def example(self, many: Tensor, is_argument: bool = False) -> Tensor:
-        """Return a tensor that stands for one example of `many`, whose first axis is theirs.
+        """Return a tensor that stands for one example of `many`, along its first axis.
 
-        `is_argument`: what is written to it is written to `many`.
+        `is_argument`: writes to it are writes to `many`.
         """
         e = many._expr
         source = node(EXAMPLE, (), spec(e.spec.shape[1:], e.spec.dtype, e.spec.device))
         self.lifting.known[source] = e
         if is_argument:
             self._kept[source] = self._arguments[source] = many
-        found = leaf(waiting_storage(source), source.spec, source.spec.strides, 0)
+        placeholder = leaf(waiting_storage(source), source.spec, source.spec.strides, 0)
         if e.tape is not None and current().grad:
-            found.tape = Leaf(found.spec)
-            self.lifting.tapes.add(found.tape)
-        return make(found)
+            placeholder.tape = Leaf(placeholder.spec)
+            self.lifting.tapes.add(placeholder.tape)
+        return make(placeholder)
 
     def all(self, x: Tensor) -> Tensor:
         """Return a tensor of all examples."""
         e = x._expr
-        found = self.outside(partial(self.lifting.lift, e))
-        if found is e:
-            found = self.outside(partial(self.lifting.whole, e, e))
-        return make(found)
+        lifted = self.outside(partial(self.lifting.lift, e))
+        if lifted is e:
+            lifted = self.outside(partial(self.lifting.whole, e, e))
+        return make(lifted)
 
     def outside(self, action: Callable[[], Any]) -> Any:
-        """See `recording.BatchTracer`: as if this were not there."""
+        """Run an action under the outer tracer, as if this one did not exist."""
         return recording.run_traced(self.outer, self._outside, action, isolated=True)
 
     def _outside(self, action: Callable[[], Any]) -> Any:
@@ -127,67 +127,67 @@ class Examples(recording.BatchTracer):
         return action()
 
     def differs(self, x: Tensor) -> bool:
-        """See `recording.BatchTracer`."""
+        """Return True if a tensor differs between examples."""
         return self._is_many(x._expr)
 
     # --- loops
 
     def untaped(self, x: Tensor) -> Tensor:
-        """See `recording.BatchTracer`."""
-        found = self.all(x)
-        return found if found._expr.tape is None else detach(found)
+        """Return the tensor of all examples without a tape."""
+        whole = self.all(x)
+        return whole if whole._expr.tape is None else detach(whole)
 
     def adopt(self, x: Tensor) -> Tensor:
-        """See `recording.BatchTracer`."""
+        """Register a tensor's memory as allocated inside the function, and return the tensor."""
         self._allocated[storage_of(x._expr)] = True
         return x
 
     def settle(self) -> None:
-        """See `recording.BatchTracer`."""
+        """Evaluate lifted nodes; end a loop that reads overwritten memory."""
         if self.lifting.memory:
-            made = [e for e in self.lifting.known.values() if e.op not in (None, EXAMPLE)]
-            self.outside(partial(engine.evaluate, made, False))
+            lifted = [e for e in self.lifting.known.values() if e.op not in (None, EXAMPLE)]
+            self.outside(partial(engine.evaluate, lifted, False))
             if any(self._reads_overwritten_memory(e) for e in pending()):
                 raise recording.UnrolledLoop
 
     @contextmanager
     def iteration(self) -> Iterator[Examples]:
-        """See `recording.BatchTracer`. A write to what was there before the loop ends the try."""
-        made = Examples(self.name, self.size, self.randomness)
-        made.lifting.inherit(self.lifting)
-        made.mask, made._saving, made._parent = self.mask, self._saving, self
-        with recording.recorded_by(made):
-            yield made
+        """Trace a loop's body. A write to memory from before the loop raises UnrolledLoop."""
+        tracer = Examples(self.name, self.size, self.randomness)
+        tracer.lifting.inherit(self.lifting)
+        tracer.mask, tracer._saving, tracer._parent = self.mask, self._saving, self
+        with recording.recorded_by(tracer):
+            yield tracer
 
     # --- evaluations
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """See `recording.Tracer`. Several writes at once are done one by one."""
+        """Lift the roots of an evaluation. Several writes at once are done one by one."""
         if isinstance(evaluation, Together):
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
         if evaluation.target is None and not asked:
             roots = [r for r in roots if not self._leads_to_overwritten_memory(r)]
-        found = [self.outside(partial(self.lifting.lift, r)) for r in roots]
+        lifted = [self.outside(partial(self.lifting.lift, r)) for r in roots]
         if evaluation.target is not None:
-            self._write(roots[0], found[0], evaluation.target)
+            self._write(roots[0], lifted[0], evaluation.target)
             return True
-        shared = [r for r, f in zip(roots, found, strict=True) if f is r]
+        shared = [r for r, f in zip(roots, lifted, strict=True) if f is r]
         if shared:
             self.outside(partial(engine.evaluate, shared, asked))
             for r in shared:
                 if r.op is None and r not in self._outer_pending:
                     self._allocated[storage_of(r)] = True
-        for r, f in zip(roots, found, strict=True):
+        for r, f in zip(roots, lifted, strict=True):
             if f is not r and r.op is not EXAMPLE:
-                self._settled(r, f)
+                self._make_leaf(r, f)
         return True
 
     def _reads_overwritten_memory(self, r: Expr) -> bool:
-        """Return True if a node reads memory that differs between examples since.
+        """Return True if a node reads memory that has come to differ between examples.
 
-        It may be a node of all examples, which was lifted before and must stay as it is. Those of
-        one example are lifted by `_write`.
+        A node of all examples was lifted before and must stay as it is. Those of one example are
+        lifted by `_write`.
         """
         if not self.lifting.memory:
             return False
@@ -196,20 +196,20 @@ class Examples(recording.BatchTracer):
 
     def _leads_to_overwritten_memory(self, r: Expr) -> bool:
         """Return True if a node, or a pending one that it reads, reads such memory."""
-        stack, seen = [r], {r}
+        stack, visited = [r], {r}
         while self.lifting.memory and stack:
             e = stack.pop()
             if self._reads_overwritten_memory(e):
                 return True
-            read = {a for a in e.args if type(a) is Expr and a.op is not None} - seen
-            seen |= read
+            read = {a for a in e.args if type(a) is Expr and a.op is not None} - visited
+            visited |= read
             stack += read
         return False
 
-    def _settled(self, r: Expr, found: Expr) -> None:
+    def _make_leaf(self, r: Expr, lifted: Expr) -> None:
         """Make a node a leaf, as if it had been computed."""
         source, to = node(EXAMPLE, (), r.spec), self.lifting
-        to.known[source] = found
+        to.known[source] = lifted
         del to.known[r]
         if r in to.views:
             to.views[source] = to.views.pop(r)
@@ -217,22 +217,23 @@ class Examples(recording.BatchTracer):
 
     # --- writes
 
-    def _write(self, value: Expr, found: Expr, target: Expr) -> None:
+    def _write(self, value: Expr, lifted: Expr, target: Expr) -> None:
+        """Write a value into memory; the memory of all examples if either differs between them."""
         note_readers()
         storage = storage_of(target)
         source = self.lifting.source_of(target)
         if self._parent is not None and source in self._parent.lifting.known:
             raise recording.UnrolledLoop
-        noted = storage.readers if source is None or storage.pending is None else source.readers
+        readers = storage.readers if source is None or storage.pending is None else source.readers
         if source is None:
-            self._settle_readers(value, noted)
-            if found is value:
+            self._settle_readers(value, readers)
+            if lifted is value:
                 self.outside(partial(engine.write, [value], target))
                 return
-            source, noted = self._make_batched(storage, target.spec), None
+            source, readers = self._make_batched(storage, target.spec), None
         aliases = self._aliases_of(source)
-        self._settle_readers(value, noted, *(a.readers for a in aliases))
-        self.outside(partial(self._written_into, source, target, value, found))
+        self._settle_readers(value, readers, *(a.readers for a in aliases))
+        self.outside(partial(self._write_batched, source, target, value, lifted))
         for a in aliases:
             self.lifting.forget(a, self._arguments[a]._expr)
             mark_overwritten(a, self.name)
@@ -240,33 +241,33 @@ class Examples(recording.BatchTracer):
     def _settle_readers(
         self, value: Expr, *readers: Sequence[Callable[[], Expr | None]] | None
     ) -> None:
-        """Make what is pending and reads memory leaves, before `value` is written there.
+        """Turn pending readers of a memory into leaves before `value` is written there.
 
-        A node that is recorded later, to compute such a value again, would read what was written.
+        A node that is recorded later, to compute such a value again, would read the new contents.
         """
-        waiting = [e for noted in readers for r in noted or () if (e := r()) is not None]
+        waiting = [e for references in readers for r in references or () if (e := r()) is not None]
         for e in dict.fromkeys(waiting):
             if e.op is None or e is value:
                 continue
-            found = self.outside(partial(self.lifting.lift, e))
-            if found is e:
+            lifted = self.outside(partial(self.lifting.lift, e))
+            if lifted is e:
                 self.outside(partial(engine.evaluate, [e], False))
             elif e.op is not EXAMPLE and not self._is_of_all(e):
-                self._settled(e, found)
+                self._make_leaf(e, lifted)
 
     def _is_of_all(self, e: Expr) -> bool:
-        """Return True if a pending node was recorded outside, for what stands for examples."""
+        """Return True if a pending node was recorded outside, for all examples."""
         stack = list[Expr]()
         tracer: recording.Tracer | None = self
         while isinstance(tracer, Examples):
-            stack += [known for known in tracer.lifting.known.values() if known.op is not None]
+            stack += [lifted for lifted in tracer.lifting.known.values() if lifted.op is not None]
             tracer = tracer.outer
-        seen = {*stack}
+        visited = {*stack}
         while stack:
-            read = {a for a in stack.pop().args if type(a) is Expr and a.op is not None} - seen
-            seen |= read
+            read = {a for a in stack.pop().args if type(a) is Expr and a.op is not None} - visited
+            visited |= read
             stack += read
-        return e in seen
+        return e in visited
 
     def _aliases_of(self, source: Expr) -> list[Expr]:
         """Return the sources of other arguments over the memory of an argument."""
@@ -274,21 +275,23 @@ class Examples(recording.BatchTracer):
         if written is None or written._expr.op is not None:
             return []
         return [
-            s for s, x in self._arguments.items()
+            s
+            for s, x in self._arguments.items()
             if s is not source and x._expr.op is None and overlaps(x._expr, written._expr)
-        ]  # fmt: skip
+        ]
 
-    def _written_into(self, source: Expr, target: Expr, value: Expr, found: Expr) -> None:
+    def _write_batched(self, source: Expr, target: Expr, value: Expr, lifted: Expr) -> None:
+        """Write a value of all examples into the memory of a source."""
         to = self.lifting
-        found = to.whole(value, found)
+        lifted = to.whole(value, lifted)
         whole = self._kept.get(source)
-        is_same_place = target.strides == source.spec.strides and not target.offset
-        if whole is None and target.spec is source.spec and is_same_place:
-            to.forget(source, found)
+        is_whole = target.strides == source.spec.strides and not target.offset
+        if whole is None and target.spec is source.spec and is_whole:
+            to.forget(source, lifted)
             return
         if whole is None:
             whole = self._kept[source] = apply(COPY, (make(to.whole(source, to.lift(source))),))
-        write("vmap", to.seen(target, source, whole), [found])
+        write("vmap", to.view_of_all(target, source, whole), [lifted])
         to.forget(source, whole._expr)
 
     def _make_batched(self, storage: Storage, s: Spec) -> Expr:
@@ -312,26 +315,28 @@ class Examples(recording.BatchTracer):
         return source
 
     def _is_allocated_here(self, storage: Storage) -> bool:
-        """Return True if memory was made in here, also on the way to a node of all examples."""
+        """Return True if memory was allocated in here, also for all examples."""
         if storage in self._allocated:
             return True
         return any(
-            e is found and e.op is None and storage_of(e) is storage
+            e is lifted
+            and e.op is None
+            and storage_of(e) is storage
             and e not in self._outer_pending
-            for e, found in self.lifting.known.items()
-        )  # fmt: skip
+            for e, lifted in self.lifting.known.items()
+        )
 
     def record_allocation(self, storage: Storage) -> None:
-        """See `recording.Tracer`."""
+        """Register memory that the function allocates."""
         self._allocated[storage] = True
         super().record_allocation(storage)
 
     def knows(self, e: Expr) -> bool:
-        """See `recording.Tracer`."""
+        """Return True if a node belongs to this trace."""
         return e in self.lifting.known or super().knows(e)
 
     def evaluate_earlier(self, e: Expr) -> None:
-        """See `recording.Tracer`."""
+        """Evaluate a node that was pending before the function or the branch."""
         if e in self._outer_pending:
             self.outside(partial(engine.evaluate, [e], False))
         elif e in self._earlier:
@@ -339,7 +344,7 @@ class Examples(recording.BatchTracer):
 
     @contextmanager
     def masked(self, mask: Tensor) -> Iterator[None]:
-        """See `recording.Tracer`."""
+        """Restrict writes to the examples where the mask is True, within a context."""
         before = self.mask, self._earlier
         self.mask = mask if self.mask is None else apply(LOGICAL_AND, (self.mask, mask))
         self._earlier = _pending_now()
@@ -351,7 +356,7 @@ class Examples(recording.BatchTracer):
     # --- random numbers
 
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """See `recording.Tracer`: each example has its part of what is reserved."""
+        """Reserve random numbers; each example gets its part of them."""
         if self.randomness == "error":
             raise TransformError(
                 f'{self.name}: random numbers are drawn at {caller()}; randomness="different" '
@@ -363,18 +368,18 @@ class Examples(recording.BatchTracer):
         return reserve() if self.outer is None else self.outer.draw(reserve)
 
     def mark_drawn(self, args: Args) -> None:
-        """See `recording.Tracer`."""
-        given = args
+        """Remember the arguments of a random op."""
+        own_args = args
         if self.randomness == "different":
-            given = (*args,)  # an object of its own, by which it is known
-            self.lifting.drawn[id(args)] = args, given
+            own_args = (*args,)  # a copy: it is looked up by its identity
+            self.lifting.drawn[id(args)] = args, own_args
         if self.outer is not None:
-            self.outer.mark_drawn(given)
+            self.outer.mark_drawn(own_args)
 
-    # --- what is done now
+    # --- work that cannot be deferred
 
     def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """See `recording.Tracer`. Raises: TransformError, CaptureError."""
+        """Refuse to read values that differ. Raises: TransformError, CaptureError."""
         if self.is_batched(*[t._expr for t in tensors]):
             raise TransformError(
                 f"{self.name}: {what} at {caller()}, which stands for {self.size} examples: it has "
@@ -385,29 +390,34 @@ class Examples(recording.BatchTracer):
 
     def launch(
         self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
-    ) -> None:  # fmt: skip
-        """See `recording.Tracer`. Raises: TransformError."""
+    ) -> None:
+        """Refuse a kernel launch. Raises: TransformError."""
         self._refuse_kernel(step.step.kernel.name)
 
     def call(
-        self, name: str, source: str, work: recording.Work, leaves: Sequence[Expr],
-        written: Sequence[int], numbers: Sequence[Scalar],
-    ) -> None:  # fmt: skip
-        """See `recording.Tracer`. Raises: TransformError."""
+        self,
+        name: str,
+        source: str,
+        work: recording.Work,
+        leaves: Sequence[Expr],
+        written: Sequence[int],
+        numbers: Sequence[Scalar],
+    ) -> None:
+        """Refuse a library call. Raises: TransformError."""
         self._refuse_kernel(name)
 
     def call_host(
         self, call: HostCall, operands: Sequence[Expr], into: Expr | None
     ) -> Sequence[Expr] | None:
-        """See `recording.Tracer`. The operands are the same for each example."""
+        """Call a host routine, whose operands are the same for each example."""
         if self.outer is None:
             return None
-        made: Sequence[Expr] | None = self.outside(
+        results: Sequence[Expr] | None = self.outside(
             partial(self.outer.call_host, call, operands, into)
         )
-        for e in made or ():
+        for e in results or ():
             self._allocated[storage_of(e)] = True
-        return made
+        return results
 
     def _refuse_kernel(self, name: str) -> None:
         raise TransformError(
@@ -417,25 +427,28 @@ class Examples(recording.BatchTracer):
         )
 
     def is_batched(self, *exprs: Expr) -> bool:
-        """See `recording.Tracer`."""
+        """Return True if a node differs between examples of this or an outer `vmap`."""
         if self._is_many(*exprs):
             return True
         return self.outer is not None and self.outer.is_batched(*exprs)
 
     def record_hook(self, e: Expr) -> None:
-        """See `recording.Tracer`. Of what is the same for each example the hook is there."""
-        found = self.outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
-        if found is not e and found.tape is not None:
-            self.hooks.append((e.tape, make(found)))
-            self.lifting.hooked[e.tape] = found
+        """Register a hook of an example's tensor with the tensor of all examples.
+
+        A tensor that all examples share keeps its own hooks.
+        """
+        whole = self.outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
+        if whole is not e and whole.tape is not None:
+            self.hooks.append((e.tape, make(whole)))
+            self.lifting.hooked[e.tape] = whole
 
     def check_grad(self, order: int) -> None:
-        """See `recording.GradTracer`."""
+        """Pass the check of a tape's order to the outer tracer."""
         if self.outer is not None:
             self.outer.check_grad(order)
 
     def any_example(self, x: Tensor) -> bool:
-        """See `recording.Tracer`."""
+        """Return True if a boolean is True for an example that the mask selects."""
         if self.mask is not None:
             x = apply(LOGICAL_AND, (self.mask, x))
         if self._is_many(x._expr):
@@ -449,14 +462,14 @@ class Examples(recording.BatchTracer):
         return bool(self.outside(lambda: any(self.lifting.is_many(e) for e in exprs)))
 
     def call_batched(
-        self, function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
+        self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:
-        """See `recording.Tracer`."""
-        if not self.is_batched(*[t._expr for t in given]):
+        """Call a function on the tensors of all examples, if one of them differs."""
+        if not self.is_batched(*[t._expr for t in tensors]):
             return None
-        many = [self.all(t) for t in given]
-        made = self.outside(lambda: function(*many))
-        return [self.example(t) for t in made]
+        many = [self.all(t) for t in tensors]
+        results = self.outside(lambda: function(*many))
+        return [self.example(t) for t in results]
 
 
 def _pending_now() -> WeakIdentityMap[Expr, bool]:

@@ -1,7 +1,7 @@
-"""Graphs of ops of functions, for code that writes a function in another form.
+"""Graphs of the ops of functions, for code that exports a function in another form.
 
-The function runs once, op by op, on tensors that stand for any value: nothing that comes of them is
-computed. Views, writes in place and loops of known length are nodes like others.
+The function runs once, op by op, on tensors that stand for any value: nothing that depends on them
+is computed. Views, writes in place and loops of known length are nodes like others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..settings import eager, record
 from ..tensor.tensor import Tensor, make, waiting_storage
 from ..tensor.verbs import apply
 
-FOLDED = 1 << 16  # elements: larger values are not computed while a function is traced
+FOLDED = 1 << 16  # elements; larger constants are not computed during the trace
 
 Number: TypeAlias = bool | int | float
 P = ParamSpec("P")
@@ -47,11 +47,11 @@ class GraphNode:
     """An op on values of a graph.
 
     `op`: the name of its row in the table, or "input", "constant", "as_strided", "written" (a value
-    put into another one, at strides), or what a library was asked for. `kind`: its kind there.
-    `args`: the nodes that it reads, and Python numbers. `casts`: what dtype each argument is cast
-    to before; `attrs`: what is static about this use. `varies`: whether an input has a part in it,
-    or random numbers, which it `draws` itself. `line`: the source line that asked. `tensor`: of a
-    constant its value.
+    put into another one, at strides), or the name of a library's routine. `kind`: its kind there.
+    `args`: the nodes that it reads, and Python numbers. `casts`: the dtype to which each argument
+    is cast before; `attrs`: the static attributes of this use. `varies`: True if the value depends
+    on an input, or on random numbers, which it `draws` itself. `line`: the user's source line.
+    `tensor`: the value of a constant.
     """
 
     op: str
@@ -72,10 +72,11 @@ class GraphNode:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The nodes of a function in order, those of its inputs, those of its results.
+    """The nodes of a function in order, with those of its inputs and results.
 
-    `result` puts what stands for results into the containers that the function gave; `writes`: the
-    lines at which tensors from outside of the function were written, which is not in the graph.
+    `result` puts stand-ins for the results into the containers that the function gave. `writes`:
+    the lines at which tensors from outside of the function were written; such writes are not in the
+    graph.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -87,29 +88,30 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """What a node of kind "composite" is: a function of a name, called with these arguments.
+    """The attributes of a node of kind "composite": a named function and its arguments.
 
-    `arguments`: by name, with nodes in the place of tensors; `parts`: the node of what the function
-    did, op by op.
+    `arguments`: by name, with nodes in place of tensors; `parts`: the node of the function's
+    result, op by op.
     """
 
     arguments: dict[str, Any]
     parts: GraphNode
 
 
-def _gone(op: str, kinds: object, attrs: object) -> NoReturn:
+def _raise_gone(op: str, kinds: object, attrs: object) -> NoReturn:
+    """Raise the error of a traced tensor that is read after the function has returned."""
     raise CaptureError(
         "graph_of: a tensor of a function that was traced is looked at after it has returned; it "
         "has no value"
     )
 
 
-# Stands for a value: looked up, not evaluated.
-TRACED = Op("traced", "kernel", _gone, arity=0, placeholder=True)
+# The op of a placeholder; its value is looked up, not evaluated.
+TRACED = Op("traced", "kernel", _raise_gone, arity=0, placeholder=True)
 
 
 class GraphTracer(recording.Tracer):
-    """The tracer of a function whose graph is wanted."""
+    """The tracer that records a function's graph."""
 
     @property
     def is_capture(self) -> bool:
@@ -129,14 +131,14 @@ class GraphTracer(recording.Tracer):
 
     # --- nodes
 
-    def _added(self, n: GraphNode) -> GraphNode:
+    def _add(self, n: GraphNode) -> GraphNode:
         self.nodes.append(n)
         return n
 
     def input(self, x: Tensor) -> Tensor:
-        """A tensor that stands for any value like `x`."""
+        """Return a tensor that stands for any value like `x`."""
         s = x._expr.spec
-        n = self._added(GraphNode("input", "input", (), s.shape, s.dtype, varies=True))
+        n = self._add(GraphNode("input", "input", (), s.shape, s.dtype, varies=True))
         self.given.append(n)
         return make(self._waiting(s, n))
 
@@ -147,10 +149,10 @@ class GraphTracer(recording.Tracer):
 
     def value(self, e: Expr) -> GraphNode:
         """Return the node of the graph that has a node's value."""
-        found = self._known.get(e)
-        if found is None:
-            found = self._known[e] = self._of_leaf(e) if e.op is None else self._of_node(e)
-        return found
+        n = self._known.get(e)
+        if n is None:
+            n = self._known[e] = self._of_leaf(e) if e.op is None else self._of_node(e)
+        return n
 
     def _of_node(self, e: Expr) -> GraphNode:
         if e in self._earlier:
@@ -159,15 +161,25 @@ class GraphTracer(recording.Tracer):
         op = e.op
         assert op is not None
         if op is TRACED:
-            _gone(op.name, None, None)
+            _raise_gone(op.name, None, None)
         args = tuple([self.value(a) if type(a) is Expr else a for a in e.args])
         draws = id(e.args) in self._drawn
         varies = draws or any(type(a) is GraphNode and a.varies for a in args)
         s = e.spec
-        return self._added(GraphNode(
-            op.name, op.kind, args, s.shape, s.dtype, e.attrs, _casts(op, e), varies, draws,
-            caller(),
-        ))  # fmt: skip
+        return self._add(
+            GraphNode(
+                op.name,
+                op.kind,
+                args,
+                s.shape,
+                s.dtype,
+                e.attrs,
+                _casts(op, e),
+                varies,
+                draws,
+                caller(),
+            )
+        )
 
     def _of_leaf(self, e: Expr) -> GraphNode:
         source = self._source_of(e)
@@ -181,82 +193,93 @@ class GraphTracer(recording.Tracer):
             return whole
         if not _is_moved(e, source):
             s = e.spec
-            return self._viewed(whole, "as_strided", (s.shape, e.strides, e.offset), s.shape)
+            return self._add_view(whole, "as_strided", (s.shape, e.strides, e.offset), s.shape)
         for m in e.moves:
-            whole = self._viewed(whole, "view", m, move_shape(whole.shape, m))
+            whole = self._add_view(whole, "view", m, move_shape(whole.shape, m))
         return whole
 
-    def _viewed(self, of: GraphNode, op: str, attrs: Any, shape: Shape) -> GraphNode:
-        return self._added(GraphNode(
-            op, "view", (of,), shape, of.dtype, attrs, (of.dtype,), of.varies, line=caller()
-        ))  # fmt: skip
+    def _add_view(self, of: GraphNode, op: str, attrs: Any, shape: Shape) -> GraphNode:
+        return self._add(
+            GraphNode(
+                op, "view", (of,), shape, of.dtype, attrs, (of.dtype,), of.varies, line=caller()
+            )
+        )
 
     def _source_of(self, e: Expr) -> Expr | None:
         storage = storage_of(e)
         if storage.pending is not None:
             return storage.pending
-        found = self._memory.get(id(storage))
-        return None if found is None else found[1]
+        entry = self._memory.get(id(storage))
+        return None if entry is None else entry[1]
 
     def _constant(self, e: Expr) -> GraphNode:
         s = e.spec
-        return self._added(
+        return self._add(
             GraphNode("constant", "constant", (), s.shape, s.dtype, line=caller(), tensor=make(e))
         )
 
-    # --- what is known of nodes
+    # --- facts about nodes
 
     def knows(self, e: Expr) -> bool:
-        """See `recording.Tracer`."""
+        """Return True if a node belongs to this trace."""
         return e in self._known or super().knows(e)
 
     def evaluate_earlier(self, e: Expr) -> None:
-        """See `recording.Tracer`."""
+        """Evaluate a node that was pending before the function."""
         if e in self._earlier:
             self._outside(partial(engine.evaluate, [e], False))
 
     def _outside(self, action: Callable[[], Any]) -> Any:
-        """Return what an action gives outside of the function."""
+        """Run an action under the outer tracer."""
         return recording.run_traced(self.outer, action)
 
     # --- composites
 
-    def composed(
+    def call_composite(
         self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
     ) -> Any:
-        """Call a function marked as one piece; record it as one node if it gives one tensor."""
-        made = function(*args, **options)
-        if type(made) is not Tensor:
-            return made
+        """Call a marked function; record it as one node if it gives one tensor."""
+        result = function(*args, **options)
+        if type(result) is not Tensor:
+            return result
         bound = signature(function).bind(*args, **options)
         bound.apply_defaults()
-        given = {
+        arguments = {
             k: self.value(v._expr) if isinstance(v, Tensor) else v
             for k, v in bound.arguments.items()
         }
-        parts, s = self.value(made._expr), made._expr.spec
-        used = tuple([a for a in given.values() if isinstance(a, GraphNode)])
-        n = self._added(GraphNode(
-            function.__name__, "composite", used, s.shape, s.dtype, Composite(given, parts),
-            tuple([a.dtype for a in used]), parts.varies, line=caller(),
-        ))  # fmt: skip
+        body, s = self.value(result._expr), result._expr.spec
+        used = tuple([a for a in arguments.values() if isinstance(a, GraphNode)])
+        n = self._add(
+            GraphNode(
+                function.__name__,
+                "composite",
+                used,
+                s.shape,
+                s.dtype,
+                Composite(arguments, body),
+                tuple([a.dtype for a in used]),
+                body.varies,
+                line=caller(),
+            )
+        )
         return make(self._waiting(s, n))
 
     # --- evaluations
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """See `recording.Tracer`: nothing is computed but what no input enters."""
+        """Record the roots of an evaluation; compute only values that no input enters."""
         if isinstance(evaluation, Together):  # several writes at once are done one by one
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
-        found = [self.value(r) for r in roots]
+        nodes = [self.value(r) for r in roots]
         if evaluation.target is not None:
-            self._write(found[0], evaluation.target)
+            self._write(nodes[0], evaluation.target)
             return True
-        for r, n in zip(roots, found, strict=True):
+        for r, n in zip(roots, nodes, strict=True):
             if r.op is None or r.op is TRACED:
                 continue
-            if self._is_folded(r, n):
+            if self._can_fold(r, n):
                 self._fold(r)
             else:
                 self._settle(r, n)
@@ -269,8 +292,8 @@ class GraphTracer(recording.Tracer):
         self._known.pop(r, None)
         settle(r, waiting_storage(source))
 
-    def _is_folded(self, r: Expr, n: GraphNode) -> bool:
-        """Return True if a node is small, no input enters it, and its operands are in memory."""
+    def _can_fold(self, r: Expr, n: GraphNode) -> bool:
+        """Return True if a node is a small constant with its operands in memory."""
         if not self.folds or n.varies or r.spec.size > FOLDED:
             return False
         return all(self._is_in_memory(a) for a in r.args if type(a) is Expr)
@@ -292,14 +315,23 @@ class GraphTracer(recording.Tracer):
         storage = storage_of(target)
         source = self._source_of(target)
         if source is None:
-            source = self._written_memory(storage, target)
+            source = self._memory_source(storage, target)
         whole, s = self.value(source), source.spec
         if target.spec is not s or target.strides != s.strides:
             attrs = (target.spec.shape, target.strides, target.offset)
-            value = self._added(GraphNode(
-                "written", "made", (whole, value), s.shape, s.dtype, attrs, (s.dtype, s.dtype),
-                whole.varies or value.varies, line=caller(),
-            ))  # fmt: skip
+            value = self._add(
+                GraphNode(
+                    "written",
+                    "made",
+                    (whole, value),
+                    s.shape,
+                    s.dtype,
+                    attrs,
+                    (s.dtype, s.dtype),
+                    whole.varies or value.varies,
+                    line=caller(),
+                )
+            )
         self._replace_value(source, value)
 
     def _replace_value(self, source: Expr, n: GraphNode) -> None:
@@ -309,7 +341,7 @@ class GraphTracer(recording.Tracer):
             del self._known[e]
         self._known[source] = n
 
-    def _written_memory(self, storage: Storage, target: Expr) -> Expr:
+    def _memory_source(self, storage: Storage, target: Expr) -> Expr:
         if storage not in self._allocated:
             self.writes.append(caller())
         s = target.spec
@@ -322,27 +354,27 @@ class GraphTracer(recording.Tracer):
         return source
 
     def record_allocation(self, storage: Storage) -> None:
-        """See `recording.Tracer`."""
+        """Register memory that the function allocates."""
         self._allocated[storage] = True
         super().record_allocation(storage)
 
-    # --- what else is told
+    # --- other events
 
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """See `recording.Tracer`: no numbers are drawn."""
+        """Return zeros in place of a seed; no random numbers are drawn."""
         return 0, 0
 
     def mark_drawn(self, args: Args) -> None:
-        """See `recording.Tracer`."""
+        """Remember the arguments of a random op."""
         self._drawn[id(args)] = args
 
     def run_effect(self, action: Callable[[], object]) -> None:
-        """See `recording.Tracer`: nothing is done."""
+        """Skip an effect."""
 
     def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """See `recording.Tracer`. Raises: CaptureError, where values depend on what is given."""
-        asked = [t for t in tensors if self._has_no_memory(t._expr)]
-        if asked or not tensors:
+        """Refuse to read values that depend on inputs. Raises: CaptureError."""
+        unknown = [t for t in tensors if self._has_no_memory(t._expr)]
+        if unknown or not tensors:
             self._refuse(what)
 
     def _has_no_memory(self, e: Expr) -> bool:
@@ -356,33 +388,50 @@ class GraphTracer(recording.Tracer):
         )
 
     def launch(self, step: Any, leaves: object, numbers: object, line: str | None) -> None:
-        """See `recording.Tracer`. Raises: CaptureError."""
+        """Refuse a kernel launch. Raises: CaptureError."""
         self._refuse(f"the kernel {step.step.kernel.name} runs on tensors in memory")
 
     def call(
-        self, name: str, source: str, work: recording.Work, leaves: Sequence[Expr],
-        written: Sequence[int], numbers: Sequence[Scalar],
-    ) -> None:  # fmt: skip
-        """See `recording.Tracer`: each that a library writes is a node."""
+        self,
+        name: str,
+        source: str,
+        work: recording.Work,
+        leaves: Sequence[Expr],
+        written: Sequence[int],
+        numbers: Sequence[Scalar],
+    ) -> None:
+        """Record a library call as one node for each tensor that it writes."""
         args = tuple([self.value(e) for i, e in enumerate(leaves) if i not in written])
         for i in written:
             s = leaves[i].spec
-            self._write(self._added(GraphNode(
-                name, "call", (*args, *numbers), s.shape, s.dtype, i, varies=True, line=caller()
-            )), leaves[i])  # fmt: skip
+            self._write(
+                self._add(
+                    GraphNode(
+                        name,
+                        "call",
+                        (*args, *numbers),
+                        s.shape,
+                        s.dtype,
+                        i,
+                        varies=True,
+                        line=caller(),
+                    )
+                ),
+                leaves[i],
+            )
 
     def call_host(self, call: HostCall, operands: Sequence[Expr], into: object) -> None:
-        """See `recording.Tracer`. Raises: CaptureError, where an operand has no value yet."""
+        """Refuse a host routine if an operand has no value yet. Raises: CaptureError."""
         if any(self._has_no_memory(e) for e in operands):
             self._refuse(f"dt.linalg.{call.name} asks LAPACK on the host")
 
     def is_batched(self, *exprs: Expr) -> bool:
-        """See `recording.Tracer`: then both branches of `dt.cond` are done, and one chosen."""
+        """Return True if a value varies: then `dt.cond` runs both branches."""
         return any(self.value(e).varies for e in exprs)
 
 
 def _is_moved(e: Expr, source: Expr) -> bool:
-    """Return True if a leaf is where its moves lead: no view was made by strides before them."""
+    """Return True if a leaf is where its moves lead, not at strides set before them."""
     at: StridedView | None = contiguous(source.spec.shape)
     with suppress(ValueError, IndexError):  # moves of what has other axes
         for m in e.moves:
@@ -393,18 +442,18 @@ def _is_moved(e: Expr, source: Expr) -> bool:
 
 def _casts(op: Op, e: Expr) -> tuple[DType, ...]:
     """Return the dtypes that an op's arguments are cast to; () if its row states none."""
-    given = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
+    dtypes = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
     attrs = e.attrs[1] if op.kind == "reduce" else e.attrs
     try:
-        return op.dtypes(op.name, given, attrs)[0]
+        return op.dtypes(op.name, dtypes, attrs)[0]
     except (DovetailError, TypeError, ValueError, LookupError, AttributeError):
         return ()
 
 
 def composite(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, marked as one piece: where its graph is taken (`graph_of`), it is one node.
+    """Mark a function as one piece: a graph that is taken of it (`graph_of`) has one node for it.
 
-    It is called with positions or names, and gives one tensor; elsewhere nothing changes.
+    Its arguments may be positional or by name, and it gives one tensor. Elsewhere nothing changes.
 
     >>> import dovetail as dt
     >>> from dovetail.extend import composite, graph_of
@@ -416,25 +465,28 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(function)
-    def called(*args: P.args, **options: P.kwargs) -> R:
+    def call(*args: P.args, **options: P.kwargs) -> R:
         tracer = recording.current()
         if isinstance(tracer, GraphTracer):
-            made: R = tracer.composed(function, args, options)
-            return made
+            result: R = tracer.call_composite(function, args, options)
+            return result
         return function(*args, **options)
 
-    return called
+    return call
 
 
 def graph_of(
-    function: Callable[..., Any], args: Sequence[object], *, name: str = "graph_of",
+    function: Callable[..., Any],
+    args: Sequence[object],
+    *,
+    name: str = "graph_of",
     folds: bool = True,
-) -> Graph:  # fmt: skip
-    """What a function does to tensors like these, as a graph of ops that can be read.
+) -> Graph:
+    """Return the ops that a function does to tensors like these, as a graph.
 
-    `args`: what it is called with: tensors, and containers of them, are its inputs; what else is in
-    them is static. `name`: on whose behalf errors are raised. `folds`: whether small values that no
-    input enters are computed, and are constants.
+    `args`: the arguments: tensors, and containers of them, are its inputs; other values are static.
+    `name`: the function named in errors. `folds`: True computes small values that no input enters,
+    as constants.
     Gradients: none are recorded.
     Raises: CaptureError where the function asks for values that its inputs have a part in.
 
@@ -448,25 +500,28 @@ def graph_of(
     flat = flattened(tuple(args))
     tracing = GraphTracer(name, folds)
 
-    def traced() -> tuple[Flat, list[GraphNode]]:
+    def trace() -> tuple[Flat, list[GraphNode]]:
         with eager():
             record(False)
-            leaves = [_given(tracing, x) for x in flat.leaves]
-            made = flattened(function(*rebuilt(flat, leaves)))
-            return made, [_place(tracing, x) for x in made.leaves]
+            leaves = [_input_of(tracing, x) for x in flat.leaves]
+            result = flattened(function(*rebuilt(flat, leaves)))
+            return result, [_result_node(tracing, x) for x in result.leaves]
 
-    made, places = recording.run_traced(tracing, traced, isolated=True)
+    result, result_nodes = recording.run_traced(tracing, trace, isolated=True)
     return Graph(
-        tuple(tracing.nodes), tuple(tracing.given), tuple(places), partial(_rebuilt, made),
+        tuple(tracing.nodes),
+        tuple(tracing.given),
+        tuple(result_nodes),
+        partial(_rebuild_result, result),
         tuple(dict.fromkeys(tracing.writes)),
-    )  # fmt: skip
+    )
 
 
-def _rebuilt(flat: Flat, leaves: Sequence[object]) -> Any:
+def _rebuild_result(flat: Flat, leaves: Sequence[object]) -> Any:
     return rebuilt(flat, leaves)
 
 
-def _given(tracing: GraphTracer, x: object) -> object:
+def _input_of(tracing: GraphTracer, x: object) -> object:
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:
@@ -476,7 +531,7 @@ def _given(tracing: GraphTracer, x: object) -> object:
     return tracing.input(x)
 
 
-def _place(tracing: GraphTracer, x: object) -> GraphNode:
+def _result_node(tracing: GraphTracer, x: object) -> GraphNode:
     tensor = x if isinstance(x, Tensor) else asarray(x)
     if type(tensor) is not Tensor:
         raise LayoutError(

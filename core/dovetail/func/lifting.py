@@ -1,10 +1,10 @@
-"""Pending work of one example as the same work of all of them, at once.
+"""Batching of pending work: the graph of one example becomes that of all examples.
 
-A function is run once, on tensors that stand for one example each (`examples`). What it leaves is a
-graph, and each node of that is made again here, with an axis of all examples in front, by a rule
-for its kind of row: elementwise rows broadcast, reductions and views move their axes by one. What
-no example's value enters stays as it is, and is computed once. Rules of kernel ops are in
-`kernels`; an op without one is done example by example.
+`vmap` runs a function once, on tensors that stand for one example each (`examples`). Each node of
+the graph that this leaves is rebuilt here with a leading axis of examples, by a rule for its kind
+of row: elementwise rows broadcast, reductions and views move their axes by one. A node that
+depends on no example stays as it is, and is computed once. Rules of kernel ops are in `kernels`;
+an op without one is done example by example.
 """
 
 from __future__ import annotations
@@ -28,168 +28,174 @@ from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply, pending_view, view
 
-# A rule gives the node of all examples: of a node of one, and of its arguments, lifted.
+# A rule builds the node of all examples from that of one and its lifted arguments.
 Rule: TypeAlias = Callable[["Lifting", Expr, list[Any]], Expr]
 
 
-def _gone(op: str, kinds: object, attrs: object) -> NoReturn:
+def _raise_gone(op: str, kinds: object, attrs: object) -> NoReturn:
     raise TransformError(
         "vmap: a tensor that stands for one example is looked at after the function has returned; "
         "return it from the function, and it comes back with all examples"
     )
 
 
-# What stands for one example's value: not evaluated, but looked up.
-EXAMPLE = Op("example", "kernel", _gone, arity=0, placeholder=True)
+# The op of a placeholder for one example's value; it is looked up, not evaluated.
+EXAMPLE = Op("example", "kernel", _raise_gone, arity=0, placeholder=True)
 rules: dict[Op, Rule] = {}  # of kernel ops
-# By the class of an example's tape what gives the node of all: for ops that are none of the table.
-# It is given that node without a tape, where it is known; None comes back where none is wanted.
+# For ops outside of the table: by the class of one example's tape node, a function that returns
+# the node of all examples. It gets that node without a tape if it is known, and may return None.
 tapes: dict[type, Callable[[Lifting, Any, Expr | None], Expr | None]] = {}
 
 
 class Lifting:
-    """The nodes of one example that are known, each with that of all: itself where it is shared."""
+    """A map from nodes of one example to those of all; a shared node maps to itself."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.known: dict[Expr, Expr] = {}
-        self.views: dict[Expr, list[Expr]] = {}  # those known of a pending node
-        # Memory that was the same for each example, and has been written since; what stands for it.
+        self.views: dict[Expr, list[Expr]] = {}  # lifted views of each pending node
+        # Memory that all examples shared until a write made it differ, with its placeholder.
         self.memory: dict[int, tuple[Storage, Expr]] = {}
         self.drawn: dict[int, tuple[object, tuple[Any, ...]]] = {}  # by the id of the arguments
-        self.tapes: set[Any] = set()  # of the examples of what requires a gradient
-        self.hooked: dict[Any, Expr] = {}  # by the tape of one example, where that has hooks
-        self.functions: dict[Any, Any] = {}  # places on the tape of one, and those of all
+        self.tapes: set[Any] = set()  # leaves of examples whose tensor requires a gradient
+        self.hooked: dict[Any, Expr] = {}  # tape node of one example with hooks -> node of all
+        self.functions: dict[Any, Any] = {}  # Function node of one example -> that of all
         self.by_itself: list[str] = []  # the ops that were done example by example
 
     def inherit(self, parent: Lifting) -> None:
-        """Know what another one knows, from now on apart from it."""
-        self.known = {e: found for e, found in parent.known.items() if found is not e}
+        """Copy the entries of another one; later changes are independent."""
+        self.known = {e: lifted for e, lifted in parent.known.items() if lifted is not e}
         self.views = {e: [*views] for e, views in parent.views.items()}
         self.memory, self.drawn = {**parent.memory}, {**parent.drawn}
         self.tapes, self.hooked = {*parent.tapes}, {**parent.hooked}
         self.functions = {**parent.functions}
 
-    # --- the way through a graph
+    # --- traversal
 
     def lift(self, e: Expr) -> Expr:
-        """The node of all examples; `e` itself where it is the same for each."""
-        found = self.known.get(e)
-        if found is not None and (found is not e or e.op is not None):
-            return found  # a shared node that has become memory since may have been written
-        if self.hooked and e.tape in self.hooked:  # kept for the way back: there gradients meet
+        """Return the node of all examples; `e` itself if all examples share it."""
+        lifted = self.known.get(e)
+        if lifted is not None and (lifted is not e or e.op is not None):
+            return (
+                lifted  # a shared node that has become memory is looked up: it may be overwritten
+            )
+        if self.hooked and e.tape in self.hooked:  # gradients of all uses meet at this node
             return self.hooked[e.tape]
         if e.op is None:
             source = self.source_of(e)
             if source is None:
                 return e  # memory, which may be written
-            found = self._leaf(e, source)
+            lifted = self._leaf(e, source)
             self.views.setdefault(source, []).append(e)
         else:
             args = [self.lift(a) if type(a) is Expr else a for a in e.args]
-            found = self._node(e, args)
-        self.known[e] = found
-        return found
+            lifted = self._node(e, args)
+        self.known[e] = lifted
+        return lifted
 
     def source_of(self, e: Expr) -> Expr | None:
-        """The pending node of which a leaf is a view."""
+        """Return the pending node of which a leaf is a view."""
         storage = storage_of(e)
         if storage.pending is None and self.memory:
-            found = self.memory.get(id(storage))
-            return None if found is None else found[1]
+            entry = self.memory.get(id(storage))
+            return None if entry is None else entry[1]
         return storage.pending
 
     def is_many(self, e: Expr) -> bool:
-        """Whether a node is not the same for each example."""
+        """Return True if a node differs between examples."""
         return self.lift(e) is not e
 
-    def forget(self, source: Expr, found: Expr) -> None:
-        """Has a node be something else from now on: it has been written."""
-        self.known[source] = found
+    def forget(self, source: Expr, lifted: Expr) -> None:
+        """Set a new node for a source after a write, and drop its views."""
+        self.known[source] = lifted
         for e in self.views.pop(source, ()):
             del self.known[e]
 
     def _leaf(self, e: Expr, source: Expr) -> Expr:
-        found = self.lift(source)
-        if found is source:
+        """Return the view of all examples for a leaf that is a view of a source."""
+        lifted = self.lift(source)
+        if lifted is source:
             return e
-        found = self.seen(e, source, make(found))._expr
-        if e.tape is not None and found.tape is None:
-            return self._by_tape(e.tape, found)
+        lifted = self.view_of_all(e, source, make(lifted))._expr
+        if e.tape is not None and lifted.tape is None:
+            return self._by_tape(e.tape, lifted)
         own = e.tape is None or (type(e.tape) is Leaf and e.tape not in self.tapes)
-        return detach(make(found))._expr if own and found.tape is not None else found
+        return detach(make(lifted))._expr if own and lifted.tape is not None else lifted
 
-    def _by_tape(self, tape: Any, found: Expr) -> Expr:
-        """What is known by its tape: a view of a result of a function of one's own."""
+    def _by_tape(self, tape: Any, lifted: Expr) -> Expr:
+        """Return the node that a tape belongs to: a view of a user-defined op's result."""
         moves: list[Move] = []
         while type(tape) is OpNode and tape.op is ops.VIEW and tape.edges[0] is not None:
             moves.append(tape.attrs)
             tape = tape.edges[0].node
         if type(tape) not in tapes:
-            return found
-        whole = tapes[type(tape)](self, tape, found if not moves else None)
+            return lifted
+        whole = tapes[type(tape)](self, tape, lifted if not moves else None)
         if whole is None:
-            return found
+            return lifted
         for m in reversed(moves):
             whole = self.view(whole, m)
         return whole
 
-    def seen(self, e: Expr, source: Expr, whole: Tensor) -> Tensor:
-        """A view of a pending node, as that of all, which are `whole`."""
+    def view_of_all(self, e: Expr, source: Expr, whole: Tensor) -> Tensor:
+        """Return the view of all examples, `whole`, that a leaf is of its source."""
         if not _is_moved(e, source):
-            return self._strided(e, source, whole)
+            return self._view_by_strides(e, source, whole)
         for m in e.moves:
             for moved in self._moves(whole.shape, m):
                 whole = view(whole, moved)
         return whole
 
-    def _strided(self, e: Expr, source: Expr, whole: Tensor) -> Tensor:
-        """The same where it is known by strides alone."""
+    def _view_by_strides(self, e: Expr, source: Expr, whole: Tensor) -> Tensor:
+        """Return the view of all examples for a leaf that only strides describe."""
         if evaluated(whole).offset or not whole.is_contiguous():
             whole = apply(ops.COPY, (whole,))
         strides = (source.spec.size, *e.strides)
         return as_strided(whole, (self.size, *e.spec.shape), strides, e.offset)
 
     def _node(self, e: Expr, args: list[Any]) -> Expr:
+        """Build the node of all examples for a node."""
         op = e.op
         assert op is not None
         if op.kind == "generate":
-            return self._generated(e)
+            return self._generate(e)
         if all(a is b for a, b in zip(e.args, args, strict=True)):
             return e  # an example among them: that of a function around this one
         rule = _KINDS.get(op.kind) or rules.get(op) or _by_row(op)
-        found = rule(self, e, args)
-        if e.tape is None and found.tape is not None:  # made under no_grad, or of what was detached
-            if any(found is b for b in args):
-                return detach(make(found))._expr
-            found.tape = None
-        if e.asked_at is not None and found.op is not None:
-            ask(found, e.asked_at)
-        return found
+        lifted = rule(self, e, args)
+        if (
+            e.tape is None and lifted.tape is not None
+        ):  # made under no_grad, or of what was detached
+            if any(lifted is b for b in args):
+                return detach(make(lifted))._expr
+            lifted.tape = None
+        if e.asked_at is not None and lifted.op is not None:
+            ask(lifted, e.asked_at)
+        return lifted
 
-    def _generated(self, e: Expr) -> Expr:
-        drawn = self.drawn.get(id(e.args))
-        if drawn is None or drawn[0] is not e.args:
+    def _generate(self, e: Expr) -> Expr:
+        entry = self.drawn.get(id(e.args))
+        if entry is None or entry[0] is not e.args:
             return e
-        return self.made(ops_of(e), drawn[1], (self.size, *e.spec.shape), e)
+        return self.make_node(ops_of(e), entry[1], (self.size, *e.spec.shape), e)
 
-    # --- what rules are made of
+    # --- building blocks of rules
 
-    def made(
+    def make_node(
         self, op: Op, args: Sequence[Any], shape: Shape, like: Expr, attrs: Any = None
     ) -> Expr:
-        """A node of all examples, with the device, dtype and attributes of `like`, of one."""
+        """Build a node of all examples with the device, dtype and attributes of `like`."""
         s = spec(shape, like.spec.dtype, like.spec.device)
-        return bounded(node(op, tuple(args), s, like.attrs if attrs is None else attrs))
+        return limit_depth(node(op, tuple(args), s, like.attrs if attrs is None else attrs))
 
     def plain(self, op: Op, args: Sequence[Any], shape: Shape, like: Expr) -> Expr:
-        """The same without attributes."""
+        """Build a node of all examples without attributes."""
         s = spec(shape, like.spec.dtype, like.spec.device)
-        return bounded(node(op, tuple(args), s, None))
+        return limit_depth(node(op, tuple(args), s, None))
 
-    def view(self, found: Expr, m: Move) -> Expr:
-        """A lifted node after the move of one example."""
-        return pending_view(found, *self._moves(found.spec.shape, m))
+    def view(self, lifted: Expr, m: Move) -> Expr:
+        """Apply a move of one example to a lifted node."""
+        return pending_view(lifted, *self._moves(lifted.spec.shape, m))
 
     def _moves(self, shape: Shape, m: Move) -> list[Move]:
         n = self.size
@@ -204,41 +210,41 @@ class Lifting:
             return [("reshape", (n, *ones, *shape[1:])), ("expand", (n, *m[1]))]
         return [("pad", m[1] + 1, *m[2:])]
 
-    def of_rank(self, one: Expr, found: Expr, rank: int) -> Expr:
-        """A lifted operand that broadcasts as that of one example does, beside `rank` axes."""
-        if found is one or len(one.spec.shape) == rank:
-            return found
+    def of_rank(self, one: Expr, lifted: Expr, rank: int) -> Expr:
+        """Return a lifted operand with unit axes, so that it broadcasts to `rank` axes."""
+        if lifted is one or len(one.spec.shape) == rank:
+            return lifted
         ones = (1,) * (rank - len(one.spec.shape))
-        return pending_view(found, ("reshape", (self.size, *ones, *one.spec.shape)))
+        return pending_view(lifted, ("reshape", (self.size, *ones, *one.spec.shape)))
 
-    def whole(self, one: Expr, found: Expr) -> Expr:
-        """A lifted operand with the axis of examples, also where it is the same for each."""
-        if found is not one:
-            return found
+    def whole(self, one: Expr, lifted: Expr) -> Expr:
+        """Return a lifted operand with the axis of examples, expanded if it is shared."""
+        if lifted is not one:
+            return lifted
         shape = one.spec.shape
         first = pending_view(one, ("reshape", (1, *shape)))
         return pending_view(first, ("expand", (self.size, *shape)))
 
 
 def _is_moved(e: Expr, source: Expr) -> bool:
-    """Whether a leaf is where its moves lead; not where a view was made by strides before them."""
-    place: StridedView | None = contiguous(source.spec.shape)
+    """Return True if a leaf is where its moves lead, not at strides set before them."""
+    layout: StridedView | None = contiguous(source.spec.shape)
     try:
         for m in e.moves:
-            place = None if place is None else moved_layout(place, m)
+            layout = None if layout is None else moved_layout(layout, m)
     except (ValueError, IndexError):  # moves of what has other axes
         return False
-    return place == StridedView(e.spec.shape, e.strides, e.offset)
+    return layout == StridedView(e.spec.shape, e.strides, e.offset)
 
 
 def ops_of(e: Expr) -> Op:
-    """The op of a pending node."""
+    """Return the op of a pending node."""
     assert e.op is not None
     return e.op
 
 
-def bounded(e: Expr) -> Expr:
-    """A new node, computed where it is deep, or where each op runs at once."""
+def limit_depth(e: Expr) -> Expr:
+    """Return a new node; compute it if it is deep, or if ops run eagerly."""
     if e.depth > flags.depth:
         make(e)
     return e
@@ -249,20 +255,20 @@ def bounded(e: Expr) -> Expr:
 
 def _map(to: Lifting, e: Expr, args: list[Any]) -> Expr:
     rank = len(e.spec.shape)
-    given = [
+    operands = [
         to.of_rank(a, b, rank) if type(a) is Expr else a for a, b in zip(e.args, args, strict=True)
     ]
-    return to.made(ops_of(e), given, (to.size, *e.spec.shape), e)
+    return to.make_node(ops_of(e), operands, (to.size, *e.spec.shape), e)
 
 
 def _reduce(to: Lifting, e: Expr, args: list[Any]) -> Expr:
     axes, attrs = e.attrs
     moved = tuple([d + 1 for d in axes]), attrs
-    return to.made(ops_of(e), args, (to.size, *e.spec.shape), e, moved)
+    return to.make_node(ops_of(e), args, (to.size, *e.spec.shape), e, moved)
 
 
 def _view(to: Lifting, e: Expr, args: list[Any]) -> Expr:
-    return bounded(to.view(args[0], e.attrs))
+    return limit_depth(to.view(args[0], e.attrs))
 
 
 def _gather(to: Lifting, e: Expr, args: list[Any]) -> Expr:
@@ -271,16 +277,19 @@ def _gather(to: Lifting, e: Expr, args: list[Any]) -> Expr:
     step = 1 if many else 0
     moved = tuple([d if d < 0 else d + step for d in axes])
     attrs = (
-        (to.size, *shape), (0 if many else -1, *moved), tuple([d + step for d in at]), asked,
-    )  # fmt: skip
+        (to.size, *shape),
+        (0 if many else -1, *moved),
+        tuple([d + step for d in at]),
+        asked,
+    )
     rank = len(shape)
     indices = [to.of_rank(a, b, rank) for a, b in zip(e.args[1:], args[1:], strict=True)]
-    return to.made(ops_of(e), (args[0], *indices), attrs[0], e, attrs)
+    return to.make_node(ops_of(e), (args[0], *indices), attrs[0], e, attrs)
 
 
 def _join(to: Lifting, e: Expr, args: list[Any]) -> Expr:
-    parts = [to.whole(a, b) for a, b in zip(e.args, args, strict=True)]
-    return to.made(ops_of(e), parts, (to.size, *e.spec.shape), e, e.attrs + 1)
+    operands = [to.whole(a, b) for a, b in zip(e.args, args, strict=True)]
+    return to.make_node(ops_of(e), operands, (to.size, *e.spec.shape), e, e.attrs + 1)
 
 
 _KINDS: dict[str, Rule] = {
@@ -296,52 +305,56 @@ def _by_row(op: Op) -> Rule:
 
 
 def in_front(to: Lifting, e: Expr, args: list[Any]) -> Expr:
-    """Of an op that takes any axes in front of those that it works along."""
-    given = [to.whole(a, b) if type(a) is Expr else a for a, b in zip(e.args, args, strict=True)]
-    return to.made(ops_of(e), given, (to.size, *e.spec.shape), e)
+    """Batch an op that allows any axes in front of those that it works along."""
+    operands = [to.whole(a, b) if type(a) is Expr else a for a, b in zip(e.args, args, strict=True)]
+    return to.make_node(ops_of(e), operands, (to.size, *e.spec.shape), e)
 
 
 def first_axis(to: Lifting, e: Expr, args: list[Any]) -> Expr:
-    """Of an op along whose first axis are rows that have nothing to do with each other."""
-    op, given = ops_of(e), []
+    """Batch an op whose first axis is of independent rows."""
+    op, operands = ops_of(e), []
     for i, (a, b) in enumerate(zip(e.args, args, strict=True)):
         if type(a) is not Expr or (i in op.shared and b is a):
-            given.append(b)
+            operands.append(b)
             continue
         rows = (to.size * a.spec.shape[0], *a.spec.shape[1:])
-        given.append(pending_view(to.whole(a, b), ("reshape", rows)))
+        operands.append(pending_view(to.whole(a, b), ("reshape", rows)))
     rows = (to.size * e.spec.shape[0], *e.spec.shape[1:])
-    made = to.made(op, given, rows, e)
-    return pending_view(made, ("reshape", (to.size, *e.spec.shape)))
+    result = to.make_node(op, operands, rows, e)
+    return pending_view(result, ("reshape", (to.size, *e.spec.shape)))
 
 
 def each(to: Lifting, e: Expr, args: list[Any]) -> Expr:
-    """Of any op: one example after the other, and what that gives joined."""
-    op, parts = ops_of(e), []
+    """Batch any op: run it on one example after the other, and join the results."""
+    op, pieces = ops_of(e), []
     to.by_itself.append(op.name)
     if not to.size:
-        empty = node(ops.FULL, (0,), spec((), e.spec.dtype, e.spec.device),
-                     ((e.spec.dtype,), e.spec.dtype))  # fmt: skip
+        empty = node(
+            ops.FULL, (0,), spec((), e.spec.dtype, e.spec.device), ((e.spec.dtype,), e.spec.dtype)
+        )
         return pending_view(empty, ("expand", (0, *e.spec.shape)))
     for k in range(to.size):
-        given = [b if a is b else _one(b, k) for a, b in zip(e.args, args, strict=True)]
-        made = bounded(node(op, tuple(given), e.spec, e.attrs))
-        if e.asked_at is not None and made.op is not None:
-            ask(made, e.asked_at)
-        parts.append(pending_view(made, ("reshape", (1, *e.spec.shape))))
-    most = (open_device(e.spec.device).backend.info.capabilities.max_buffers or LIMIT) - 1
-    while len(parts) > most:  # in stages, where kernels have few buffers
-        parts = [_joined(to, parts[k : k + most], e) for k in range(0, len(parts), most)]
-    return _joined(to, parts, e)
+        operands = [b if a is b else _one(b, k) for a, b in zip(e.args, args, strict=True)]
+        result = limit_depth(node(op, tuple(operands), e.spec, e.attrs))
+        if e.asked_at is not None and result.op is not None:
+            ask(result, e.asked_at)
+        pieces.append(pending_view(result, ("reshape", (1, *e.spec.shape))))
+    joined_max = (open_device(e.spec.device).backend.info.capabilities.max_buffers or LIMIT) - 1
+    while len(pieces) > joined_max:  # in stages, where kernels have few buffers
+        pieces = [
+            _concat_examples(to, pieces[k : k + joined_max], e)
+            for k in range(0, len(pieces), joined_max)
+        ]
+    return _concat_examples(to, pieces, e)
 
 
-def _joined(to: Lifting, parts: list[Expr], e: Expr) -> Expr:
-    rows = sum(p.spec.shape[0] for p in parts)
-    return to.made(ops.CONCAT, parts, (rows, *e.spec.shape), e, 0)
+def _concat_examples(to: Lifting, pieces: list[Expr], e: Expr) -> Expr:
+    rows = sum(p.spec.shape[0] for p in pieces)
+    return to.make_node(ops.CONCAT, pieces, (rows, *e.spec.shape), e, 0)
 
 
-def _one(found: Expr, k: int) -> Expr:
-    """What a lifted node has for one example."""
-    shape = found.spec.shape
+def _one(lifted: Expr, k: int) -> Expr:
+    """Return one example of a lifted node."""
+    shape = lifted.spec.shape
     starts, ones = (k, *(0 for _ in shape[1:])), (1,) * len(shape)
-    return pending_view(found, ("slice", starts, (1, *shape[1:]), ones), ("reshape", shape[1:]))
+    return pending_view(lifted, ("slice", starts, (1, *shape[1:]), ones), ("reshape", shape[1:]))

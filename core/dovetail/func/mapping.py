@@ -1,4 +1,4 @@
-"""`dt.vmap`: a function of one example as one of many."""
+"""`dt.vmap`: a function of one example becomes a function of many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .. import layout as lay
 from ..arguments import choice, integer, shown
 from ..arguments import function as callable_
 from ..autograd.engine import register_hook
-from ..autograd.flow import checked
+from ..autograd.flow import check_gradient
 from ..autograd.function import Output
 from ..autograd.tape import Node
 from ..capture.pytree import Flat, flattened, rebuilt
@@ -41,18 +41,23 @@ Axes: TypeAlias = Any  # an int, None, or containers of them, as far down as the
 
 
 def vmap(
-    function: Callable[P, R], in_axes: Axes = 0, out_axes: Axes = 0, *,
-    randomness: str = "different", chunk_size: int | None = None, **theirs: object,
-) -> Callable[P, R]:  # fmt: skip
-    """A function that does for all examples at once what `function` does for one.
+    function: Callable[P, R],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    *,
+    randomness: str = "different",
+    chunk_size: int | None = None,
+    **theirs: object,
+) -> Callable[P, R]:
+    """Return a function that does for all examples at once what `function` does for one.
 
     `function`: takes and gives tensors, or containers of them, and knows nothing of the axis of
-    examples. It runs once; each op that it does becomes one op over all examples. `in_axes`: which
-    axis of each argument is theirs, None for one that is the same for each: one for all arguments,
-    or a tuple of one for each, which may be containers like the arguments. Arguments by name have
-    axis 0. `out_axes`: where that axis is in each result. `randomness`: whether random numbers are
-    "different" for each example, the "same", or an "error". `chunk_size`: how many examples are
-    done at once; all unless given.
+    examples. It runs once; each op becomes one op over all examples. `in_axes`: the axis of
+    examples in each argument, None for one that all examples share: one value for all arguments, or
+    a tuple with one for each, which may be containers like the arguments. Arguments by name have
+    axis 0. `out_axes`: the place of that axis in each result. `randomness`: "different" random
+    numbers for each example, the "same", or an "error". `chunk_size`: how many examples are done at
+    once; all unless given.
     Shapes: the axes of examples have one length.
     Dtypes: all.
     Gradient: as that of `function`, for each example; it can be inside, too.
@@ -71,38 +76,38 @@ def vmap(
     if theirs:
         return retold(vmap, locals())
     callable_("vmap", function)
-    how = choice("vmap", randomness, "randomness", ("different", "same", "error"))
+    mode = choice("vmap", randomness, "randomness", ("different", "same", "error"))
     size = None if chunk_size is None else integer("vmap", chunk_size, "chunk_size", 1)
 
-    def mapped(*args: P.args, **options: P.kwargs) -> R:
-        flat, axes = _mapped_leaves(in_axes, args, options)
+    def call_mapped(*args: P.args, **options: P.kwargs) -> R:
+        flat, axes = _leaves_and_axes(in_axes, args, options)
         n = _size(flat, axes)
         if size is None or n <= size:
-            return _run(function, flat, axes, n, out_axes, how)
-        parts: list[R] = []
+            return _run(function, flat, axes, n, out_axes, mode)
+        chunks: list[R] = []
         for first in range(0, n, size):
             count = min(size, n - first)
             leaves = [
                 x if d is None else slice_along(x, d, first, count)
                 for x, d in zip(flat.leaves, axes, strict=True)
             ]
-            parts.append(_run(function, Flat(leaves, flat.tree), axes, count, out_axes, how))
-        whole: R = _joined(parts, out_axes)
+            chunks.append(_run(function, Flat(leaves, flat.tree), axes, count, out_axes, mode))
+        whole: R = _concat_chunks(chunks, out_axes)
         return whole
 
-    named = getattr(function, "__name__", None)
-    if named is not None:
-        update_wrapper(mapped, function)
-    return mapped
+    name = getattr(function, "__name__", None)
+    if name is not None:
+        update_wrapper(call_mapped, function)
+    return call_mapped
 
 
-# --- the way in -----------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 
-def _mapped_leaves(
+def _leaves_and_axes(
     in_axes: Axes, args: tuple[object, ...], options: dict[str, object]
 ) -> tuple[Flat, list[int | None]]:
-    """The leaves of the arguments, and for each the axis of examples."""
+    """Return the leaves of the arguments, and the axis of examples of each."""
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -112,26 +117,28 @@ def _mapped_leaves(
         )
     each = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
     flat = flattened((args, options))
-    axes = [d for a, x in zip(each, args, strict=True) for d in _spread("in_axes", a, x)]
-    axes += [d for x in options.values() for d in _spread("in_axes", 0, x)]
+    axes = [d for a, x in zip(each, args, strict=True) for d in _axis_of_leaves("in_axes", a, x)]
+    axes += [d for x in options.values() for d in _axis_of_leaves("in_axes", 0, x)]
     leaves = [_leaf(x, d) for x, d in zip(flat.leaves, axes, strict=True)]
-    found = [
+    checked_axes = [
         None if d is None else lay.axis("vmap", d, x.ndim)
         for x, d in zip(leaves, axes, strict=True)
     ]
-    return Flat(leaves, flat.tree), found
+    return Flat(leaves, flat.tree), checked_axes
 
 
-def _spread(what: str, axes: Axes, value: object) -> list[int | None]:
-    """An axis for each leaf of a value, given one for whole containers of them."""
+def _axis_of_leaves(what: str, axes: Axes, value: object) -> list[int | None]:
+    """Return an axis for each leaf of a value, from axes for whole containers."""
     if axes is None or type(axes) is int:
         return [axes] * len(flattened(value).leaves)
     if isinstance(axes, (tuple, list)) and isinstance(value, (tuple, list)):
         if len(axes) == len(value):
-            return [d for a, x in zip(axes, value, strict=True) for d in _spread(what, a, x)]
+            return [
+                d for a, x in zip(axes, value, strict=True) for d in _axis_of_leaves(what, a, x)
+            ]
     elif isinstance(axes, dict) and isinstance(value, dict) and axes.keys() == value.keys():
         order = sorted(value) if type(value) is dict else [*value]
-        return [d for k in order for d in _spread(what, axes[k], value[k])]
+        return [d for k in order for d in _axis_of_leaves(what, axes[k], value[k])]
     elif not isinstance(axes, (tuple, list, dict)):
         return [integer("vmap", axes, what)] * len(flattened(value).leaves)
     raise ArgumentError(
@@ -179,9 +186,14 @@ def _size(flat: Flat, axes: Sequence[int | None]) -> int:
 
 
 def _run(
-    function: Callable[..., R], flat: Flat, axes: Sequence[int | None], n: int, out_axes: Axes,
+    function: Callable[..., R],
+    flat: Flat,
+    axes: Sequence[int | None],
+    n: int,
+    out_axes: Axes,
     randomness: str,
-) -> R:  # fmt: skip
+) -> R:
+    """Run the function once for `n` examples."""
     examples = Examples("vmap", n, randomness)
     many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
 
@@ -192,33 +204,33 @@ def _run(
             return out, [_result(x) for x in out.leaves]
 
     out, results = recording.run_traced(examples, of_one)
-    places = _spread("out_axes", out_axes, rebuilt(out, results))
-    found: R = rebuilt(out, [_out(examples, x, d) for x, d in zip(results, places, strict=True)])
+    axes_out = _axis_of_leaves("out_axes", out_axes, rebuilt(out, results))
+    whole: R = rebuilt(out, [_out(examples, x, d) for x, d in zip(results, axes_out, strict=True)])
     _hook(examples.hooks, flat.leaves)
-    return found
+    return whole
 
 
-# Hooks around a `vmap` are told what is saved for all examples, not what is for one.
+# saved_tensors_hooks around a `vmap` get the values of all examples, not those of one.
 _UNTOLD = Switch(saving=None)
 
 
-def _hook(hooks: Sequence[tuple[Node, Tensor]], given: Sequence[object]) -> None:
-    """Has hooks of tensors see gradients that flow from outside, one example of them each.
+def _hook(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[object]) -> None:
+    """Call the hooks of tensors on gradients that flow from outside, for each example.
 
     Raises: TransformError for hooks of an argument itself, which others use, too.
     """
-    theirs = [x._expr.tape for x in given if isinstance(x, Tensor)]
+    theirs = [x._expr.tape for x in arguments if isinstance(x, Tensor)]
     for one, whole in hooks:
         if any(whole._expr.tape is tape for tape in theirs):
             raise TransformError(
                 "vmap: register_hook of an argument of the function, whose gradient is taken "
                 "outside; hook the tensor itself there, or a new one in here: x.copy()"
             )
-        register_hook(whole, partial(_hooked, one))
+        register_hook(whole, partial(_run_hooks, one))
 
 
-def _hooked(one: Node, g: Tensor) -> Tensor | None:
-    """What the hooks of an example's tensor make of the gradient of all."""
+def _run_hooks(one: Node, g: Tensor) -> Tensor | None:
+    """Return the gradient of all examples after the hooks of one example's tensor."""
     hooks = tuple((one.hooks or {}).values())
     return vmap(partial(_through, hooks, one))(g) if hooks else None
 
@@ -226,7 +238,11 @@ def _hooked(one: Node, g: Tensor) -> Tensor | None:
 def _through(hooks: Sequence[Callable[[Tensor], object]], one: Node, g: Tensor) -> Tensor:
     for hook in hooks:
         changed = hook(g)
-        g = g if changed is None else checked("backward", "what a hook returned", one, changed)
+        g = (
+            g
+            if changed is None
+            else check_gradient("backward", "what a hook returned", one, changed)
+        )
     return g
 
 
@@ -248,19 +264,18 @@ def _out(examples: Examples, x: Tensor, axis: int | None) -> Tensor:
                 "the place of its axis"
             )
         return x
-    made = examples.all(x)
-    d = lay.axis("vmap", axis, made.ndim)
-    own = made._expr.op is not None
-    placed = made if d == 0 else moveaxis(made, 0, d)
+    whole = examples.all(x)
+    d = lay.axis("vmap", axis, whole.ndim)
+    own = whole._expr.op is not None
+    placed = whole if d == 0 else moveaxis(whole, 0, d)
     return placed if own else apply(ops.COPY, (placed,))
 
 
-def _joined(parts: Sequence[Any], out_axes: Axes) -> Any:
-    every = [flattened(p) for p in parts]
-    places = _spread("out_axes", out_axes, parts[0])
+def _concat_chunks(chunks: Sequence[Any], out_axes: Axes) -> Any:
+    every = [flattened(p) for p in chunks]
+    axes_out = _axis_of_leaves("out_axes", out_axes, chunks[0])
     leaves = [
-        every[0].leaves[i] if d is None
-        else concat([p.leaves[i] for p in every], axis=d)
-        for i, d in enumerate(places)
-    ]  # fmt: skip
+        every[0].leaves[i] if d is None else concat([p.leaves[i] for p in every], axis=d)
+        for i, d in enumerate(axes_out)
+    ]
     return rebuilt(every[0], leaves)
