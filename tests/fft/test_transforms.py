@@ -242,6 +242,6 @@ def test_roots_that_the_host_has_no_memory_for(monkeypatch: pytest.MonkeyPatch) 
     def refused(n: int) -> np.ndarray:
         raise MemoryError("Unable to allocate 15.0 GiB")
 
-    monkeypatch.setattr("dovetail.fft.roots._listed", refused)
+    monkeypatch.setattr("dovetail.fft.roots._concatenate_roots", refused)
     with pytest.raises(dt.OutOfMemoryError, match="roots of unity for 7,776 points"):
         dt.fft.fft(dt.ones(7776)).numpy()

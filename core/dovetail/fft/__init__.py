@@ -1,7 +1,8 @@
 """Fourier transforms: of any length, along any axes, on every device with the same bits.
 
 A length whose primes are at most 13 takes a kernel for each factor of up to 32 (`stages`); others
-are convolutions with a chirp. Tables of roots are made on the host, once for a length, and kept.
+are convolutions with a chirp. Tables of roots are computed on the host, once per length, and
+cached.
 """
 
 from typing import TYPE_CHECKING

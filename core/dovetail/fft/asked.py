@@ -1,4 +1,4 @@
-"""What is asked of transforms: lengths, axes, a norm; and tensors of that length, in that dtype."""
+"""Argument checks of transforms: lengths, axes, norms, and tensors in the right dtype."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NORMS = ("backward", "ortho", "forward")
 
 
 def complex_input(name: str, x: Tensor) -> Tensor:
-    """A strided tensor in complex64 or complex128. Raises: LayoutError."""
+    """Return a strided tensor in complex64 or complex128. Raises: LayoutError."""
     x = strided(name, required(name, x))
     wide = x.dtype.part is float64
     return cast(x, complex128 if wide else complex64)
 
 
 def real_input(name: str, x: Tensor) -> Tensor:
-    """A strided tensor in float32 or float64. Raises: DTypeError for complex numbers."""
+    """Return a strided tensor in float32 or float64. Raises: DTypeError for complex numbers."""
     x = strided(name, required(name, x))
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: takes real numbers, not {x.dtype.name}; see dt.fft.fft")
@@ -37,21 +37,21 @@ def real_input(name: str, x: Tensor) -> Tensor:
 
 
 def length(name: str, n: int | None, default: int) -> int:
-    """How many points are transformed. Raises: ArgumentError below 1, ArgumentTypeError."""
+    """Return the number of points. Raises: ArgumentError below 1, ArgumentTypeError."""
     if n is not None:
-        found = integer(name, n, "n", 1)
-        if found > LARGEST:
+        points = integer(name, n, "n", 1)
+        if points > LARGEST:
             raise ArgumentError(f"{name}: n is at most {LARGEST}, not {shown(n)}")
-        return found
+        return points
     if default < 1:
         raise ArgumentError(f"{name}: there are no points along the axis; give n, 1 or more")
     return default
 
 
 def lengths(name: str, x: Tensor, s: Sizes, axes: Sizes) -> tuple[list[int | None], Shape]:
-    """The length along each axis that is transformed, None for the tensor's own, and the axes.
+    """Return the length along each transformed axis, None for the tensor's own, and the axes.
 
-    Of lengths without axes they are the last ones. Raises: ArgumentError, AxisError.
+    Lengths without axes are of the last axes. Raises: ArgumentError, AxisError.
     """
     sizes = None if s is None else integers(name, s, "s")
     if axes is not None:
@@ -71,16 +71,16 @@ def lengths(name: str, x: Tensor, s: Sizes, axes: Sizes) -> tuple[list[int | Non
 
 
 def scale(name: str, norm: Norm, n: int, back: bool) -> float:
-    """What the sums over n points are multiplied by. Raises: ArgumentError."""
-    given = choice(name, "backward" if norm is None else norm, "norm", NORMS)
-    if given == "ortho":
+    """Return the factor of the sums over n points. Raises: ArgumentError."""
+    norm_ = choice(name, "backward" if norm is None else norm, "norm", NORMS)
+    if norm_ == "ortho":
         return 1.0 / math.sqrt(n)
-    return 1.0 / n if back == (given == "backward") else 1.0
+    return 1.0 / n if back == (norm_ == "backward") else 1.0
 
 
-def resized(x: Tensor, n: int, axis: int) -> Tensor:
-    """`x` cut off after n places along an axis, or followed by zeros."""
-    had = x.shape[axis]
-    if n <= had:
-        return x if n == had else slice_along(x, axis, 0, n)
-    return pad(x, [(0, n - had if d == axis else 0) for d in range(x.ndim)])
+def resize(x: Tensor, n: int, axis: int) -> Tensor:
+    """Return `x` cut off after n points along an axis, or padded with zeros."""
+    size = x.shape[axis]
+    if n <= size:
+        return x if n == size else slice_along(x, axis, 0, n)
+    return pad(x, [(0, n - size if d == axis else 0) for d in range(x.ndim)])

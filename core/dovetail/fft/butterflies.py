@@ -1,7 +1,7 @@
-"""Transforms of a few points in registers: what one grid point of a stage computes.
+"""Transforms of a few points in registers: the work of one grid point of a stage.
 
 All are forward: of x[0..r-1] the sums over j of x[j] w^(j k), w = exp(-2 pi i / r). The order of
-operations is fixed by r, which is what gives every device the same bits.
+operations is fixed by r, so every device gives the same bits.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..loops.language import Value, const, product
 from .roots import root
 
 Point: TypeAlias = tuple[Value, Value]  # the real and the imaginary part
-SPLIT = {4: (2, 2), 8: (2, 4), 9: (3, 3), 16: (4, 4), 32: (4, 8)}  # how a radix is taken apart
+SPLIT = {4: (2, 2), 8: (2, 4), 9: (3, 3), 16: (4, 4), 32: (4, 8)}  # factors of composite radices
 
 
 def transform(x: Sequence[Point], first: Callable[..., None]) -> list[Point]:
-    """The transform of as many points as there are.
+    """Return the transform of as many points as there are.
 
-    `first` is told of numbers half way, in an order in which few of them wait in registers.
+    `first` gets intermediate values, in an order in which few of them wait in registers.
     """
     r = len(x)
     if r == 2:
@@ -29,8 +29,8 @@ def transform(x: Sequence[Point], first: Callable[..., None]) -> list[Point]:
     return _of_parts(x, *SPLIT[r], first) if r in SPLIT else _of_odd_prime(x)
 
 
-def turned(z: Point, c: Value, s: Value) -> Point:
-    """z times c + s i."""
+def rotate(z: Point, c: Value, s: Value) -> Point:
+    """Return z times c + s i."""
     return product(*z, c, s)
 
 
@@ -43,43 +43,45 @@ def _minus(a: Point, b: Point) -> Point:
 
 
 def _of_parts(x: Sequence[Point], a: int, b: int, first: Callable[..., None]) -> list[Point]:
-    """That of a * b points by Cooley and Tukey: of a at a time, turned, then of b at a time."""
+    """Transform a * b points by Cooley and Tukey: a at a time, rotate, then b at a time."""
     n = a * b
     rows = []
     for j in range(b):
         rows.append([_by_root(z, j * k, n) for k, z in enumerate(transform(x[j::b], first))])
         for z in rows[-1]:
             first(*z)
-    found: list[Point] = [x[0]] * n
+    points: list[Point] = [x[0]] * n
     for k in range(a):
-        found[k::a] = transform([row[k] for row in rows], first)
-    return found
+        points[k::a] = transform([row[k] for row in rows], first)
+    return points
 
 
 def _by_root(z: Point, k: int, n: int) -> Point:
-    """z w^k of the n-th root w, where eighths of a turn cost less than a product."""
+    """Return z w^k for the n-th root w; multiples of an eighth turn need no full product."""
     re, im = z
     eighth, between = divmod(8 * (k % n), n)
     if between or eighth > 3:
         c, s = root(k, n)
-        return turned(z, const(c, re.dtype), const(s, re.dtype))
+        return rotate(z, const(c, re.dtype), const(s, re.dtype))
     if eighth == 2:
         return im, -re
     if eighth % 2:
         half = math.sqrt(0.5)
-        return ((re + im) * half, (im - re) * half) if eighth == 1 else (
-            (im - re) * half, -((re + im) * half)
-        )  # fmt: skip
+        return (
+            ((re + im) * half, (im - re) * half)
+            if eighth == 1
+            else ((im - re) * half, -((re + im) * half))
+        )
     return z
 
 
 def _of_odd_prime(x: Sequence[Point]) -> list[Point]:
-    """That of an odd number of points by sums and differences of x[j] and x[-j]."""
+    """Transform an odd number of points by sums and differences of x[j] and x[-j]."""
     r, h = len(x), len(x) // 2
     sums = [_plus(x[j], x[r - j]) for j in range(1, h + 1)]
     differences = [_minus(x[j], x[r - j]) for j in range(1, h + 1)]
-    found = list(x)
-    found[0] = reduce(_plus, sums, x[0])
+    points = list(x)
+    points[0] = reduce(_plus, sums, x[0])
     for k in range(1, h + 1):
         even, turns = x[0], list[Point]()
         for j in range(1, h + 1):
@@ -87,9 +89,9 @@ def _of_odd_prime(x: Sequence[Point]) -> list[Point]:
             even = _plus(even, _scaled(sums[j - 1], c))
             turns.append(_scaled(differences[j - 1], -s))
         odd = reduce(_plus, turns)
-        found[k] = even[0] + odd[1], even[1] - odd[0]
-        found[r - k] = even[0] - odd[1], even[1] + odd[0]
-    return found
+        points[k] = even[0] + odd[1], even[1] - odd[0]
+        points[r - k] = even[0] - odd[1], even[1] + odd[0]
+    return points
 
 
 def _scaled(z: Point, by: float) -> Point:

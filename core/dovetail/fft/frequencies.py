@@ -32,12 +32,17 @@ def _frequencies(
 
 @into
 def fftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    d: float = 1.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The frequencies of what `fft` gives for n points: 0, 1, ..., -2, -1, each over n d.
+) -> Tensor:
+    """Return the frequencies of the result of `fft` for n points: 0, 1, ..., -2, -1, over n d.
 
-    `n`: how many. `d`: the time between points.
+    `n`: the number of points. `d`: the time between points.
     Units: the inverse of that of `d`.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
@@ -54,12 +59,17 @@ def fftfreq(
 
 @into
 def rfftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    d: float = 1.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The frequencies of what `rfft` gives for n points: 0, 1, ..., each over n d.
+) -> Tensor:
+    """Return the frequencies of the result of `rfft` for n points: 0, 1, ..., over n d.
 
-    `n`: how many. `d`: the time between points.
+    `n`: the number of points. `d`: the time between points.
     Units: the inverse of that of `d`.
     Shapes: (n // 2 + 1,).
     Dtypes: `dtype`, a float, float32 unless given.
@@ -77,9 +87,9 @@ def rfftfreq(
 def fftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """A spectrum with the frequency 0 in the middle of some axes, of all for None.
+    """Return a spectrum with the frequency 0 in the middle of some axes, of all for None.
 
-    `axes`: which.
+    `axes`: the axes to shift.
     Shapes: any; the result has the same.
     Dtypes: all.
     Raises: AxisError.
@@ -88,16 +98,16 @@ def fftshift(
     >>> dt.fft.fftshift(dt.asarray([0, 1, 2, -2, -1], device="reference")).tolist()
     [-2, -1, 0, 1, 2]
     """
-    return _rolled("fftshift", x, axes, 1)
+    return _roll_half("fftshift", x, axes, 1)
 
 
 @into(widen=False)
 def ifftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """The inverse of `fftshift`: a spectrum with the frequency 0 first.
+    """Return a spectrum with the frequency 0 first: the inverse of `fftshift`.
 
-    `axes`: which.
+    `axes`: the axes to shift.
     Shapes: any; the result has the same.
     Dtypes: all.
     Raises: AxisError.
@@ -106,10 +116,10 @@ def ifftshift(
     >>> dt.fft.ifftshift(dt.asarray([-2, -1, 0, 1, 2], device="reference")).tolist()
     [0, 1, 2, -2, -1]
     """
-    return _rolled("ifftshift", x, axes, -1)
+    return _roll_half("ifftshift", x, axes, -1)
 
 
-def _rolled(name: str, x: Tensor, axes: int | Sequence[int] | None, way: int) -> Tensor:
-    """`x` rolled by half of each axis."""
+def _roll_half(name: str, x: Tensor, axes: int | Sequence[int] | None, way: int) -> Tensor:
+    """Roll `x` by half of each axis."""
     chosen = lay.axes(name, axes, required(name, x).ndim)
     return roll(x, shift=tuple([way * (x.shape[a] // 2) for a in chosen]), axis=chosen)

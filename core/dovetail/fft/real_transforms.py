@@ -1,4 +1,4 @@
-"""Transforms of real numbers, and back to them: half of a spectrum says all of it.
+"""Transforms of real numbers and their inverses, which use half of a spectrum.
 
 An even number of points is transformed as half as many complex ones, of neighbours; an odd one as
 complex numbers. Source: Cooley, Lewis and Welch, The fast Fourier transform algorithm: programming
@@ -21,7 +21,7 @@ from ..functions.variants import into
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import slice_along, view
 from .along_axis import along, transform
-from .asked import Norm, Sizes, complex_input, length, lengths, real_input, resized, scale
+from .asked import Norm, Sizes, complex_input, length, lengths, real_input, resize, scale
 from .roots import roots, table
 from .stages import Way
 from .transforms import one_axis
@@ -33,14 +33,12 @@ __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn
 
 
 def _spectrum(x: Tensor, axis: int, by: float) -> Tensor:
-    """The first n // 2 + 1 of the transform of n real points."""
+    """Return the first n // 2 + 1 points of the transform of n real points."""
     n = x.shape[axis]
     if n % 2:
-        made = transform(cast(x, _complex(x)), axis, Way(False, by))
-        return slice_along(made, axis, 0, n // 2 + 1)
-    even, odd = (
-        view(x, lay.slice_along(x.shape, axis, start, n // 2, 2)) for start in (0, 1)
-    )  # fmt: skip
+        spectrum = transform(cast(x, _complex(x)), axis, Way(False, by))
+        return slice_along(spectrum, axis, 0, n // 2 + 1)
+    even, odd = (view(x, lay.slice_along(x.shape, axis, start, n // 2, 2)) for start in (0, 1))
     z = transform(of_parts(even, odd), axis, Way(False, by / 2))
     z = concat([z, slice_along(z, axis, 0, 1)], axis=axis)
     back = ew.conj(flip(z, axis))
@@ -48,10 +46,10 @@ def _spectrum(x: Tensor, axis: int, by: float) -> Tensor:
 
 
 def _points(x: Tensor, n: int, axis: int, by: float) -> Tensor:
-    """The n real points of which `x` is the first half of a spectrum, in some scale."""
+    """Return the n real points whose spectrum begins with the half `x`, times `by`."""
     if n % 2:
-        rest = slice_along(x, axis, 1, n // 2)
-        whole = concat([_with_real_ends(x, n, axis), ew.conj(flip(rest, axis))], axis=axis)
+        others = slice_along(x, axis, 1, n // 2)
+        whole = concat([_with_real_ends(x, n, axis), ew.conj(flip(others, axis))], axis=axis)
         return ew.real(transform(whole, axis, Way(True, by)))
     h = n // 2
     x = _with_real_ends(x, n, axis)
@@ -68,16 +66,16 @@ def _complex(x: Tensor) -> DType:
 
 
 def _turns(n: int, axis: int, like: Tensor) -> Tensor:
-    """-i exp(-2 pi i k / n) for k of 0..n / 2 along an axis."""
+    """Return -i exp(-2 pi i k / n) for k of 0..n / 2 along an axis."""
 
-    def made() -> np.ndarray:
+    def phases() -> np.ndarray:
         return roots(4 * np.arange(n // 2 + 1) + n, 4 * n)
 
-    return along(table("turns", n, like.dtype, like.device, made), axis, like.ndim)
+    return along(table("turns", n, like.dtype, like.device, phases), axis, like.ndim)
 
 
 def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
-    """`x` without what a spectrum of n real points does not have: there it counts as 0."""
+    """Return `x` without imaginary parts that no spectrum of n real points has."""
 
     def inside() -> np.ndarray:
         k = np.arange(n // 2 + 1)
@@ -89,29 +87,35 @@ def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
 
 
 def _forth(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
-    """`rfft`, in the scale of the way that it is."""
+    """Compute `rfft` with the scale of the forward or the inverse transform."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
     by = scale(name, norm, points, back)
-    return _spectrum(resized(x, points, axis), axis, by)
+    return _spectrum(resize(x, points, axis), axis, by)
 
 
 def _back(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
-    """`irfft`, in the scale of the way that it is."""
+    """Compute `irfft` with the scale of the forward or the inverse transform."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, 2 * (x.shape[axis] - 1))
     by = scale(name, norm, points, back)
-    return _points(resized(x, points // 2 + 1, axis), points, axis, by)
+    return _points(resize(x, points // 2 + 1, axis), points, axis, by)
 
 
 @into(widen=False)
 def rfft(
-    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The transforms of real numbers along an axis: the half of which the rest is the conjugate.
+) -> Tensor:
+    """Return the transforms of real numbers along an axis: the half that determines the other.
 
-    `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
+    The other half is its conjugate. `n`: the number of points; the tensor is cut off or followed by
+    zeros. `norm`: as `fft`.
     Shapes: any but (); n // 2 + 1 along the axis.
     Dtypes: real; float64 gives complex128, others complex64.
     Gradient: as `fft`.
@@ -127,16 +131,21 @@ def rfft(
 
 @into(widen=False)
 def irfft(
-    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The real numbers of which `x` is the half of a spectrum along an axis: inverse of `rfft`.
+) -> Tensor:
+    """Return the real numbers whose half spectrum along an axis is `x`: the inverse of `rfft`.
 
     Imaginary parts that such a spectrum does not have, of the first point and of the last one of an
     even number, count as 0.
-    `n`: how many points come out; 2 (m - 1) of m unless given. `norm`: as `fft`.
+    `n`: the number of points of the result; 2 (m - 1) of m unless given. `norm`: as `fft`.
     Shapes: any but (); n along the axis.
-    Dtypes: as `fft`, and the dtype of its parts comes out.
+    Dtypes: as `fft`; the result has the dtype of its parts.
     Gradient: as `fft`.
     Raises: ArgumentError for an n below 1 and other norms, AxisError.
 
@@ -149,14 +158,19 @@ def irfft(
 
 @into(widen=False)
 def hfft(
-    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The real transforms along an axis of points whose other half is the conjugate of this one.
+) -> Tensor:
+    """Return the real transforms along an axis of points whose other half is the conjugate.
 
-    `n`: how many points come out; 2 (m - 1) of m unless given. `norm`: as `fft`.
+    `n`: the number of points of the result; 2 (m - 1) of m unless given. `norm`: as `fft`.
     Shapes: any but (); n along the axis.
-    Dtypes: as `fft`, and the dtype of its parts comes out.
+    Dtypes: as `fft`; the result has the dtype of its parts.
     Gradient: as `fft`.
     Raises: as `irfft`.
 
@@ -169,12 +183,17 @@ def hfft(
 
 @into(widen=False)
 def ihfft(
-    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The inverse of `hfft`: half of the points, whose transforms are real, along an axis.
+) -> Tensor:
+    """Return half of the points whose transform along an axis is real: the inverse of `hfft`.
 
-    `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
+    `n`: the number of points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
     Shapes: any but (); n // 2 + 1 along the axis.
     Dtypes: as `rfft`.
     Gradient: as `fft`.
@@ -187,7 +206,7 @@ def ihfft(
     return ew.conj(_forth("ihfft", real_input("ihfft", x), n, axis, norm, True))
 
 
-# --- along several --------------------------------------------------------------------------------
+# --- along several axes ---------------------------------------------------------------------------
 
 
 def _forth_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
@@ -195,28 +214,33 @@ def _forth_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Ten
     sizes, chosen = lengths(name, x, s, axes)
     if not chosen:
         raise ArgumentError(f"{name}: needs an axis")
-    found = _forth(name, x, sizes[-1], chosen[-1], norm, False)
+    result = _forth(name, x, sizes[-1], chosen[-1], norm, False)
     for n, axis in reversed([*zip(sizes[:-1], chosen[:-1], strict=True)]):
-        found = one_axis(name, found, n, axis, norm, False)
-    return found
+        result = one_axis(name, result, n, axis, norm, False)
+    return result
 
 
 def _back_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
-    found = complex_input(name, x)
-    sizes, chosen = lengths(name, found, s, axes)
+    result = complex_input(name, x)
+    sizes, chosen = lengths(name, result, s, axes)
     if not chosen:
         raise ArgumentError(f"{name}: needs an axis")
     for n, axis in zip(sizes[:-1], chosen[:-1], strict=True):
-        found = one_axis(name, found, n, axis, norm, True)
-    return _back(name, found, sizes[-1], chosen[-1], norm, True)
+        result = one_axis(name, result, n, axis, norm, True)
+    return _back(name, result, sizes[-1], chosen[-1], norm, True)
 
 
 @into(widen=False)
 def rfftn(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    s: Sizes = None,
+    axes: Sizes = None,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The transforms of real numbers along several axes: `rfft` along the last, then `fft`.
+) -> Tensor:
+    """Return the transforms of real numbers along several axes: `rfft` of the last, then `fft`.
 
     `s`, `axes`, `norm`: as `fftn`.
     Shapes: 1 dimension or more; those of `s` along the axes, along the last one n // 2 + 1 of n.
@@ -233,13 +257,18 @@ def rfftn(
 
 @into(widen=False)
 def irfftn(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    s: Sizes = None,
+    axes: Sizes = None,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The real numbers of which `x` is half of a spectrum along several axes: inverse of `rfftn`.
+) -> Tensor:
+    """Return the real numbers whose half spectrum along several axes is `x`: inverse of `rfftn`.
 
-    `s`, `axes`, `norm`: as `fftn`; of the last axis `s` has the points that come out, -1 for the
-    even number.
+    `s`, `axes`, `norm`: as `fftn`; for the last axis `s` has the number of points of the result, -1
+    for the even number.
     Shapes: 1 dimension or more; those of `s` along the axes.
     Dtypes: as `irfft`.
     Gradient: as `fft`.
@@ -254,10 +283,15 @@ def irfftn(
 
 @into(widen=False)
 def rfft2(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    s: Sizes = None,
+    axes: Sizes = (-2, -1),
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The transforms of real numbers along two axes: `rfftn` of the last two, unless others.
+) -> Tensor:
+    """Return the transforms of real numbers along two axes, by default the last two; see `rfftn`.
 
     `s`, `axes`, `norm`: as `fftn`.
     Shapes: 2 dimensions or more; those of `s` along the axes, along the last one n // 2 + 1 of n.
@@ -274,10 +308,15 @@ def rfft2(
 
 @into(widen=False)
 def irfft2(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    s: Sizes = None,
+    axes: Sizes = (-2, -1),
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The real numbers of which `x` is half of a spectrum along two axes: inverse of `rfft2`.
+) -> Tensor:
+    """Return the real numbers whose half spectrum along two axes is `x`: the inverse of `rfft2`.
 
     `s`, `axes`, `norm`: as `irfftn`.
     Shapes: 2 dimensions or more; those of `s` along the axes.

@@ -6,22 +6,22 @@ from .. import layout as lay
 from ..functions.variants import into
 from ..tensor.tensor import Tensor
 from .along_axis import transform
-from .asked import Norm, Sizes, complex_input, length, lengths, resized, scale
+from .asked import Norm, Sizes, complex_input, length, lengths, resize, scale
 from .stages import Way
 
 __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 
 
 def one_axis(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
-    """What `fft` and `ifft` give for a complex tensor."""
+    """Compute `fft` or `ifft` of a complex tensor."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
     by = scale(name, norm, points, back)
-    return transform(resized(x, points, axis), axis, Way(back, by))
+    return transform(resize(x, points, axis), axis, Way(back, by))
 
 
 def several_axes(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, back: bool) -> Tensor:
-    """What `fftn` and `ifftn` give."""
+    """Compute `fftn` or `ifftn`."""
     x = complex_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
     scale(name, norm, 1, back)
@@ -32,16 +32,21 @@ def several_axes(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, back: 
 
 @into(widen=False)
 def fft(
-    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The discrete Fourier transforms along an axis: sums of x[j] exp(-2 pi i j k / n).
+) -> Tensor:
+    """Return the discrete Fourier transforms along an axis: sums of x[j] exp(-2 pi i j k / n).
 
-    `n`: how many points; the tensor is cut off or followed by zeros. `norm`: which way is divided
-    by n: "backward" the inverse, "forward" this one, "ortho" both by its square root.
+    `n`: the number of points; the tensor is cut off or followed by zeros. `norm`: the transform
+    that is divided by n: "backward" the inverse, "forward" this one, "ortho" both by its square
+    root.
     Shapes: any but (); n along the axis.
-    Dtypes: complex64 and complex128, which come out; float64 gives complex128, other real ones
-    complex64.
+    Dtypes: complex64 and complex128 stay; float64 gives complex128, other real ones complex64.
     Accuracy: errors of the order of eps log n, as a root mean square.
     Gradient: the conjugate transpose, which is the inverse but for its scale.
     Raises: ArgumentError for an n below 1 and other norms, AxisError, DTypeError.
@@ -55,12 +60,17 @@ def fft(
 
 @into(widen=False)
 def ifft(
-    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The inverse transforms along an axis: sums of x[j] exp(2 pi i j k / n), over n.
+) -> Tensor:
+    """Return the inverse transforms along an axis: sums of x[j] exp(2 pi i j k / n), over n.
 
-    `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
+    `n`: the number of points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
     Shapes: any but (); n along the axis.
     Dtypes: as `fft`.
     Gradient: as `fft`.
@@ -75,13 +85,18 @@ def ifft(
 
 @into(widen=False)
 def fftn(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    s: Sizes = None,
+    axes: Sizes = None,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The transforms along several axes, one after the other.
+) -> Tensor:
+    """Return the transforms along several axes, one after the other.
 
-    `s`: how many points along each axis, -1 for the tensor's own. `axes`: None takes the last ones
-    that `s` has, else all. `norm`: as `fft`.
+    `s`: the number of points along each axis, -1 for the tensor's own. `axes`: None takes the last
+    ones that `s` has, else all. `norm`: as `fft`.
     Shapes: any; those of `s` along the axes.
     Dtypes: as `fft`.
     Gradient: as `fft`.
@@ -96,10 +111,15 @@ def fftn(
 
 @into(widen=False)
 def ifftn(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    s: Sizes = None,
+    axes: Sizes = None,
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The inverse transforms along several axes, one after the other.
+) -> Tensor:
+    """Return the inverse transforms along several axes, one after the other.
 
     `s`, `axes`, `norm`: as `fftn`.
     Shapes: any; those of `s` along the axes.
@@ -116,10 +136,15 @@ def ifftn(
 
 @into(widen=False)
 def fft2(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    s: Sizes = None,
+    axes: Sizes = (-2, -1),
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The transforms along two axes: `fftn` of the last two, unless others are named.
+) -> Tensor:
+    """Return the transforms along two axes, by default the last two; see `fftn`.
 
     `s`, `axes`, `norm`: as `fftn`.
     Shapes: 2 dimensions or more; those of `s` along the axes.
@@ -136,10 +161,15 @@ def fft2(
 
 @into(widen=False)
 def ifft2(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
+    x: Tensor,
+    /,
+    s: Sizes = None,
+    axes: Sizes = (-2, -1),
+    norm: Norm = "backward",
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The inverse transforms along two axes: `ifftn` of the last two, unless others are named.
+) -> Tensor:
+    """Return the inverse transforms along two axes, by default the last two; see `ifftn`.
 
     `s`, `axes`, `norm`: as `fftn`.
     Shapes: 2 dimensions or more; those of `s` along the axes.

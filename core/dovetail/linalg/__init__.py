@@ -1,12 +1,12 @@
-"""Linear algebra: products, factors, equations, norms. Batches of matrices are their last two axes.
+"""Linear algebra: products, factors, equations, norms. Matrices are the last two axes of a batch.
 
-Factors are computed by LAPACK on the host, whatever the device; where it shares its memory with the
-host nothing is copied. Real matrices of up to 32 rows, one or many, are solved, inverted
-and so on by generated kernels on the device. A function asks for its operands' values when it is
-called, and for its result's where that can be an error. In a captured function LAPACK is called
-when that is replayed, in its place among the launches.
+LAPACK computes factors on the host, for every device; nothing is copied if the device shares its
+memory with the host. Real matrices of up to 32 rows, one or many, are solved, inverted
+and so on by generated kernels on the device. A function reads its operands' values when it is
+called, and its result's if the result can be an error. In a captured function LAPACK is called
+at replay, in its place among the launches.
 
-A matrix that has no such result is a LinAlgError (a ValueError) with its place in the batch.
+A matrix without a result raises LinAlgError (a ValueError) with its position in the batch.
 """
 
 from typing import TYPE_CHECKING

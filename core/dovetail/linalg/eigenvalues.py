@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors, of Hermitian matrices and of others."""
+"""Eigenvalues and eigenvectors of Hermitian matrices and of any square ones."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
 
 
 class EigResult(NamedTuple):
-    """What `eig` gives."""
+    """The result of `eig`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
-    """What `eigh` gives."""
+    """The result of `eigh`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -36,7 +36,10 @@ class EighResult(NamedTuple):
 
 
 class _Eigh(Function):
-    """Source of the gradient: Giles, Collected matrix derivative results, 2008, section 3.1."""
+    """Eigenvalues and vectors of Hermitian matrices, with a gradient.
+
+    Source of the gradient: Giles, Collected matrix derivative results, 2008, section 3.1.
+    """
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
@@ -53,22 +56,22 @@ class _Eigh(Function):
 
 
 def inverse_differences(columns: Tensor, rows: Tensor) -> Tensor:
-    """1 / (b - a) for each pair, b by column; 0 where both are equal.
+    """Return 1 / (b - a) for each pair, b by column; 0 where both are equal.
 
-    What does not depend on the choice of vectors has no gradient between those of one value.
+    A result that does not depend on the choice of vectors has no gradient between equal values.
     """
-    found = as_row(columns) - as_column(rows)
-    same = ew.equal(found, 0)
-    return ew.where(same, 0.0, 1 / ew.where(same, 1.0, found))
+    differences = as_row(columns) - as_column(rows)
+    same = ew.equal(differences, 0)
+    return ew.where(same, 0.0, 1 / ew.where(same, 1.0, differences))
 
 
 @into(widen=False)
 def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
-    """The eigenvalues of Hermitian matrices, ascending, and their vectors, as columns.
+    """Return the eigenvalues of Hermitian matrices, ascending, and their vectors, as columns.
 
-    Real ones are symmetric. Only the lower triangle is looked at; the gradient is spread over both,
-    and Hermitian. That of vectors is right for what does not depend on their signs or phases, nor
-    on their choice for equal values.
+    Real ones are symmetric. Only the lower triangle is read; the gradient is spread over both, and
+    Hermitian. The gradient of vectors is right for what does not depend on their signs or phases,
+    nor on their choice for equal values.
     Shapes: (..., n, n) gives (..., n) and (..., n, n).
     Dtypes: float32, float64 and complex; the eigenvalues are real.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError unless they
@@ -84,7 +87,7 @@ def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
 
 @into(widen=False)
 def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """The eigenvalues of Hermitian matrices, ascending; see `eigh`.
+    """Return the eigenvalues of Hermitian matrices, ascending; see `eigh`.
 
     Shapes: (..., n, n) gives (..., n).
     Dtypes: float32, float64 and complex; the result is real.
@@ -106,7 +109,10 @@ def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 
 class _Eig(Function):
-    """Source of the gradient: Boeddeker et al., Complex gradients of eigenvectors, 2017, (4.77)."""
+    """Eigenvalues and vectors of square matrices, with a gradient.
+
+    Source of the gradient: Boeddeker et al., Complex gradients of eigenvectors, 2017, (4.77).
+    """
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
@@ -118,20 +124,20 @@ class _Eig(Function):
     @staticmethod
     def backward(ctx: Any, of_w: Tensor, of_v: Tensor) -> tuple[Tensor | None, ...]:
         w, v = ctx.saved_tensors
-        one, turned = identity(w.shape[-1], w), adjoint(v)
-        inner = turned @ of_v
-        inner = inner - turned @ v * as_row(ew.real(diagonal(inner)))  # vectors have length 1
-        inner = inner * conjugate(inverse_differences(w, w)) + as_row(of_w) * one
-        found = solve(turned, inner @ turned)
-        return None, ew.real(found) if ctx.real else found
+        unit, adjoint_v = identity(w.shape[-1], w), adjoint(v)
+        inner = adjoint_v @ of_v
+        inner = inner - adjoint_v @ v * as_row(ew.real(diagonal(inner)))  # vectors have length 1
+        inner = inner * conjugate(inverse_differences(w, w)) + as_row(of_w) * unit
+        gradient = solve(adjoint_v, inner @ adjoint_v)
+        return None, ew.real(gradient) if ctx.real else gradient
 
 
 @into(widen=False)
 def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
-    """The eigenvalues of square matrices, in no order, and their vectors, as columns of length 1.
+    """Return the eigenvalues of square matrices, in no order, and their vectors, as unit columns.
 
-    The gradient of vectors is right for what does not depend on their phases. Where the vectors
-    depend on each other nothing has a gradient: it is huge, or a LinAlgError.
+    The gradient of vectors is right for what does not depend on their phases. Where the vectors are
+    linearly dependent nothing has a gradient: it is huge, or a LinAlgError.
     Shapes: (..., n, n) gives (..., n) and (..., n, n).
     Dtypes: float32, float64 and complex; the results are complex.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError unless they
@@ -147,7 +153,7 @@ def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
 
 @into(widen=False)
 def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """The eigenvalues of square matrices, in no order; see `eig`.
+    """Return the eigenvalues of square matrices, in no order; see `eig`.
 
     Shapes: (..., n, n) gives (..., n).
     Dtypes: float32, float64 and complex; the result is complex.

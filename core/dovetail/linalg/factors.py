@@ -30,20 +30,20 @@ from .matrices import (
     square,
     without_column,
 )
-from .triangular import solved
+from .triangular import solve_triangle
 
 __all__ = ["cholesky", "lu", "lu_solve", "qr", "svd", "svdvals"]
 
 
 class QRResult(NamedTuple):
-    """What `qr` gives."""
+    """The result of `qr`."""
 
     Q: Tensor
     R: Tensor
 
 
 class SVDResult(NamedTuple):
-    """What `svd` gives."""
+    """The result of `svd`."""
 
     U: Tensor
     S: Tensor
@@ -51,7 +51,7 @@ class SVDResult(NamedTuple):
 
 
 class LUResult(NamedTuple):
-    """What `lu` gives."""
+    """The result of `lu`."""
 
     P: Tensor
     L: Tensor
@@ -62,38 +62,41 @@ class LUResult(NamedTuple):
 
 
 class _Cholesky(Function):
-    """Source of the gradient: Murray, Differentiation of the Cholesky decomposition, 2016."""
+    """The Cholesky factor, with a gradient.
+
+    Source of the gradient: Murray, Differentiation of the Cholesky decomposition, 2016.
+    """
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         if small.fits(a):
-            made = small.cholesky(a)
-            made = lapack.checked(HostCall("cholesky", CHOLESKY, checks=True), made, a)
+            factor = small.cholesky(a)
+            factor = lapack.verify_result(HostCall("cholesky", CHOLESKY, checks=True), factor, a)
         else:
-            (made,) = lapack.call("cholesky", CHOLESKY, a)
-        ctx.save_for_backward(made)
-        return made
+            (factor,) = lapack.call("cholesky", CHOLESKY, a)
+        ctx.save_for_backward(factor)
+        return factor
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
         (low,) = ctx.saved_tensors
-        inner = _halved(adjoint(low) @ tril(g))
+        inner = _halve_diagonal(adjoint(low) @ tril(g))
         for _ in range(2):
-            inner = solved("cholesky", low, adjoint(inner), upper=False, turned=True)
+            inner = solve_triangle("cholesky", low, adjoint(inner), upper=False, transposed=True)
         return hermitian_part(inner)
 
 
-def _halved(x: Tensor) -> Tensor:
-    """The lower triangle with half of the diagonal."""
+def _halve_diagonal(x: Tensor) -> Tensor:
+    """Return the lower triangle with half of the diagonal."""
     return tril(x) - x * identity(x.shape[-1], x) * 0.5
 
 
 @into(widen=False)
 def cholesky(x: Tensor, /, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
-    """The lower triangular L of Hermitian, positive definite matrices: `L @ conj(L).mT`.
+    """Return the lower triangular L of Hermitian, positive definite matrices: `L @ conj(L).mT`.
 
-    `upper`: whether to give the upper triangular U instead, so that they are `conj(U).mT @ U`. Only
-    that triangle of x is looked at; the gradient is spread over both, and Hermitian.
+    `upper`: True returns the upper triangular U instead, for which they are `conj(U).mT @ U`. Only
+    that triangle of x is read; the gradient is spread over both, and Hermitian.
     Shapes: (..., n, n) gives the same.
     Dtypes: float32, float64 and complex.
     Raises: LinAlgError, with its place, for a matrix that is not positive definite; ShapeError
@@ -115,7 +118,10 @@ Mode = Literal["reduced", "complete"]
 
 
 class _QR(Function):
-    """Source of the gradient: Roberts and Roberts, QR and LQ backpropagation, 2020."""
+    """QR factors, with a gradient.
+
+    Source of the gradient: Roberts and Roberts, QR and LQ backpropagation, 2020.
+    """
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, mode: Mode) -> tuple[Tensor, ...]:
@@ -137,15 +143,15 @@ class _QR(Function):
 
 
 def _qr_gradient(q: Tensor, r: Tensor, of_q: Tensor, of_r: Tensor) -> Tensor:
-    """Of at least as many rows as columns."""
+    """Return the gradient of matrices with at least as many rows as columns."""
     inner = r @ adjoint(triu(of_r)) - adjoint(of_q) @ q
     inner = hermitian_part(tril(inner) + adjoint(tril(inner, k=-1)))
-    return adjoint(solved("qr", r, adjoint(of_q + q @ inner), upper=True))
+    return adjoint(solve_triangle("qr", r, adjoint(of_q + q @ inner), upper=True))
 
 
 @into(widen=False)
 def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = None) -> QRResult:
-    """Matrices with orthonormal columns and upper triangular ones whose products `Q @ R` are x.
+    """Return orthonormal Q and upper triangular R whose products `Q @ R` are x.
 
     `mode`: "reduced" for as many columns of Q as x has rows or columns; "complete" for a square Q.
     Signs are LAPACK's; the diagonal of R is real.
@@ -167,13 +173,16 @@ def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = N
 
 
 class _SVD(Function):
-    """Source of the gradient: Townsend, Differentiating the singular value decomposition, 2016."""
+    """The singular value decomposition, with a gradient.
+
+    Source of the gradient: Townsend, Differentiating the singular value decomposition, 2016.
+    """
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor, full: bool) -> tuple[Tensor, ...]:
-        made = lapack.call(name, SVD, a, options=(full,))
-        ctx.save_for_backward(*made)
-        return made
+        factors = lapack.call(name, SVD, a, options=(full,))
+        ctx.save_for_backward(*factors)
+        return factors
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -187,34 +196,34 @@ def _svd_gradient(
     u: Tensor, s: Tensor, vh: Tensor, of_u: Tensor, of_s: Tensor, of_vh: Tensor
 ) -> Tensor:
     v, of_v, squares = adjoint(vh), adjoint(of_vh), s * s
-    apart = inverse_differences(squares, squares)
+    inverses = inverse_differences(squares, squares)
     left = adjoint(u) @ of_u
     right = vh @ of_v
-    inner = apart * (left - adjoint(left)) * as_row(s) + as_column(s) * (
-        apart * (right - adjoint(right))
+    inner = inverses * (left - adjoint(left)) * as_row(s) + as_column(s) * (
+        inverses * (right - adjoint(right))
     )
     inner = inner + as_row(of_s) * identity(s.shape[-1], s)
     zero = ew.equal(s, 0)
     inverse = as_row(ew.where(zero, 0.0, 1 / ew.where(zero, 1.0, s)))
-    if left.dtype.kind == "c":  # where phases turn: those of both vectors turn together
+    if left.dtype.kind == "c":  # a phase is free: it turns both vectors together
         inner = inner + (left - adjoint(left)) * identity(s.shape[-1], s) * inverse * 0.5
-    found = u @ inner @ vh
+    gradient = u @ inner @ vh
     if u.shape[-2] > s.shape[-1]:
-        found = found + (of_u - u @ left) * inverse @ vh
+        gradient = gradient + (of_u - u @ left) * inverse @ vh
     if v.shape[-2] > s.shape[-1]:
-        found = found + u @ adjoint((of_v - v @ right) * inverse)
-    return found
+        gradient = gradient + u @ adjoint((of_v - v @ right) * inverse)
+    return gradient
 
 
 @into(widen=False)
 def svd(
     x: Tensor, /, *, full_matrices: bool = True, out: Sequence[Tensor] | None = None
 ) -> SVDResult:
-    """The singular value decomposition: x is `U @ diag(S) @ Vh`, with S descending.
+    """Return the singular value decomposition: x is `U @ diag(S) @ Vh`, with S descending.
 
-    `full_matrices`: whether U and Vh are square. Where one of them then is larger than x asks for,
-    there is no gradient. That of vectors is right for what does not depend on their signs or
-    phases.
+    `full_matrices`: True makes U and Vh square. If one of them is then larger than x requires,
+    there is no gradient. The gradient of vectors is right for what does not depend on their signs
+    or phases.
     Shapes: (..., m, n) gives (..., m, m), (..., k) and (..., n, n), k being min(m, n); unless full,
     (..., m, k), (..., k) and (..., k, n).
     Dtypes: float32, float64 and complex; S is real.
@@ -231,7 +240,7 @@ def svd(
 
 @into(widen=False)
 def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """The singular values of matrices, descending; see `svd`.
+    """Return the singular values of matrices, descending; see `svd`.
 
     Shapes: (..., m, n) gives (..., min(m, n)).
     Dtypes: float32, float64 and complex; the result is real.
@@ -251,7 +260,11 @@ def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 
 class _LU(Function):
-    """The gradient is that of the square block; what lies beside it is solved for by the other."""
+    """LU factors, with a gradient.
+
+    The square block of L and U has the gradient of the factorisation. Rows below it, or columns to
+    its right, are solutions of triangular systems with the block, and get the gradient of those.
+    """
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
@@ -267,31 +280,31 @@ class _LU(Function):
         first, last = low[..., :k, :], up[..., :k]
 
         def after_last(x: Tensor) -> Tensor:
-            return adjoint(solved("lu", last, adjoint(x), upper=True))
+            return adjoint(solve_triangle("lu", last, adjoint(x), upper=True))
 
         def before_first(x: Tensor) -> Tensor:
-            return solved("lu", first, x, upper=False, unit=True, turned=True)
+            return solve_triangle("lu", first, x, upper=False, unit=True, transposed=True)
 
-        of_first, of_last, parts = of_low[..., :k, :], of_up[..., :k], []
+        of_first, of_last, more_rows = of_low[..., :k, :], of_up[..., :k], []
         if low.shape[-2] > k:
             below = after_last(of_low[..., k:, :])
             of_last = of_last - adjoint(low[..., k:, :]) @ below
-            parts.append(below)
+            more_rows.append(below)
         if up.shape[-1] > k:
             beside = before_first(of_up[..., k:])
             of_first = of_first - beside @ adjoint(up[..., k:])
         inner = tril(adjoint(first) @ of_first, k=-1) + triu(of_last @ adjoint(last))
-        found = after_last(before_first(inner))
-        if parts:
-            found = concat([found, *parts], axis=-2)
+        gradient = after_last(before_first(inner))
+        if more_rows:
+            gradient = concat([gradient, *more_rows], axis=-2)
         elif up.shape[-1] > k:
-            found = concat([found, beside], axis=-1)
-        return matmul(p, found)
+            gradient = concat([gradient, beside], axis=-1)
+        return matmul(p, gradient)
 
 
 @into(widen=False)
 def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
-    """The factors of Gauss' elimination with partial pivoting: x is `P @ L @ U`.
+    """Return the factors of Gaussian elimination with partial pivoting: x is `P @ L @ U`.
 
     P is a permutation, L lower triangular with ones on its diagonal, U upper triangular.
     Shapes: (..., m, n) gives (..., m, m), (..., m, k) and (..., k, n), k being min(m, n).
@@ -311,9 +324,9 @@ def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
 def lu_solve(
     lu: LUResult | tuple[Tensor, Tensor, Tensor], x2: Array, /, *, out: Tensor | None = None
 ) -> Tensor:
-    """The solutions x of `a @ x = x2`, given the factors of a.
+    """Return the solutions x of `a @ x = x2`, given the LU factors of a.
 
-    `lu`: what `dt.linalg.lu` gives of square matrices.
+    `lu`: the result of `dt.linalg.lu` for square matrices.
     Shapes: as those of `solve`.
     Dtypes: float32, float64 and complex, promoted.
     Raises: LinAlgError, with its place, for a singular matrix; ArgumentTypeError for what are no
@@ -330,5 +343,5 @@ def lu_solve(
     p, low, up = (square("lu_solve", part) for part in lu)
     up, b, vector = right_sides("lu_solve", up, x2)
     low, b = same_batch("lu_solve", low, matmul(adjoint(p), b))
-    b = solved("lu_solve", low, b, upper=False, unit=True)
-    return without_column(solved("lu_solve", up, b, upper=True), vector)
+    b = solve_triangle("lu_solve", low, b, upper=False, unit=True)
+    return without_column(solve_triangle("lu_solve", up, b, upper=True), vector)

@@ -1,8 +1,8 @@
-"""Routines of the host (`ops.host_routines`) for tensors of every device.
+"""LAPACK routines of the host (`ops.host_routines`) for tensors of every device.
 
-Where host and device share memory nothing is copied, either way; elsewhere the matrices are. Each
-call is counted (`engine.events`) and noted in a profile with the bytes that it moved. In a captured
-function it is a step of the program.
+Matrices are copied to and from the host, unless it shares its memory with the device. Each
+call is counted (`engine.events`) and recorded in a profile with the bytes that it moved. In a
+captured function it is a step of the program.
 """
 
 from __future__ import annotations
@@ -30,82 +30,84 @@ SHARED_FROM = 1 << 16  # bytes: smaller results are copied into memory of the de
 
 
 def call(
-    name: str, routine: HostRoutine, *given: Tensor, options: tuple[Any, ...] = ()
+    name: str, routine: HostRoutine, *operands: Tensor, options: tuple[Any, ...] = ()
 ) -> tuple[Tensor, ...]:
-    """Return what a routine makes of matrices, whose batches are the same; errors name `name`.
+    """Call a routine on matrices with equal batch axes, and return its results.
 
-    Raises: LinAlgError, OutOfMemoryError.
+    Errors name `name`. Raises: LinAlgError, OutOfMemoryError.
     """
-    many = recording.call_batched(partial(call, name, routine, options=options), given)
+    many = recording.call_batched(partial(call, name, routine, options=options), operands)
     if many is not None:
         return tuple(many)
     host = HostCall(name, routine, options)
-    noted = _noted(host, given)
-    if noted is not None:
-        return noted
-    begun = time.perf_counter_ns()
-    arrays = [numpy(x) for x in given]
-    made = host(arrays)
-    found = tuple([_tensor(a, given[0]) for a in made])
+    recorded_results = _record_call(host, operands)
+    if recorded_results is not None:
+        return recorded_results
+    start = time.perf_counter_ns()
+    arrays = [numpy(x) for x in operands]
+    results = host(arrays)
+    tensors = tuple([_tensor(a, operands[0]) for a in results])
     events.counters.calls += 1
-    shared = opened(given[0].device).backend.host
-    moved = 0 if shared else sum(a.nbytes for a in (*arrays, *made))
-    events.note(f"call linalg.{name} on the host", begun, bytes=moved)
-    return found
+    shared = opened(operands[0].device).backend.host
+    bytes_moved = 0 if shared else sum(a.nbytes for a in (*arrays, *results))
+    events.note(f"call linalg.{name} on the host", start, bytes=bytes_moved)
+    return tensors
 
 
-def checked(host: HostCall, made: Tensor, *given: Tensor, into: Tensor | None = None) -> Tensor:
-    """Return what a kernel has made, computed now; if it is not finite, LAPACK tries the matrices.
+def verify_result(
+    host: HostCall, computed: Tensor, *matrices: Tensor, into: Tensor | None = None
+) -> Tensor:
+    """Compute a kernel's result now, and return it; if it is not finite, call LAPACK instead.
 
-    `into`: what is returned instead; where LAPACK refuses a matrix it has the values that
-    `host.instead` gives. Raises: LinAlgError.
+    `into`: the tensor to return instead; if LAPACK refuses a matrix, it gets the values of
+    `host.instead`. Raises: LinAlgError.
     """
-    result = made if into is None else into
-    known = () if into is None else (into,)
+    result = computed if into is None else into
+    extra = () if into is None else (into,)
     many = recording.call_batched(
-        partial(_checked_many, host, into is not None), (*known, made, *given)
+        partial(_verify_batched, host, into is not None), (*extra, computed, *matrices)
     )
     if many is not None:
         return many[0]
-    fine = all_(ew.isfinite(made))
-    evaluate(made, fine, *known)
-    operands = (fine, made, *given)
-    if _noted(host, operands, into) is None:
-        replaced = host(map(numpy, operands))
-        result = _tensor(replaced[0], result) if replaced else result
+    fine = all_(ew.isfinite(computed))
+    evaluate(computed, fine, *extra)
+    operands = (fine, computed, *matrices)
+    if _record_call(host, operands, into) is None:
+        replacement = host(map(numpy, operands))
+        result = _tensor(replacement[0], result) if replacement else result
     return result
 
 
-def _checked_many(host: HostCall, replaces: bool, *given: Tensor) -> list[Tensor]:
-    """`checked`, of what examples have made, and were given."""
-    return [checked(host, *given[replaces:], into=given[0] if replaces else None)]
+def _verify_batched(host: HostCall, replaces: bool, *tensors: Tensor) -> list[Tensor]:
+    """Check the results of all examples of a `vmap`."""
+    return [verify_result(host, *tensors[replaces:], into=tensors[0] if replaces else None)]
 
 
-def _noted(
+def _record_call(
     host: HostCall, operands: Sequence[Tensor], into: Tensor | None = None
 ) -> tuple[Tensor, ...] | None:
-    """Return the results of a step of the function that is captured; None if none is."""
+    """Record the call as a step of a captured function and return its results, or None."""
     recorder = recording.current()
     if recorder is None:
         return None
     leaves = [evaluated(_dense(x)) for x in operands]
-    made = recorder.call_host(host, leaves, None if into is None else evaluated(into))
-    return None if made is None else tuple(map(make, made))
+    results = recorder.call_host(host, leaves, None if into is None else evaluated(into))
+    return None if results is None else tuple(map(make, results))
 
 
 def _dense(x: Tensor) -> Tensor:
-    """The tensor in memory without gaps."""
+    """Return the tensor in memory without gaps."""
     evaluated(x)
     return x if x.is_contiguous() else apply(COPY, (x,))
 
 
 def _tensor(a: np.ndarray, like: Tensor) -> Tensor:
-    """Values of the host as a tensor of the device, over their own memory where that pays."""
+    """Return host values as a tensor of the device, over their own memory if they are large."""
     dtype = dtype_of(a.dtype)
     assert dtype.part is like.dtype.part, "a routine of another precision"
     if a.nbytes >= SHARED_FROM and a.flags.c_contiguous and a.flags.writeable:
         strides = tuple(s // a.itemsize for s in a.strides)
-        found = share(a, address(a), a.shape, strides, dtype, like.device, False)
-        if found is not None:
-            return found
+        shared = share(a, address(a), a.shape, strides, dtype, like.device, False)
+        if shared is not None:
+            return shared
     return from_host(a, dtype, like.device)

@@ -1,4 +1,4 @@
-"""What singular values say: pseudo-inverses, ranks, condition numbers, least squares."""
+"""Pseudo-inverses, ranks, condition numbers and least squares, from singular values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Threshold = float | Array | None
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` gives."""
+    """The result of `lstsq`."""
 
     solution: Tensor
     residuals: Tensor
@@ -52,29 +52,32 @@ class LstsqResult(NamedTuple):
 
 
 class _PseudoInverse(Function):
-    """Source of the gradient: Golub and Pereyra, Differentiation of pseudo-inverses, 1973."""
+    """The pseudo-inverse, with a gradient.
+
+    Source of the gradient: Golub and Pereyra, Differentiation of pseudo-inverses, 1973.
+    """
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, share: float | Tensor) -> Tensor:
         if isinstance(share, Tensor):
-            (made,) = lapack.call("pinv", PINV, a, share)
+            (inverse,) = lapack.call("pinv", PINV, a, share)
         else:
-            (made,) = lapack.call("pinv", PINV, a, options=(share,))
-        ctx.save_for_backward(a, made)
-        return made
+            (inverse,) = lapack.call("pinv", PINV, a, options=(share,))
+        ctx.save_for_backward(a, inverse)
+        return inverse
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         a, x = ctx.saved_tensors
-        turned, back = adjoint(x), adjoint(g)
-        found = -(turned @ g @ turned)
-        outside = back - a @ (x @ back)
-        found = found + outside @ x @ turned
-        return found + turned @ x @ (back - (back @ x) @ a), None
+        adjoint_x, adjoint_g = adjoint(x), adjoint(g)
+        gradient = -(adjoint_x @ g @ adjoint_x)
+        outside = adjoint_g - a @ (x @ adjoint_g)
+        gradient = gradient + outside @ x @ adjoint_x
+        return gradient + adjoint_x @ x @ (adjoint_g - (adjoint_g @ x) @ a), None
 
 
 def _least_share(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
-    """Return the share of the largest singular value that others count from."""
+    """Return the fraction of the largest singular value above which others count."""
     if rtol is None:
         return max(x.shape[-2:]) * float(finfo(x.dtype).eps)
     if isinstance(rtol, ARRAYS):
@@ -86,7 +89,7 @@ def _least_share(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
 
 @into(widen=False)
 def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> Tensor:
-    """The Moore-Penrose pseudo-inverses of matrices.
+    """Return the Moore-Penrose pseudo-inverses of matrices.
 
     `rtol`: singular values up to this share of the largest count as 0; one number, or an array
     with one for each matrix. Unless given, max(m, n) times the dtype's eps.
@@ -110,11 +113,11 @@ def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> 
 def matrix_rank(
     x: Tensor, /, *, rtol: Threshold = None, hermitian: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """How many singular values are not 0, of each matrix.
+    """Return the number of non-zero singular values of each matrix.
 
     `rtol`: those up to this share of the largest count as 0; one number, or an array with one for
-    each matrix. Unless given, max(m, n) times the dtype's eps. `hermitian`: whether the matrices
-    are Hermitian, which takes half the time.
+    each matrix. Unless given, max(m, n) times the dtype's eps. `hermitian`: True for Hermitian
+    matrices, which takes half the time.
     Shapes: (..., m, n) gives (...).
     Dtypes: float32, float64 and complex; the result is int64.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
@@ -175,7 +178,7 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
 
 @named(widen=False)
 def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
-    """The x of least norm for which `x1 @ x` is nearest to x2; a named tuple with what it is like.
+    """Return the x of least norm that minimises the norm of `x1 @ x - x2`, and its statistics.
 
     `rcond`: the `rtol` of `pinv`, by the name that NumPy and PyTorch have here.
     Shapes: (..., m, n) and (..., m, k) give the solution (..., n, k), residuals (..., k), rank
@@ -197,11 +200,11 @@ def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     if isinstance(share, Tensor):
         a, least = same_batch("lstsq", a, view(share, ("reshape", (*share.shape, 1, 1))))
     solution = matmul(_PseudoInverse.apply(a, least), b)
-    apart = b - matmul(a, solution)
+    residuals = b - matmul(a, solution)
     values = svdvals(a.detach())
     return LstsqResult(
         without_column(solution, vector),
-        sum_(squares(apart), axis=-2),
+        sum_(squares(residuals), axis=-2),
         _rank(values, share),
         values,
     )

@@ -1,4 +1,4 @@
-"""What is asked of matrices before anything is computed, and a few words that all modules use."""
+"""Checks of matrix arguments, and helpers that the modules of linalg share."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import view
 
-FACTORED = (float32, float64, *COMPLEX)  # what LAPACK has routines for
+FACTORED = (float32, float64, *COMPLEX)  # the dtypes of LAPACK's routines
 
 
 def matrices(name: str, x: Tensor) -> Tensor:
-    """A strided tensor of matrices that LAPACK takes. Raises: DTypeError, LayoutError, ShapeError.
+    """Return `x` as a strided tensor of matrices that LAPACK takes.
 
-    What has too few axes or another dtype is refused on behalf of `name`.
+    Errors name `name`. Raises: DTypeError, LayoutError, ShapeError.
     """
     x = strided(name, required(name, x))
     if x.dtype not in FACTORED:
@@ -33,7 +33,7 @@ def matrices(name: str, x: Tensor) -> Tensor:
 
 
 def square(name: str, x: Tensor) -> Tensor:
-    """The same of matrices with as many rows as columns. Raises: as `matrices`."""
+    """Return `x` as a strided tensor of square matrices. Raises: the errors of `matrices`."""
     x = matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: needs square matrices, not {x.shape[-2]} x {x.shape[-1]}")
@@ -41,20 +41,20 @@ def square(name: str, x: Tensor) -> Tensor:
 
 
 def same_dtype(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Tensors of one device in the dtype in which they meet. Raises: DeviceError."""
+    """Return tensors of one device in their promoted dtype. Raises: DeviceError."""
     first, *others = tensors
-    found: DType = first.dtype
+    promoted: DType = first.dtype
     for t in others:
         if t.device is not first.device:
             raise DeviceError(
                 f"{name}: operands are on {first.device} and {t.device}; move one with x.to(device)"
             )
-        found = promote(found, t.dtype)
-    return tuple([cast(t, found) for t in tensors])
+        promoted = promote(promoted, t.dtype)
+    return tuple([cast(t, promoted) for t in tensors])
 
 
 def same_batch(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Matrices with the axes before their last two broadcast. Raises: ShapeError."""
+    """Return matrices with the axes before their last two broadcast. Raises: ShapeError."""
     batch: Shape = lay.broadcast_shapes(name, *(t.shape[:-2] for t in tensors))
     return tuple(
         t if t.shape[:-2] == batch else view(t, ("expand", (*batch, *t.shape[-2:])))
@@ -63,7 +63,7 @@ def same_batch(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
-    """Matrices, what stands on the right of an equation, and whether that was one vector.
+    """Return the matrices and right-hand sides of equations, and True for one vector.
 
     Raises: DTypeError, DeviceError, ShapeError.
     """
@@ -80,35 +80,35 @@ def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
 
 
 def without_column(x: Tensor, vector: bool) -> Tensor:
-    """The result for one vector, which has no columns."""
+    """Drop the column axis of a result for one vector."""
     return view(x, ("reshape", x.shape[:-1])) if vector else x
 
 
 def adjoint(x: Tensor) -> Tensor:
-    """The conjugate transpose."""
+    """Return the conjugate transpose."""
     return conjugate(x).mT
 
 
 def hermitian_part(x: Tensor) -> Tensor:
-    """The mean of matrices and their adjoints."""
+    """Return the mean of matrices and their adjoints."""
     return (x + adjoint(x)) * 0.5
 
 
 def as_column(x: Tensor) -> Tensor:
-    """Vectors as matrices of one column."""
+    """Return vectors as matrices of one column."""
     return view(x, ("reshape", (*x.shape, 1)))
 
 
 def as_row(x: Tensor) -> Tensor:
-    """Vectors as matrices of one row."""
+    """Return vectors as matrices of one row."""
     return view(x, ("reshape", (*x.shape[:-1], 1, x.shape[-1])))
 
 
 def as_scalars(x: Tensor) -> Tensor:
-    """Numbers as matrices of one element."""
+    """Return numbers as matrices of one element."""
     return view(x, ("reshape", (*x.shape, 1, 1)))
 
 
 def identity(n: int, like: Tensor) -> Tensor:
-    """The identity of n rows, of a tensor's dtype and device."""
+    """Return the identity of n rows, in a tensor's dtype and device."""
     return eye(n, dtype=like.dtype, device=like.device)

@@ -29,13 +29,18 @@ Order: TypeAlias = "int | float | Literal['fro', 'nuc']"
 
 @into
 def vector_norm(
-    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2,
+    x: Tensor,
+    /,
+    *,
+    axis: Axis = None,
+    keepdims: bool = False,
+    ord: int | float = 2,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The norms of vectors along one axis, or of all elements along several.
+) -> Tensor:
+    """Return the norms of vectors along one axis, or of all elements along several.
 
     `ord`: 2 is Euclid's, inf and -inf are the largest and the smallest absolute value, 0 counts
-    what is not 0, another p gives `sum(abs(x) ** p) ** (1 / p)`.
+    the non-zero elements, another p gives `sum(abs(x) ** p) ** (1 / p)`.
     Shapes: the axes go, or are of size 1 with keepdims.
     Dtypes: floats and complex; the result is real.
     Gradient: 0 if the norm is 0.
@@ -85,7 +90,7 @@ def _flat_at_zero(f: Callable[[Tensor], Tensor], x: Tensor, value: float = 0.0) 
 
 
 def _extreme(sizes: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
-    """Return the largest size for p > 0, which is 0 where there are none; else the smallest."""
+    """Return the largest size for p > 0 (0 of no elements), else the smallest."""
     if p < 0:
         return min_(sizes, axis=axes, keepdims=keepdims)
     reduction = max_ if all(sizes.shape[a] for a in axes) else sum_
@@ -93,7 +98,7 @@ def _extreme(sizes: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tens
 
 
 def squares(x: Tensor) -> Tensor:
-    """The squares of absolute values."""
+    """Return the squares of absolute values."""
     if x.dtype.kind != "c":
         return x * x
     real, imag = ew.real(x), ew.imag(x)
@@ -104,7 +109,7 @@ def squares(x: Tensor) -> Tensor:
 def matrix_norm(
     x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro", out: Tensor | None = None
 ) -> Tensor:
-    """The norms of matrices.
+    """Return the norms of matrices.
 
     `ord`: "fro" is the root of the sum of squares, "nuc" the sum of the singular values, 2 and -2
     the largest and smallest of these, 1 and -1 the largest and smallest sum of a column's absolute
@@ -125,20 +130,20 @@ def matrix_norm(
     if ord == "fro":
         return _norm(x, (x.ndim - 2, x.ndim - 1), keepdims, 2)
     if ord == "nuc":
-        found = sum_(svdvals(x), axis=-1)
+        norms = sum_(svdvals(x), axis=-1)
     else:
         sizes = svdvals(x) if abs(ord) == 2 else sum_(ew.abs(x), axis=-2 if abs(ord) == 1 else -1)
-        found = _extreme(sizes, (sizes.ndim - 1,), False, ord)
-    return view(found, ("reshape", (*found.shape, 1, 1))) if keepdims else found
+        norms = _extreme(sizes, (sizes.ndim - 1,), False, ord)
+    return view(norms, ("reshape", (*norms.shape, 1, 1))) if keepdims else norms
 
 
 def _matrix_order(name: str, ord: Order) -> Order:
     if isinstance(ord, str):
         return choice(name, ord, "ord", ("fro", "nuc"))
-    found = number(name, ord, "ord")
-    if found not in (1, -1, 2, -2, math.inf, -math.inf):
+    order = number(name, ord, "ord")
+    if order not in (1, -1, 2, -2, math.inf, -math.inf):
         raise ArgumentError(
-            f'{name}: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf, not {found!r}; see '
+            f'{name}: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf, not {order!r}; see '
             "dt.linalg.vector_norm"
         )
-    return found
+    return order

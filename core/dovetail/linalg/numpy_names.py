@@ -1,6 +1,7 @@
-"""`np.linalg.*` of tensors: NumPy's names and parameters for the functions of this package.
+"""The implementation of `np.linalg.*` for tensors: NumPy's names and parameters.
 
-What is not here is a TypeError that names the way, as everywhere in `functions.numpy.protocol`.
+A function that is missing here raises a TypeError that names the alternative, as everywhere in
+`functions.numpy.protocol`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def _eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def _lower(name: str, a: Tensor, triangle: str) -> Tensor:
-    given = triangle.upper() if isinstance(triangle, str) else triangle
-    return a if choice(name, given, "UPLO", ("L", "U")) == "L" else adjoint(a)
+    uplo = triangle.upper() if isinstance(triangle, str) else triangle
+    return a if choice(name, uplo, "UPLO", ("L", "U")) == "L" else adjoint(a)
 
 
 def _svd(
@@ -75,29 +76,34 @@ def _matrix_rank(
 
 
 def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Unless the rank is full, and there are more rows than columns, there are no residuals."""
+    """Solve least squares as NumPy does.
+
+    There are no residuals unless the rank is full and there are more rows than columns.
+    """
     a, b = brought("lstsq", a, b)
     rcond = None if rcond is not None and rcond < 0 else rcond
-    found, residuals, rank, values = least_squares.lstsq(a, b, rcond)
+    solution, residuals, rank, values = least_squares.lstsq(a, b, rcond)
     if a.shape[0] > a.shape[1] == rank.item():
         residuals = reshape(residuals, (-1,))
     else:
         residuals = zeros(0, dtype=residuals.dtype, device=residuals.device)
-    return found, residuals, rank, values
+    return solution, residuals, rank, values
 
 
 def _norm(
-    x: Tensor, ord: Order | None = None, axis: int | tuple[int, ...] | None = None,
+    x: Tensor,
+    ord: Order | None = None,
+    axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     if axis is None and ord is not None:
         axis = tuple(range(x.ndim))
     if isinstance(axis, tuple) and len(axis) > 2:
         raise ArgumentError(f"norm: axis must be one or two axes where ord is given, got {axis}")
     if isinstance(axis, tuple) and len(axis) == 2:
         order = "fro" if ord is None else ord
-        found = norms.matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=order)
-        return moveaxis(found, (-2, -1), axis) if keepdims else found
+        norm = norms.matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=order)
+        return moveaxis(norm, (-2, -1), axis) if keepdims else norm
     p: int | float = 2 if ord is None else ord  # type: ignore[assignment]  # it refuses words
     return norms.vector_norm(x, axis=axis, keepdims=keepdims, ord=p)
 
@@ -107,8 +113,8 @@ def _cond(x: Tensor, p: Order | None = None) -> Tensor:
 
 
 def _multi_dot(arrays: Sequence[Array], *, out: Tensor | None = None) -> Tensor:
-    made = products.multi_dot(brought("multi_dot", *arrays))
-    return made if out is None else write_out("multi_dot", out, made)
+    product = products.multi_dot(brought("multi_dot", *arrays))
+    return product if out is None else write_out("multi_dot", out, product)
 
 
 _OURS: dict[str, Function] = {
@@ -136,6 +142,6 @@ _OURS: dict[str, Function] = {
     "trace": products.trace,
     "vector_norm": norms.vector_norm,
 }
-NUMPYS: dict[object, Function] = {  # of this NumPy, which may lack some
+NUMPYS: dict[object, Function] = {  # the installed NumPy may lack some
     getattr(np.linalg, name): ours for name, ours in _OURS.items() if hasattr(np.linalg, name)
 }

@@ -1,4 +1,4 @@
-"""Polynomials by their coefficients, the highest power first: through samples, by their zeros."""
+"""Polynomials by their coefficients, the highest power first: fits, zeros, arithmetic."""
 
 from __future__ import annotations
 
@@ -23,21 +23,27 @@ from .least_squares import lstsq
 
 __all__ = ["poly", "polyadd", "polyder", "polyfit", "polyint", "polymul", "polysub", "roots"]
 
-MOST = 1 << 16  # of degrees, and of times
+MOST = 1 << 16  # largest degree, and largest number of repeated integrals
 
-# --- through samples ------------------------------------------------------------------------------
+# --- fits to samples ------------------------------------------------------------------------------
 
 
 @into(widen=False)
 def polyfit(
-    x: Array, y: Array, deg: int, /, *, rcond: float | None = None, w: Array | None = None,
+    x: Array,
+    y: Array,
+    deg: int,
+    /,
+    *,
+    rcond: float | None = None,
+    w: Array | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The coefficients of the polynomial of a degree that is nearest to samples, by least squares.
+) -> Tensor:
+    """Return the coefficients of a polynomial that fits samples by least squares.
 
-    `x`: where they were taken. `y`: the samples. `deg`: the degree. `rcond`: singular values up to
-    this share of the largest count as 0; as many times the dtype's eps as there are samples, unless
-    given. `w`: by what each difference is multiplied before it is squared.
+    `x`: the points of the samples. `y`: the samples. `deg`: the degree. `rcond`: singular values up
+    to this share of the largest count as 0; default: the number of samples times the dtype's eps.
+    `w`: the factor of each difference before it is squared.
     Shapes: `x` and `w` are vectors (n,), y (n,) or (n, k): gives (deg + 1,) or (deg + 1, k), the
     highest power first, for `polyval`.
     Dtypes: float32 and float64, promoted; integers become float32.
@@ -66,19 +72,19 @@ def polyfit(
     scale = ew.sqrt(sum_(ew.square(powers), axis=0))
     scale = ew.where(ew.equal(scale, 0.0), 1.0, scale)
     share = at.size * float(finfo(d).eps) if rcond is None else real("polyfit", rcond, "rcond")
-    found = lstsq(powers / scale, right, rcond=share).solution
-    return found / (view(scale, ("reshape", (n + 1, 1))) if right.ndim == 2 else scale)
+    solution = lstsq(powers / scale, right, rcond=share).solution
+    return solution / (view(scale, ("reshape", (n + 1, 1))) if right.ndim == 2 else scale)
 
 
-# --- by zeros -------------------------------------------------------------------------------------
+# --- zeros ----------------------------------------------------------------------------------------
 
 
 @named(widen=False)
 def roots(p: Array, /) -> Tensor:
-    """The zeros of a polynomial, as the eigenvalues of its companion matrix, in no order.
+    """Return the zeros of a polynomial, as the eigenvalues of its companion matrix, in no order.
 
-    `p`: its coefficients, the highest power first. Leading zeros are left out; which those are, the
-    host reads. Zeros of the polynomial that are 0 come last, one for each trailing coefficient 0.
+    `p`: its coefficients, the highest power first. The host reads them to leave out leading zeros.
+    Zeros of the polynomial that are 0 come last, one for each trailing coefficient 0.
     Shapes: a vector; gives a vector with an element for each degree.
     Dtypes: float32, float64 and complex; integers, float16 and bfloat16 become float32. The result
     is complex, also where all zeros are real.
@@ -91,21 +97,21 @@ def roots(p: Array, /) -> Tensor:
     """
     p = _vector("roots", "p", brought("roots", p)[0])
     d = p.dtype if p.dtype.kind == "c" or p.dtype is float64 else float32
-    p, there = cast(p, d), np.flatnonzero(values_of("roots", p)).tolist()
-    first, last = (there[0], there[-1]) if there else (0, 0)
+    p, nonzero = cast(p, d), np.flatnonzero(values_of("roots", p)).tolist()
+    first, last = (nonzero[0], nonzero[-1]) if nonzero else (0, 0)
     degree = last - first
-    none = zeros((p.size - 1 - last if there else 0,), dtype=d, device=p.device)
+    none = zeros((p.size - 1 - last if nonzero else 0,), dtype=d, device=p.device)
     if not degree:
         return ew.add(none, 0j)
-    lead, rest = slice_along(p, 0, first, 1), slice_along(p, 0, first + 1, degree)
-    row = view(-rest / lead, ("reshape", (1, degree)))
-    found = eigvals(concat([row, eye(degree - 1, degree, dtype=d, device=p.device)]))
-    return concat([found, none]) if none.size else found
+    lead, others = slice_along(p, 0, first, 1), slice_along(p, 0, first + 1, degree)
+    row = view(-others / lead, ("reshape", (1, degree)))
+    values = eigvals(concat([row, eye(degree - 1, degree, dtype=d, device=p.device)]))
+    return concat([values, none]) if none.size else values
 
 
 @named
 def poly(x: Array, /) -> Tensor:
-    """The coefficients of the polynomial with these zeros, the highest power first; that one is 1.
+    """Return the coefficients of the polynomial with these zeros, highest power first; that is 1.
 
     The result is complex where the zeros are, unlike NumPy's, which is real where they are pairs of
     conjugates. Of a matrix its eigenvalues can be given: `dt.linalg.eigvals`.
@@ -120,18 +126,20 @@ def poly(x: Array, /) -> Tensor:
     """
     x = _vector("poly", "x", brought("poly", x)[0])
     x = x if x.dtype.kind in "fc" else cast(x, float32)
-    found, zero = (f((1,), dtype=x.dtype, device=x.device) for f in (ones, zeros))
+    coefficients, zero = (f((1,), dtype=x.dtype, device=x.device) for f in (ones, zeros))
     for i in range(x.size):
-        found = concat([found, zero]) - concat([zero, found * slice_along(x, 0, i, 1)])
-    return found
+        coefficients = concat([coefficients, zero]) - concat(
+            [zero, coefficients * slice_along(x, 0, i, 1)]
+        )
+    return coefficients
 
 
-# --- sums, products, slopes, areas ----------------------------------------------------------------
+# --- sums, products, derivatives, integrals -------------------------------------------------------
 
 
 @into
 def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
-    """The coefficients of the sum of two polynomials, the highest power first.
+    """Return the coefficients of the sum of two polynomials, the highest power first.
 
     Shapes: vectors or numbers; gives as many elements as the longer one has.
     Dtypes: all, promoted.
@@ -141,13 +149,13 @@ def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     >>> dt.polyadd(dt.asarray([1, 2], device="reference"), [9, 5, 4]).tolist()
     [9, 6, 6]
     """
-    a, b = _aligned("polyadd", x1, x2)
+    a, b = _align("polyadd", x1, x2)
     return ew.add(a, b)
 
 
 @into
 def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
-    """The coefficients of the difference of two polynomials, the highest power first.
+    """Return the coefficients of the difference of two polynomials, the highest power first.
 
     Shapes: vectors or numbers; gives as many elements as the longer one has.
     Dtypes: numbers, promoted.
@@ -157,13 +165,13 @@ def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     >>> dt.polysub(dt.asarray([1, 2], device="reference"), [9, 5, 4]).tolist()
     [-9, -4, -2]
     """
-    a, b = _aligned("polysub", x1, x2)
+    a, b = _align("polysub", x1, x2)
     return ew.subtract(a, b)
 
 
 @into
 def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
-    """The coefficients of the product of two polynomials, the highest power first.
+    """Return the coefficients of the product of two polynomials, the highest power first.
 
     Leading zeros stay, unlike in NumPy's, so that no shape depends on values. It is `convolve`.
     Shapes: vectors or numbers; n and m elements give n + m - 1.
@@ -181,7 +189,7 @@ def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
 
 @into
 def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
-    """The coefficients of the derivative of a polynomial, the highest power first.
+    """Return the coefficients of the derivative of a polynomial, the highest power first.
 
     `p`: its coefficients. `m`: how many times the derivative is taken.
     Shapes: a vector (n,); gives (n - m,), empty from m = n on.
@@ -206,7 +214,7 @@ def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
 def polyint(
     p: Array, /, m: int = 1, k: Operand | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """The coefficients of the integral of a polynomial, the highest power first.
+    """Return the coefficients of the integral of a polynomial, the highest power first.
 
     `p`: its coefficients. `m`: how many times the integral is taken. `k`: the constants of
     integration, that of the first time first: a vector of m, or a number for all; 0 unless given.
@@ -235,13 +243,14 @@ def polyint(
 
 
 def _vector(op: str, name: str, x: Tensor) -> Tensor:
+    """Return `x` if it is a vector. Raises: ShapeError."""
     if x.ndim != 1:
         raise ShapeError(f"{op}: {name} is a vector, not of shape {x.shape}; see dt.ravel")
     return x
 
 
 def _coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Two polynomials of one dtype; a number is one of degree 0."""
+    """Return two polynomials of one dtype; a number is one of degree 0."""
     a, b = (
         _vector(op, name, x if x.ndim else view(x, ("reshape", (1,))))
         for name, x in zip(("x1", "x2"), meet(op, x1, x2), strict=True)
@@ -249,12 +258,12 @@ def _coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-def _aligned(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Two polynomials with as many coefficients: zeros are put in front of the shorter one."""
-    given = _coefficients(op, x1, x2)
-    n = max(x.size for x in given)
+def _align(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    """Return two polynomials of equal length, the shorter one with leading zeros."""
+    polynomials = _coefficients(op, x1, x2)
+    n = max(x.size for x in polynomials)
     a, b = (
         x if x.size == n else concat([zeros((n - x.size,), dtype=x.dtype, device=x.device), x])
-        for x in given
+        for x in polynomials
     )
     return a, b

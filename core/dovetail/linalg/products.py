@@ -1,4 +1,4 @@
-"""What is composed of products: powers, exponentials, Kronecker and cross products, blocks."""
+"""Matrix functions composed of products: powers, exponentials, chains, blocks, reflections."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = [
 def trace(
     x: Tensor, /, *, offset: int = 0, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
-    """The sums of diagonals of matrices.
+    """Return the sums of diagonals of matrices.
 
     `offset`: 0 is the main diagonal, above it positive, below it negative.
     Shapes: (..., m, n) gives (...).
@@ -60,15 +60,15 @@ def trace(
     >>> dt.linalg.trace(dt.asarray([[1, 2], [3, 4]], device="reference")).item()
     5
     """
-    found = diagonal(required("trace", x), integer("trace", offset, "offset"), -2, -1)
-    return sum_(found, axis=-1, dtype=dtype)
+    diagonals = diagonal(required("trace", x), integer("trace", offset, "offset"), -2, -1)
+    return sum_(diagonals, axis=-1, dtype=dtype)
 
 
 @into(widen=False)
 def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
-    """Square matrices multiplied by themselves n times; by their inverses where n is negative.
+    """Return square matrices to the power n; their inverses to -n if n is negative.
 
-    `n`: how often; 0 gives the identity.
+    `n`: the power; 0 gives the identity.
     Shapes: (..., m, m) gives the same.
     Dtypes: float32, float64 and complex.
     Raises: LinAlgError for a negative power of a singular matrix; ShapeError unless they are
@@ -82,18 +82,18 @@ def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     x, n = square("matrix_power", x), integer("matrix_power", n, "n")
     if n < 0:
         x, n = inv(x), -n
-    found: Tensor | None = None
+    product: Tensor | None = None
     while n:
         if n & 1:
-            found = x if found is None else matmul(found, x)
+            product = x if product is None else matmul(product, x)
         n >>= 1
         x = matmul(x, x) if n else x
-    return x * 0 + identity(x.shape[-1], x) if found is None else apply(ops.COPY, (found,))
+    return x * 0 + identity(x.shape[-1], x) if product is None else apply(ops.COPY, (product,))
 
 
 @into
 def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tensor:
-    """The product of several matrices, in the order of the fewest multiplications.
+    """Return the product of several matrices, in the order of the fewest multiplications.
 
     `arrays`: two matrices or more; the first and the last may be vectors.
     Shapes: (m, ...), ..., (..., n) give (m, n); a vector's axis is left out.
@@ -106,48 +106,52 @@ def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tens
     >>> dt.linalg.multi_dot([a, a.mT, a]).tolist()
     [[6.0, 6.0, 6.0], [6.0, 6.0, 6.0]]
     """
-    given = [strided("multi_dot", required("multi_dot", x)) for x in
-             sequence("multi_dot", arrays, "arrays", "tensors")]  # fmt: skip
-    if len(given) < 2:
-        raise ArgumentError(f"multi_dot: needs two matrices or more, not {len(given)}")
-    row, column = given[0].ndim == 1, given[-1].ndim == 1
-    given[0] = as_row(given[0]) if row else given[0]
-    given[-1] = as_column(given[-1]) if column else given[-1]
-    for a, b in pairwise(given):
+    operands = [
+        strided("multi_dot", required("multi_dot", x))
+        for x in sequence("multi_dot", arrays, "arrays", "tensors")
+    ]
+    if len(operands) < 2:
+        raise ArgumentError(f"multi_dot: needs two matrices or more, not {len(operands)}")
+    row, column = operands[0].ndim == 1, operands[-1].ndim == 1
+    operands[0] = as_row(operands[0]) if row else operands[0]
+    operands[-1] = as_column(operands[-1]) if column else operands[-1]
+    for a, b in pairwise(operands):
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
             raise ShapeError(f"multi_dot: shapes {a.shape} and {b.shape} do not fit")
-    found = _chain(given, _splits([given[0].shape[0], *(x.shape[1] for x in given)]), 0, len(given))
-    kept = (() if row else found.shape[:1]) + (() if column else found.shape[1:])
-    return found if kept == found.shape else view(found, ("reshape", kept))
+    product = _chain(
+        operands, _splits([operands[0].shape[0], *(x.shape[1] for x in operands)]), 0, len(operands)
+    )
+    shape = (() if row else product.shape[:1]) + (() if column else product.shape[1:])
+    return product if shape == product.shape else view(product, ("reshape", shape))
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split each run of a chain.
+    """Return the position at which to split each run of a chain.
 
     Source: Cormen et al., Introduction to Algorithms, section 15.2.
     """
     count = len(sizes) - 1
-    cost, found = {(i, i + 1): 0 for i in range(count)}, {}
+    cost, splits = {(i, i + 1): 0 for i in range(count)}, {}
     for length in range(2, count + 1):
         for i in range(count - length + 1):
             j = i + length
-            cost[i, j], found[i, j] = min(
+            cost[i, j], splits[i, j] = min(
                 (cost[i, k] + cost[k, j] + sizes[i] * sizes[k] * sizes[j], k)
                 for k in range(i + 1, j)
             )
-    return found
+    return splits
 
 
-def _chain(given: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+def _chain(operands: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
     if j == i + 1:
-        return given[i]
+        return operands[i]
     k = splits[i, j]
-    return matmul(_chain(given, splits, i, k), _chain(given, splits, k, j))
+    return matmul(_chain(operands, splits, i, k), _chain(operands, splits, k, j))
 
 
 @into(widen=False)
 def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
-    """A matrix with these on its diagonal, one after the other, and 0 elsewhere.
+    """Return a matrix with these on its diagonal, one after the other, and 0 elsewhere.
 
     `arrays`: matrices; vectors are rows, numbers have one element.
     Shapes: (m1, n1), (m2, n2), ... give (m1 + m2 + ..., n1 + n2 + ...).
@@ -162,13 +166,13 @@ def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     """
     if not arrays:
         raise ArgumentError("block_diag: needs a matrix or more")
-    given = [strided("block_diag", required("block_diag", x)) for x in arrays]
-    if any(x.ndim > 2 for x in given):
-        raise ShapeError(f"block_diag: takes matrices, not shapes {[x.shape for x in given]}")
-    given = [as_row(x) if x.ndim == 1 else as_scalars(x) if not x.ndim else x for x in given]
-    dtype, width, left = result_type(*given), sum(x.shape[1] for x in given), 0
+    blocks = [strided("block_diag", required("block_diag", x)) for x in arrays]
+    if any(x.ndim > 2 for x in blocks):
+        raise ShapeError(f"block_diag: takes matrices, not shapes {[x.shape for x in blocks]}")
+    blocks = [as_row(x) if x.ndim == 1 else as_scalars(x) if not x.ndim else x for x in blocks]
+    dtype, width, left = result_type(*blocks), sum(x.shape[1] for x in blocks), 0
     rows = []
-    for x in given:
+    for x in blocks:
         sides = (left, width - left - x.shape[1])
         before, after = (zeros((x.shape[0], n), dtype=dtype, device=x.device) for n in sides)
         rows.append(concat([before, cast(x, dtype), after], axis=1))
@@ -178,7 +182,7 @@ def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
 
 @into(widen=False)
 def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """The first columns of a product of Householder's reflections, as LAPACK's QR stores them.
+    """Return the first columns of a product of Householder reflections, as in LAPACK's QR.
 
     Column i of x has below its diagonal the rest of a vector v with v[i] = 1; the reflection is
     `I - tau[i] * outer(v, conj(v))`. Also known as orgqr and householder_product.
@@ -203,28 +207,28 @@ def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tens
         )
     x, factors = same_batch("householder", x, as_row(tau))
     one = identity(m, x)
-    found = view(one[:, :n], ("expand", x.shape))
+    product = view(one[:, :n], ("expand", x.shape))
     below = ew.where(ew.not_equal(one[:, :n], 0), 1.0, tril(x, k=-1))
     for i in reversed(range(tau.shape[-1])):
         v = below[..., i : i + 1]
-        found = found - factors[..., i : i + 1] * v * matmul(adjoint(v), found)
-    return found
+        product = product - factors[..., i : i + 1] * v * matmul(adjoint(v), product)
+    return product
 
 
-# Of degree 13, and the norms up to which it is exact to rounding. Source: Higham, The scaling and
-# squaring method for the matrix exponential revisited, 2005, table 2.3 and (2.3).
+# The Pade approximant of degree 13, and the norm up to which it is exact to rounding. Source:
+# Higham, The scaling and squaring method for the matrix exponential revisited, 2005, table 2.3
+# and (2.3).
 _DEGREE = 13
 _EXACT_UP_TO = 5.371920351148152
 _PADE = [
-    math.factorial(26 - k) * math.factorial(13)
-    // (math.factorial(13 - k) * math.factorial(k))
+    math.factorial(26 - k) * math.factorial(13) // (math.factorial(13 - k) * math.factorial(k))
     for k in range(_DEGREE + 1)
-]  # fmt: skip
+]
 
 
 @into(widen=False)
 def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """The exponentials of square matrices, by scaling and squaring.
+    """Return the exponentials of square matrices, by scaling and squaring.
 
     Shapes: (..., n, n) gives the same.
     Dtypes: float32, float64 and complex.
@@ -238,62 +242,68 @@ def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     if not x.size:
         return apply(ops.COPY, (x,))
     halvings = _halvings(x.detach())
-    found = _pade(x * as_scalars(ew.exp2(-halvings)))
+    exponential = _pade(x * as_scalars(ew.exp2(-halvings)))
     if recording.is_captured():
-        return _Squared.apply(found, halvings)
+        return _RepeatedSquaring.apply(exponential, halvings)
     for i in range(recording.look(lambda h: int(max_(h).item()), halvings)):
-        found = _squared_once(i, found, halvings)
-    return found
+        exponential = _square_once(i, exponential, halvings)
+    return exponential
 
 
-def _squared_once(i: int | Tensor, x: Tensor, times: Tensor) -> Tensor:
+def _square_once(i: int | Tensor, x: Tensor, times: Tensor) -> Tensor:
     return ew.where(as_scalars(times) > i, matmul(x, x), x)
 
 
-class _Squared(Function):
-    """Matrices squared as often as each asks, which a captured function does not know.
+class _RepeatedSquaring(Function):
+    """Repeated squaring in a captured function, which does not know how often.
 
-    The way back squares them again up to each step, so that nothing is stored.
+    The backward pass squares again up to each step, so that no intermediate is stored.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, times: Tensor) -> Tensor:
         ctx.save_for_backward(x, times)
-        many = recording.call_batched(_squared, (x, times))
-        return (_squared(x, times) if many is None else many)[0]
+        many = recording.call_batched(_square_repeatedly, (x, times))
+        return (_square_repeatedly(x, times) if many is None else many)[0]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        given = (*ctx.saved_tensors, g)
-        many = recording.call_batched(_squared_back, given)
-        return (_squared_back(*given) if many is None else many)[0], None
+        operands = (*ctx.saved_tensors, g)
+        many = recording.call_batched(_square_backward, operands)
+        return (_square_backward(*operands) if many is None else many)[0], None
 
 
-def _squared(x: Tensor, times: Tensor, upto: Tensor | None = None) -> list[Tensor]:
-    most = max_(times) if upto is None else upto
-    return [fori_loop(0, cast(most, int64), lambda i, c: _squared_once(i, c, times), x)]
+def _square_repeatedly(x: Tensor, times: Tensor, upto: Tensor | None = None) -> list[Tensor]:
+    """Square each matrix as often as `times` says, at most `upto` times."""
+    count = max_(times) if upto is None else upto
+    return [fori_loop(0, cast(count, int64), lambda i, c: _square_once(i, c, times), x)]
 
 
-def _squared_back(x: Tensor, times: Tensor, g: Tensor) -> list[Tensor]:
-    most = cast(max_(times), int64)
+def _square_backward(x: Tensor, times: Tensor, g: Tensor) -> list[Tensor]:
+    """Return the gradient of repeated squaring."""
+    count = cast(max_(times), int64)
 
     def step(i: Tensor, g: Tensor) -> Tensor:
-        k = most - 1 - i
-        turned = adjoint(_squared(x, times, k)[0])
-        return ew.where(as_scalars(times) > k, matmul(g, turned) + matmul(turned, g), g)
+        k = count - 1 - i
+        factor = adjoint(_square_repeatedly(x, times, k)[0])
+        return ew.where(as_scalars(times) > k, matmul(g, factor) + matmul(factor, g), g)
 
-    return [fori_loop(0, most, step, g)]
+    return [fori_loop(0, count, step, g)]
 
 
 def _halvings(x: Tensor) -> Tensor:
-    """How often each matrix is to be halved before its exponential is a quotient."""
-    x = lapack.checked(HostCall("expm", FINITE, checks=True), x, x)
-    share = max_(sum_(ew.abs(x) / x.shape[-1], axis=-2), axis=-1)  # whose sums do not overflow
+    """Return the number of halvings of each matrix before its exponential is a quotient."""
+    x = lapack.verify_result(HostCall("expm", FINITE, checks=True), x, x)
+    # Elements are divided by the number of rows first, so that the sums do not overflow.
+    share = max_(sum_(ew.abs(x) / x.shape[-1], axis=-2), axis=-1)
     return ew.maximum(ew.ceil(ew.log2(share) + math.log2(x.shape[-1] / _EXACT_UP_TO)), 0.0)
 
 
 def _pade(x: Tensor) -> Tensor:
-    """exp of small matrices as a quotient of polynomials. Source: Higham 2005, algorithm 2.3."""
+    """Return exp of small matrices as a quotient of polynomials.
+
+    Source: Higham 2005, algorithm 2.3.
+    """
     c = [k / _PADE[0] for k in _PADE]
     one = identity(x.shape[-1], x)
     x2 = matmul(x, x)

@@ -1,11 +1,11 @@
-"""Batches of small matrices: generated kernels, in which each grid point does one matrix.
+"""Unrolled kernels for batches of small matrices; each grid point computes one matrix.
 
 The elimination is unrolled, so that a matrix is in registers and neighbours are lanes of a vector;
 rows are exchanged by `where`. Such kernels have the same bits on every device. 100,000 matrices of
 4 x 4 in float32 are inverted in 1.3 ms by the cpu's two threads, where NumPy takes 167.
 
-What a kernel gives is checked where it can fail: a pivot of 0 leaves something that is not finite,
-and what LAPACK says of such a matrix is the error.
+A result is checked where it can fail: a pivot of 0 leaves elements that are not finite. LAPACK then
+runs on the matrices, and its error is raised.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ..tensor.tensor import Tensor
 from . import looped
 
 UNROLLED = 6  # rows: LLVM takes 0.9 s for the inverse of 6 x 6, and 2.5 s for that of 8 x 8
-LARGEST = 32  # rows, those above 6 by the kernels of `looped`
+LARGEST = 32  # rows; matrices of more than UNROLLED rows use the kernels of `looped`
 
 Rows: TypeAlias = list[list[Value]]
 
 
 def fits(x: Tensor, columns: int = 1) -> bool:
-    """Return True if these kernels are for such matrices; it depends on the size of one alone."""
+    """Return True if these kernels handle such matrices; it depends on the size of one alone."""
     return x.dtype.kind == "f" and 0 < x.shape[-1] <= LARGEST and 0 < columns <= LARGEST
 
 
@@ -39,7 +39,7 @@ def fits(x: Tensor, columns: int = 1) -> bool:
 
 
 def _batch(site: KernelSite, axes: int) -> list[Value]:
-    """The point's place in the batch."""
+    """Return the batch indices of the grid point."""
     return [site.axis(-1, d) for d in range(site.rank(-1) - axes)]
 
 
@@ -55,9 +55,11 @@ def _at(i: int) -> Value:
 
 
 def _eliminate(rows: Rows, n: int) -> Value | None:
-    """Gauss' elimination in place, with partial pivoting. Whether rows were exchanged oddly often.
+    """Run Gaussian elimination in place, with partial pivoting.
 
-    Rows may be longer than n. Source: Golub and Van Loan, Matrix Computations, algorithm 3.4.1.
+    Return True if the number of row exchanges is odd, or None of one row. Rows may be longer than
+    n.
+    Source: Golub and Van Loan, Matrix Computations, algorithm 3.4.1.
     """
     odd: Value | None = None
     for k in range(n):
@@ -66,7 +68,8 @@ def _eliminate(rows: Rows, n: int) -> Value | None:
             _exchange(rows[k], rows[i], k, exchange)
             odd = exchange if odd is None else odd ^ exchange
         for i in range(k + 1, n):
-            factor = where(eq(rows[k][k], 0.0), 0.0, -(rows[i][k] / rows[k][k]))  # all below are 0
+            # A pivot of 0 is the largest of its column: all elements below are 0, too.
+            factor = where(eq(rows[k][k], 0.0), 0.0, -(rows[i][k] / rows[k][k]))
             for j in range(k + 1, len(rows[i])):
                 rows[i][j] = fma(factor, rows[k][j], rows[i][j])
     return odd
@@ -78,19 +81,19 @@ def _exchange(a: list[Value], b: list[Value], start: int, when: Value) -> None:
 
 
 def _store_solutions(site: KernelSite, batch: list[Value], rows: Rows, n: int) -> None:
-    """What stands right of a triangle in n columns, divided by it from the last row on."""
+    """Divide the right-hand columns by the triangle, last row first, and store them."""
     for j in range(n, len(rows[0])):
-        found: dict[int, Value] = {}
+        solution: dict[int, Value] = {}
         for i in reversed(range(n)):
             total = rows[i][j]
             for k in range(i + 1, n):
-                total = fma(-rows[i][k], found[k], total)
-            found[i] = total / rows[i][i]
-            site.store(found[i], *batch, _at(i), _at(j - n))
+                total = fma(-rows[i][k], solution[k], total)
+            solution[i] = total / rows[i][i]
+            site.store(solution[i], *batch, _at(i), _at(j - n))
 
 
 def _solve(site: KernelSite) -> None:
-    """attrs: (rows, columns on the right)."""
+    """Build the kernel that solves equations. attrs: (rows, right-hand columns)."""
     n, columns = site.attrs
     batch, rows = _batch(site, 2), []
     right = _read(site, 1, batch, (n, columns))
@@ -113,14 +116,14 @@ def _determinant(site: KernelSite) -> None:
     n, batch = site.attrs, _batch(site, 0)
     rows = _read(site, 0, batch, (n, n))
     odd = _eliminate(rows, n)
-    found = rows[0][0]
+    product = rows[0][0]
     for k in range(1, n):
-        found = found * rows[k][k]
-    site.store(found if odd is None else where(odd, -found, found), *batch)
+        product = product * rows[k][k]
+    site.store(product if odd is None else where(odd, -product, product), *batch)
 
 
 def _cholesky(site: KernelSite) -> None:
-    """Reads the lower triangle. A pivot that is not positive becomes NaN."""
+    """Build the Cholesky kernel; it reads the lower triangle. A pivot <= 0 becomes NaN."""
     n, batch, dtype = site.attrs, _batch(site, 2), site.casts[0]
     low: dict[tuple[int, int], Value] = {}
     for j in range(n):
@@ -140,24 +143,29 @@ def _row(name: str, build: Callable[[KernelSite], None], arity: int = 1) -> Op:
 
 
 def _triangular(site: KernelSite) -> None:
-    """attrs: (rows, columns on the right, upper, unit diagonal, whether it is transposed)."""
-    n, columns, upper, unit, turned = site.attrs
+    """Build the kernel that divides by a triangle.
+
+    attrs: (rows, right-hand columns, upper, unit diagonal, transposed).
+    """
+    n, columns, upper, unit, transposed = site.attrs
     batch = _batch(site, 2)
 
     def element(i: int, j: int) -> Value:
         return (
-            site.read(0, *batch, _at(j), _at(i)) if turned else site.read(0, *batch, _at(i), _at(j))
+            site.read(0, *batch, _at(j), _at(i))
+            if transposed
+            else site.read(0, *batch, _at(i), _at(j))
         )
 
-    rows = range(n) if upper == turned else range(n - 1, -1, -1)
+    rows = range(n) if upper == transposed else range(n - 1, -1, -1)
     for j in range(columns):
-        found: dict[int, Value] = {}
+        solution: dict[int, Value] = {}
         for i in rows:
             total = site.read(1, *batch, _at(i), _at(j))
-            for k, known in found.items():
-                total = fma(-element(i, k), known, total)
-            found[i] = total if unit else total / element(i, i)
-            site.store(found[i], *batch, _at(i), _at(j))
+            for k, value in solution.items():
+                total = fma(-element(i, k), value, total)
+            solution[i] = total if unit else total / element(i, i)
+            site.store(solution[i], *batch, _at(i), _at(j))
 
 
 SOLVE = _row("solve_small", _solve, 2)
@@ -174,36 +182,36 @@ def _is_looped(a: Tensor, *b: Tensor) -> bool:
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
-    """Solutions, unchecked."""
+    """Return solutions, unchecked."""
     if _is_looped(a, b):
-        return looped.made(looped.SOLVE, (a, b), b.shape)
+        return looped.run_looped(looped.SOLVE, (a, b), b.shape)
     return make_node(SOLVE, (a, b), b.shape, a.dtype, (a.shape[-1], b.shape[-1]))
 
 
-def solve_triangular(a: Tensor, b: Tensor, upper: bool, unit: bool, turned: bool) -> Tensor:
-    """Solutions for a triangle of real matrices, or for that transposed, unchecked."""
+def solve_triangular(a: Tensor, b: Tensor, upper: bool, unit: bool, transposed: bool) -> Tensor:
+    """Return solutions for a real triangle, or for its transpose, unchecked."""
     if _is_looped(a, b):
-        return looped.made(looped.TRIANGULAR, (a, b), b.shape, (upper, unit, turned))
-    how = a.shape[-1], b.shape[-1], upper, unit, turned
-    return make_node(TRIANGULAR, (a, b), b.shape, a.dtype, how)
+        return looped.run_looped(looped.TRIANGULAR, (a, b), b.shape, (upper, unit, transposed))
+    attrs = a.shape[-1], b.shape[-1], upper, unit, transposed
+    return make_node(TRIANGULAR, (a, b), b.shape, a.dtype, attrs)
 
 
 def inverse(a: Tensor) -> Tensor:
-    """Inverses, unchecked."""
+    """Return inverses, unchecked."""
     if _is_looped(a):
-        return looped.made(looped.INVERSE, (a,), a.shape)
+        return looped.run_looped(looped.INVERSE, (a,), a.shape)
     return make_node(INVERSE, (a,), a.shape, a.dtype, a.shape[-1])
 
 
 def determinant(a: Tensor) -> Tensor:
-    """Determinants."""
+    """Return determinants."""
     if _is_looped(a):
-        return looped.made(looped.DETERMINANT, (a,), a.shape[:-2])
+        return looped.run_looped(looped.DETERMINANT, (a,), a.shape[:-2])
     return make_node(DETERMINANT, (a,), a.shape[:-2], a.dtype, a.shape[-1])
 
 
 def cholesky(a: Tensor) -> Tensor:
-    """Lower triangles, unchecked."""
+    """Return lower triangles, unchecked."""
     if _is_looped(a):
-        return looped.made(looped.CHOLESKY, (a,), a.shape)
+        return looped.run_looped(looped.CHOLESKY, (a,), a.shape)
     return make_node(CHOLESKY, (a,), a.shape, a.dtype, a.shape[-1])

@@ -1,10 +1,10 @@
 """Determinants, inverses and linear equations.
 
-LAPACK solves them on the host, whatever the device; where that shares its memory with the host
-nothing is copied. Real matrices of up to 32 rows, one or many, are solved by generated
-kernels on the device, whose last bits differ from LAPACK's. What may fail is computed at once, so
-that the error comes from the line that asks, and names the matrix; in a captured function, when
-that is replayed.
+LAPACK solves them on the host, for every device; nothing is copied if the device shares its memory
+with the host. Real matrices of up to 32 rows, one or many, are solved by generated
+kernels on the device, whose last bits differ from LAPACK's. Work that may fail is computed at once,
+so that the error comes from the user's line, and names the matrix; in a captured function, at
+replay.
 """
 
 from __future__ import annotations
@@ -41,24 +41,26 @@ __all__ = ["det", "inv", "slogdet", "solve"]
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """The result of `slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
-# --- with their gradients -------------------------------------------------------------------------
+# --- functions with gradients ---------------------------------------------------------------------
 
 
 class _Solve(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
         if small.fits(a, b.shape[-1]):
-            made = lapack.checked(HostCall("solve", SOLVE, checks=True), small.solve(a, b), a, b)
+            solution = lapack.verify_result(
+                HostCall("solve", SOLVE, checks=True), small.solve(a, b), a, b
+            )
         else:
-            (made,) = lapack.call("solve", SOLVE, a, b)
-        ctx.save_for_backward(a, made)
-        return made
+            (solution,) = lapack.call("solve", SOLVE, a, b)
+        ctx.save_for_backward(a, solution)
+        return solution
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
@@ -71,11 +73,13 @@ class _Inverse(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         if small.fits(a):
-            made = lapack.checked(HostCall("inv", INVERSE, checks=True), small.inverse(a), a)
+            inverse = lapack.verify_result(
+                HostCall("inv", INVERSE, checks=True), small.inverse(a), a
+            )
         else:
-            (made,) = lapack.call("inv", INVERSE, a)
-        ctx.save_for_backward(made)
-        return made
+            (inverse,) = lapack.call("inv", INVERSE, a)
+        ctx.save_for_backward(inverse)
+        return inverse
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
@@ -104,11 +108,11 @@ class _Cofactors(Function):
     def forward(ctx: Any, a: Tensor) -> Tensor:
         fits = small.fits(a)
         inverse = small.inverse(a) if fits else lapack.call("det", INVERSE_OR_NAN, a)[0]
-        made = as_scalars(_Determinant.apply(a)) * inverse.mT
+        cofactors = as_scalars(_Determinant.apply(a)) * inverse.mT
         host = HostCall("det", INVERSE, checks=True, instead=COFACTORS)
-        made = lapack.checked(host, inverse, a, into=made)
-        ctx.save_for_backward(a, made)
-        return made
+        cofactors = lapack.verify_result(host, inverse, a, into=cofactors)
+        ctx.save_for_backward(a, cofactors)
+        return cofactors
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
@@ -129,9 +133,9 @@ class _LogDeterminant(Function):
     @staticmethod
     def backward(ctx: Any, of_sign: Tensor, g: Tensor) -> Tensor:
         a, sign = ctx.saved_tensors
-        if a.dtype.kind == "c":  # the sign turns with the imaginary part of the logarithm
-            turned = conjugate(sign) * of_sign
-            g = g + (turned - ew.real(turned))
+        if a.dtype.kind == "c":  # the sign's phase is the imaginary part of the logarithm
+            phase = conjugate(sign) * of_sign
+            g = g + (phase - ew.real(phase))
         return as_scalars(g) * adjoint(_Inverse.apply(a))
 
 
@@ -140,7 +144,7 @@ class _LogDeterminant(Function):
 
 @into(widen=False)
 def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """The determinants of square matrices.
+    """Return the determinants of square matrices.
 
     Shapes: (..., n, n) gives (...); of n = 0 it is 1.
     Dtypes: float32, float64 and complex.
@@ -156,7 +160,7 @@ def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 @into(widen=False)
 def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResult:
-    """The signs and the logarithms of the absolute values of determinants, as a named tuple.
+    """Return the signs of determinants and the logarithms of their absolute values.
 
     Of a singular matrix these are 0 and -inf; of a complex one the sign is of length 1.
     Shapes: (..., n, n) gives (...) twice.
@@ -176,7 +180,7 @@ def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResu
 
 @into(widen=False)
 def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """The inverses of square matrices.
+    """Return the inverses of square matrices.
 
     Shapes: (..., n, n) gives the same.
     Dtypes: float32, float64 and complex.
@@ -192,7 +196,7 @@ def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 @into(widen=False)
 def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
-    """The solutions x of the equations `x1 @ x = x2`, with one exact solution each.
+    """Return the solutions x of the equations `x1 @ x = x2`, with one exact solution each.
 
     Shapes: (..., n, n) and (..., n, k) give (..., n, k), the axes before them broadcast; (n,) as
     x2 is one vector, and gives (..., n).

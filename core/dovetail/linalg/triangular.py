@@ -1,4 +1,4 @@
-"""Equations with triangular matrices: the square of n in work, where others take the cube."""
+"""Equations with triangular matrices; their work grows with the square of n, not the cube."""
 
 from __future__ import annotations
 
@@ -23,45 +23,48 @@ __all__ = ["cholesky_solve", "solve_triangular"]
 
 
 class _Triangular(Function):
-    """Solutions of equations; `turned`: of those with the adjoint of the triangle."""
+    """Solutions of triangular equations; `turned`: with the adjoint of the triangle."""
 
     @staticmethod
     def forward(
-        ctx: Any, name: str, a: Tensor, b: Tensor, upper: bool, unit: bool, turned: bool
+        ctx: Any, name: str, a: Tensor, b: Tensor, upper: bool, unit: bool, transposed: bool
     ) -> Tensor:
-        how = upper, unit, turned
+        attrs = upper, unit, transposed
         if small.fits(a, b.shape[-1]):
-            made = small.solve_triangular(a, b, *how)
-            made = lapack.checked(HostCall(name, TRIANGULAR, how, checks=True), made, a, b)
+            solution = small.solve_triangular(a, b, *attrs)
+            solution = lapack.verify_result(
+                HostCall(name, TRIANGULAR, attrs, checks=True), solution, a, b
+            )
         else:
-            (made,) = lapack.call(name, TRIANGULAR, a, b, options=how)
-        ctx.save_for_backward(a, made)
-        ctx.how = name, upper, unit, turned
-        return made
+            (solution,) = lapack.call(name, TRIANGULAR, a, b, options=attrs)
+        ctx.save_for_backward(a, solution)
+        ctx.how = name, upper, unit, transposed
+        return solution
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        (a, x), (name, upper, unit, turned) = ctx.saved_tensors, ctx.how
-        of_b = _Triangular.apply(name, a, g, upper, unit, not turned)
-        of_a = x @ adjoint(of_b) if turned else of_b @ adjoint(x)
+        (a, x), (name, upper, unit, transposed) = ctx.saved_tensors, ctx.how
+        of_b = _Triangular.apply(name, a, g, upper, unit, not transposed)
+        of_a = x @ adjoint(of_b) if transposed else of_b @ adjoint(x)
         of_a = triu(of_a, k=int(unit)) if upper else tril(of_a, k=-int(unit))
         return None, -of_a, of_b, None, None, None
 
 
-def solved(
-    name: str, a: Tensor, b: Tensor, *, upper: bool, unit: bool = False, turned: bool = False
+def solve_triangle(
+    name: str, a: Tensor, b: Tensor, *, upper: bool, unit: bool = False, transposed: bool = False
 ) -> Tensor:
-    """The solutions for one triangle of each matrix, or for its adjoint; errors name `name`."""
-    return _Triangular.apply(name, a, b, upper, unit, turned)
+    """Return solutions for a triangle of each matrix, or for its adjoint; errors name `name`."""
+    return _Triangular.apply(name, a, b, upper, unit, transposed)
 
 
 @into(widen=False)
 def solve_triangular(
     x1: Array, x2: Array, /, *, upper: bool, unit_diagonal: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The solutions x of `x1 @ x = x2` where x1 is triangular; its other triangle is not looked at.
+    """Return the solutions x of `x1 @ x = x2` for triangular x1.
 
-    `upper`: which triangle. `unit_diagonal`: whether the diagonal is taken to be ones.
+    The other triangle of x1 is not read. `upper`: True for the upper triangle. `unit_diagonal`:
+    True takes the diagonal to be ones.
     Shapes: as those of `solve`.
     Dtypes: float32, float64 and complex, promoted.
     Raises: LinAlgError for a 0 on the diagonal; ShapeError, DTypeError, DeviceError.
@@ -76,7 +79,7 @@ def solve_triangular(
     unit = flag("solve_triangular", unit_diagonal, "unit_diagonal")
     a, b, vector = right_sides("solve_triangular", x1, x2)
     square("solve_triangular", a)
-    return without_column(solved("solve_triangular", a, b, upper=upper, unit=unit), vector)
+    return without_column(solve_triangle("solve_triangular", a, b, upper=upper, unit=unit), vector)
 
 
 @into(widen=False)
@@ -109,13 +112,13 @@ def cholesky_solve(
     a, b, vector = right_sides("cholesky_solve", factor, b)
     if a.shape == b.shape and recording.current() is None:
         _require_order(a, b, upper)
-    for turned in (upper, not upper):
-        b = solved("cholesky_solve", a, b, upper=upper, turned=turned)
+    for transposed in (upper, not upper):
+        b = solve_triangle("cholesky_solve", a, b, upper=upper, transposed=transposed)
     return without_column(b, vector)
 
 
 def _require_order(factor: Tensor, b: Tensor, upper: bool) -> None:
-    """Refuse a triangular b beside a factor that is not: they are in each other's place."""
+    """Refuse a triangular b with a factor that is not: they are exchanged."""
     keep, other = (triu, tril) if upper else (tril, triu)
 
     def is_kept(by: Callable[[Tensor], Tensor], x: Tensor) -> bool:
