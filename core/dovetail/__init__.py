@@ -2,23 +2,24 @@
 
 Names follow the Python array API standard, then PyTorch; https://data-apis.org/array-api/2025.12/.
 
-What parameters of the same name mean in every function:
+Parameters of the same name have the same meaning in every function:
 
 - `x`, `x1`, `x2`: tensors. Beside a tensor, NumPy arrays, lists and Python numbers are operands
   too; they go to its device, and numbers take its dtype, or change its kind at most.
 - `axis`: an int, counted from the end where it is negative; where several are possible a tuple
   of them, or None for all.
-- `keepdims`: whether axes that a reduction takes away stay, with size 1.
-- `out`: a tensor of exactly the result's shape, dtype and device that the result is written into;
-  it is what comes back. It has no gradient.
+- `keepdims`: True keeps the axes that a reduction removes, with size 1.
+- `out`: a tensor of exactly the result's shape, dtype and device. The result is written into it,
+  and the function returns it. It has no gradient.
 - `shape`: an int, or a tuple of ints.
 - `dtype`: a dovetail dtype, its name, a NumPy dtype, or Python's bool, int or float.
-- `more`, `theirs`: what others take by place, and what they call parameters (`dim`, `keepdim`,
-  `input`, `size`): it is taken where it means the same; else the error says what to write.
+- `more`, `theirs`: extra arguments by position, and by the names of other libraries (`dim`,
+  `keepdim`, `input`, `size`). They are accepted if the meaning is the same; else the error names
+  the way to write it.
 - `device`, `spec`: "cpu", "opencl:1", ... or a `Device`; None is the default device.
 
-A value of another kind than a parameter takes is an ArgumentTypeError (a TypeError), what is no
-tensor a DTypeError, an axis out of range an AxisError. Every error is a DovetailError.
+An argument of a wrong kind raises ArgumentTypeError (a TypeError), an object that is no tensor
+DTypeError, an axis out of range AxisError. Every error is a DovetailError.
 """
 
 import typing
@@ -422,8 +423,8 @@ else:
         if f"{__name__}.wiring" in _modules:
             _import_module(".wiring", __name__)
             return
-        # NumPy first: where many imports are on the stack its own are at the end of a chunk of the
-        # stack, which CPython then maps and unmaps 650 times: 5 % of the import.
+        # Import NumPy first. Below many other imports its own would cross the end of a chunk of
+        # the stack, which CPython would map and unmap 650 times: 5 % of the import.
         _import_module(".arguments", __name__)
         with _compiled.Uncollected(is_kept=True):
             _import_module(".wiring", __name__)

@@ -1,11 +1,11 @@
-"""The way in for what users give beside tensors.
+"""Checks of the arguments of users that are no tensors.
 
-Each function here returns the value, or raises an error that names the op, the parameter and what
-came.
+Each function here returns the value, or raises an error that names the op, the parameter and the
+value.
 
-Integers are what `operator.index` takes, except arrays and bools. An axis in a tensor would have to
-be read from its device. A bool in the place of a number is a flag of another parameter: the False
-of PyTorch's `x.std(False)` is `unbiased`. Tensors themselves are asked for with `tensor.required`.
+An integer is a value that `operator.index` accepts, except arrays and bools. An axis in a tensor
+would have to be read from its device. A bool in the place of a number is a flag of another
+parameter: the False of PyTorch's `x.std(False)` is `unbiased`. `tensor.required` checks tensors.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .errors import ArgumentError, ArgumentTypeError, DovetailError, OutOfMemory
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
 LARGEST = (1 << 63) - 1  # of a size, a stride, an offset: the loop language counts in int64
-# Ints of this absolute value and more round to no float64.
+# Ints of this absolute value and more do not round to a float64.
 BEYOND_FLOAT = (1 << 1024) - (1 << 970)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
 
 
 def shown(value: object) -> str:
-    """A value in a message: short, and whatever it is, without an error."""
+    """Return a short text of any value for a message; never raise an error."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an int of {value.bit_length()} bits"
     if value is UNGIVEN:
@@ -46,16 +46,17 @@ def shown(value: object) -> str:
 
 
 def refused(op: str, name: str, wanted: str, value: object) -> ArgumentTypeError:
-    """The error for a value of a wrong kind."""
+    """Return the error for a value of a wrong kind."""
     return ArgumentTypeError(f"{op}: {name} is {wanted}, not {shown(value)}")
 
 
 def _index(value: object) -> int | None:
+    """Return a value as an int, or None if it is none."""
     if type(value) is int:
         return value
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):  # of another kind: of an enumeration, or `x.size`
+    if isinstance(value, int):  # a subclass of int: of an enumeration, or `x.size`
         return int(value)
     if hasattr(type(value), "__dlpack__"):
         return None
@@ -68,33 +69,33 @@ def _index(value: object) -> int | None:
 def integer(
     op: str, value: object, name: str, low: int | None = None, high: int | None = None
 ) -> int:
-    """An int, in low..high where these are given. Raises: ArgumentTypeError, ArgumentError."""
-    found = _index(value)
-    if found is None:
+    """Return an int within low..high. Raises: ArgumentTypeError, ArgumentError."""
+    number = _index(value)
+    if number is None:
         raise refused(op, name, "an int", value)
-    if (low is not None and found < low) or (high is not None and found > high):
+    if (low is not None and number < low) or (high is not None and number > high):
         if high is None and low == 0:
-            raise ArgumentError(f"{op}: {name} must not be negative: {shown(found)}")
+            raise ArgumentError(f"{op}: {name} must not be negative: {shown(number)}")
         bounds = (
             f"{low}..{high}"
             if low is not None and high is not None
             else (f"at most {high}" if low is None else f"at least {low}")
         )
-        raise ArgumentError(f"{op}: {name} is {bounds}, not {shown(found)}")
-    return found
+        raise ArgumentError(f"{op}: {name} is {bounds}, not {shown(number)}")
+    return number
 
 
 def integers(op: str, value: object, name: str) -> tuple[int, ...]:
     """Return the ints of an int, a list or a tuple. Raises: ArgumentTypeError."""
     listed = value if isinstance(value, (list, tuple, range)) else (value,)
-    found = tuple([v if type(v) is int else _index(v) for v in listed])
-    if None in found:
+    numbers = tuple([v if type(v) is int else _index(v) for v in listed])
+    if None in numbers:
         raise refused(op, name, "an int or a tuple of ints", value)
-    return found  # type: ignore[return-value]  # there is no None
+    return numbers  # type: ignore[return-value]  # there is no None
 
 
 def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape that a tensor can have. Raises: ShapeError."""
+    """Return a shape that a tensor can have. Raises: ShapeError."""
     if len(shape) > DIMENSIONS:
         raise ShapeError(f"{op}: {len(shape)} dimensions; a tensor has at most {DIMENSIONS}")
     for n in shape:
@@ -114,22 +115,22 @@ def number(op: str, value: object, name: str) -> int | float:
 
 
 def real(op: str, value: object, name: str) -> float:
-    """A Python float. Raises: ArgumentTypeError; ArgumentError for an int beyond float64."""
-    found = number(op, value, name)
-    if isinstance(found, int) and not -BEYOND_FLOAT < found < BEYOND_FLOAT:
-        raise ArgumentError(f"{op}: {name} is {shown(found)}, which fits no float64")
-    return float(found)
+    """Return a float. Raises: ArgumentTypeError; ArgumentError for an int beyond float64."""
+    value_ = number(op, value, name)
+    if isinstance(value_, int) and not -BEYOND_FLOAT < value_ < BEYOND_FLOAT:
+        raise ArgumentError(f"{op}: {name} is {shown(value_)}, which fits no float64")
+    return float(value_)
 
 
 def flag(op: str, value: object, name: str) -> bool:
-    """A bool. Raises: ArgumentTypeError."""
+    """Return a bool. Raises: ArgumentTypeError."""
     if not isinstance(value, (bool, int, np.bool_)):
         raise refused(op, name, "True or False", value)
     return bool(value)
 
 
 def choice(op: str, value: object, name: str, allowed: Sequence[Choice]) -> Choice:
-    """One of some values. Raises: ArgumentError."""
+    """Return the value if it is one of those allowed. Raises: ArgumentError."""
     for a in allowed:
         if type(value) is type(a) and value == a:
             return a
@@ -138,15 +139,15 @@ def choice(op: str, value: object, name: str, allowed: Sequence[Choice]) -> Choi
 
 
 def sequence(op: str, value: object, name: str, wanted: str) -> Sequence[object]:
-    """A list or a tuple. Raises: ArgumentTypeError."""
+    """Return a list or a tuple. Raises: ArgumentTypeError."""
     if not isinstance(value, (list, tuple)):
         raise refused(op, name, f"a list or tuple of {wanted}", value)
     return value
 
 
-def exclusive(op: str, **given: object) -> None:
+def exclusive(op: str, **values: object) -> None:
     """Refuse parameters of which only one has a meaning at once. Raises: ArgumentError."""
-    names = [name for name, value in given.items() if value is not None]
+    names = [name for name, value in values.items() if value is not None]
     if len(names) > 1:
         raise ArgumentError(f"{op}: {' and '.join(names)} exclude each other; give one of them")
 
@@ -221,7 +222,7 @@ def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True)
 
 
 def function(op: str, value: object, name: str = "function") -> Callable[..., object]:
-    """Something that can be called. Raises: ArgumentTypeError."""
+    """Return a callable. Raises: ArgumentTypeError."""
     if not callable(value):
         raise refused(op, name, "a function", value)
     return value
@@ -237,7 +238,7 @@ def path(op: str, value: object, name: str = "path") -> str | os.PathLike[str]:
 
 
 def instance(op: str, value: object, name: str, kind: type[Kind]) -> Kind:
-    """An object of a class. Raises: ArgumentTypeError."""
+    """Return an object of a class. Raises: ArgumentTypeError."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise refused(op, name, f"{article} {kind.__name__}", value)
@@ -246,7 +247,7 @@ def instance(op: str, value: object, name: str, kind: type[Kind]) -> Kind:
 
 @contextmanager
 def host_memory(what: str) -> Iterator[None]:
-    """Replace a MemoryError of NumPy by an error of ours that says what was to be made.
+    """Replace a MemoryError of NumPy by an error that says what needed the memory.
 
     Raises: OutOfMemoryError.
     """

@@ -1,7 +1,7 @@
-"""What a lower layer calls in a higher one: typed slots, all filled by `wiring`.
+"""Functions of higher layers that lower layers call: typed slots, which `wiring` fills.
 
-A layer imports only the layers below it. Where it has to call one above, such as the graph, which
-has autograd record a node, it calls a slot of this module: `callbacks.record_tape(e)`.
+A layer imports only the layers below it. To call one above it, it uses a slot of this module. For
+example, the graph has autograd record a node by `callbacks.record_tape(e)`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 record_tape: Callable[[Expr], Any]
 # Check the gradients before a write by the op of this name; return what is to be called after it.
 before_write: Callable[[str, Tensor, Expr], Callable[[], None] | None]
-# How captured functions and loops make gradients.
+# The tape services of captured functions and loops.
 tapes: Tapes
 
 # Return `dt.asarray(x, dtype=, device=)`.
@@ -42,7 +42,7 @@ note_event: Callable[..., None]
 
 # Open a device that has not been used before.
 open_device: Callable[[Device], Opened]
-# Return the device type that is the default one where nobody chose, and all installed ones.
+# Return the device type that is the default unless the user chooses, and all installed ones.
 usual_device_type: Callable[[], str]
 known_device_types: Callable[[], Iterable[str]]
 

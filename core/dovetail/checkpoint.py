@@ -1,7 +1,7 @@
-"""Checkpoints: what a training run is to go on from, kept in files.
+"""Checkpoints: the state of a training run in a file.
 
-A checkpoint is a safetensors file: its tensors by their names ("model.layers.0.weight"), and as two
-more the structure that they lie in, as JSON, and a digest of it all. Reading one runs no code.
+A checkpoint is a safetensors file. It holds tensors by their names ("model.layers.0.weight"), and
+two more: the structure that they lie in, as JSON, and a digest of it all. Reading one runs no code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PART = re.compile(r"\.(?P<stem>.+)\.(?P<pid>\d+)\.part\.safetensors")
 
 
 class CheckpointError(dt.ArgumentError, OSError):
-    """A file is no checkpoint, damaged, or one of something else."""
+    """A file is no checkpoint, is damaged, or is the checkpoint of something else."""
 
 
 def save(
@@ -48,14 +48,15 @@ def save(
     keep: int | None = None,
     **more: Any,
 ) -> Path:
-    """Writes a checkpoint, whole or not at all, and returns its path.
+    """Write a checkpoint, whole or not at all, and return its path.
 
-    What was there before stays until the new one is on the disk. `path`: "{step}" and "{step:06}"
-    in it stand for the step. `model`, `optimizer`, `scheduler`: what has a `state_dict`. `step`:
-    how many steps there were; it comes back from `load`. `random`: whether the states of random
-    numbers (`dt.random`, Python's and NumPy's) are part of it. `keep`: so many checkpoints of such
-    a name stay in the folder, the latest. `more`: other things with a `state_dict`, generators of
-    random numbers, tensors, arrays, numbers, texts, and lists, tuples and dicts of them.
+    An older file of this name stays until the new one is on the disk. `path`: "{step}" and
+    "{step:06}" in it stand for the step. `model`, `optimizer`, `scheduler`: objects with a
+    `state_dict`. `step`: the number of steps so far; `load` returns it. `random`: True adds the
+    states of random numbers (`dt.random`, Python's and NumPy's). `keep`: the number of checkpoints
+    of such a name that stay in the folder, the latest. `more`: other things with a `state_dict`,
+    generators of random numbers, tensors, arrays, numbers, texts, and lists, tuples and dicts of
+    them.
     Raises: ArgumentTypeError for other things, OSError.
 
     >>> import os, tempfile
@@ -67,24 +68,24 @@ def save(
     >>> made.name, dt.checkpoint.load(made, optimizer=opt)["note"]
     ('0007.safetensors', 'first')
     """
-    target = _named(path, step)
-    found: dict[str, Any] = {
+    target = _target_path(path, step)
+    standard: dict[str, Any] = {
         name: x
         for name, x in (("model", model), ("optimizer", optimizer), ("scheduler", scheduler))
         if x is not None
     }
     if step is not None:
-        found["step"] = step
+        standard["step"] = step
     if random:
-        found["random"] = _Randomness().state_dict()
+        standard["random"] = _Randomness().state_dict()
     writer = _Writer()
-    content = {name: writer.top(name, x) for name, x in {**found, **more}.items()}
+    content = {name: writer.top(name, x) for name, x in {**standard, **more}.items()}
     text = json.dumps({"version": VERSION, "content": content}).encode()
     tensors = writer.tensors
     tensors[STRUCTURE] = _bytes(text)
     tensors[DIGEST] = _bytes(_digest(tensors))
     target.parent.mkdir(parents=True, exist_ok=True)
-    _written(target, tensors)
+    _write_atomically(target, tensors)
     if keep is not None:
         _forget(target, keep)
     return target
@@ -100,12 +101,12 @@ def load(
     device: Any = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Goes on from a checkpoint: puts states back where they were, and returns the rest.
+    """Restore the states of a checkpoint, and return its other contents.
 
-    `path`: a file, or a folder, whose latest whole checkpoint it is. `model`, `optimizer`,
-    `scheduler`, `more`: what is to have the states that were saved under these names. `random`:
-    whether random numbers go on as they did. `device`: of tensors that are returned.
-    Where something does not fit all of them stay as they were.
+    `path`: a file, or a folder, whose latest whole checkpoint is read. `model`, `optimizer`,
+    `scheduler`, `more`: objects that get the states that were saved under these names. `random`:
+    True restores the states of random numbers. `device`: the device of tensors that are returned.
+    If one state does not fit, no object is changed.
     Raises: CheckpointError for a damaged file, or one without what is asked for; what
     `load_state_dict` raises; OSError for one that cannot be opened.
 
@@ -125,25 +126,25 @@ def load(
         file = newest
     content = _read(file, device)
     named = (("model", model), ("optimizer", optimizer), ("scheduler", scheduler), *more.items())
-    given = {name: x for name, x in named if x is not None}
-    lacking = [name for name in given if name not in content]
+    objects = {name: x for name, x in named if x is not None}
+    lacking = [name for name in objects if name not in content]
     if lacking:
         raise CheckpointError(
             f"checkpoint.load: {file} has no {', '.join(lacking)}; it has {', '.join(content)}"
         )
-    put = {name: (x, content.pop(name)) for name, x in given.items()}
+    targets = {name: (x, content.pop(name)) for name, x in objects.items()}
     states = content.pop("random", None)
     if random and states is not None:
-        put["random"] = _Randomness(), states
-    _restored(put)
+        targets["random"] = _Randomness(), states
+    _restore_all(targets)
     return content
 
 
 def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
-    """The newest checkpoint in a folder that is whole; None where there is none.
+    """Return the newest whole checkpoint in a folder, or None if there is none.
 
-    Damaged ones are passed over with a DovetailWarning. `folder`: where they are. `pattern`: which
-    names count.
+    Damaged ones are skipped with a DovetailWarning. `folder`: the folder to search. `pattern`: the
+    names to consider.
     Raises: OSError for files that cannot be read.
 
     >>> import tempfile
@@ -164,31 +165,32 @@ def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def _named(path: File, step: int | None) -> Path:
+def _target_path(path: File, step: int | None) -> Path:
+    """Return the path of a checkpoint, with the step and the suffix filled in."""
     text = os.fspath(path)
     if "{step" in text:
         if step is None:
             raise dt.ArgumentError(f"checkpoint.save: {text!r} names a step; give step=")
         text = text.format(step=step)
-    found = Path(text)
-    return found if found.suffix == SUFFIX else found.with_name(found.name + SUFFIX)
+    target = Path(text)
+    return target if target.suffix == SUFFIX else target.with_name(target.name + SUFFIX)
 
 
-def _written(target: Path, tensors: dict[str, dt.Tensor]) -> None:
-    """Writes a file beside, has it on the disk, and only then gives it its name."""
+def _write_atomically(target: Path, tensors: dict[str, dt.Tensor]) -> None:
+    """Write a temporary file, flush it to the disk, and only then rename it."""
     _clear(target.parent)
     part = target.with_name(f".{target.stem}.{os.getpid()}.part{SUFFIX}")
     try:
         dt.save(part, tensors)
-        _synced(part)
+        _sync(part)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
-    _synced(target.parent)
+    _sync(target.parent)
 
 
-def _synced(path: Path) -> None:
-    """Has what was written be on the disk."""
+def _sync(path: Path) -> None:
+    """Flush a file, or a folder, to the disk."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:  # a folder, on systems that do not open them
@@ -200,14 +202,15 @@ def _synced(path: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Takes away what processes have left that were killed while they wrote."""
+    """Remove the temporary files of processes that were killed while they wrote."""
     for file in folder.glob(f".*.part{SUFFIX}"):
-        found = PART.fullmatch(file.name)
-        if found is not None and not _is_running(int(found["pid"])):
+        match = PART.fullmatch(file.name)
+        if match is not None and not _is_running(int(match["pid"])):
             file.unlink(missing_ok=True)
 
 
 def _is_running(pid: int) -> bool:
+    """Return True if a process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -218,13 +221,13 @@ def _is_running(pid: int) -> bool:
 
 
 def _by_age(folder: Path, pattern: str) -> list[Path]:
-    """Files of a folder, the newest first."""
-    found = [p for p in folder.glob(pattern) if not p.name.startswith(".") and p.is_file()]
-    return sorted(found, key=lambda p: (p.stat().st_mtime_ns, p.name), reverse=True)
+    """Return the files of a folder, the newest first."""
+    files = [p for p in folder.glob(pattern) if not p.name.startswith(".") and p.is_file()]
+    return sorted(files, key=lambda p: (p.stat().st_mtime_ns, p.name), reverse=True)
 
 
 def _forget(target: Path, keep: int) -> None:
-    """Takes older checkpoints away whose names differ in digits alone."""
+    """Remove older checkpoints whose names differ in digits alone."""
     if keep < 1:
         raise dt.ArgumentError(f"checkpoint.save: keep is {keep}; it is 1 or more")
     like = re.compile(re.sub(r"\d+", r"\\d+", re.escape(target.name)))
@@ -235,21 +238,21 @@ def _forget(target: Path, keep: int) -> None:
 
 
 def _read(file: Path, device: Any) -> dict[str, Any]:
-    """What is in a checkpoint. Raises: CheckpointError, OSError."""
-    file.open("rb").close()  # what keeps it from being opened is an OSError
+    """Return the contents of a checkpoint. Raises: CheckpointError, OSError."""
+    file.open("rb").close()  # raises OSError if the file cannot be opened
     try:
         tensors = dt.load(file, device=device, copy=True)
     except dt.ArgumentError as error:
         raise CheckpointError(f"checkpoint.load: {error}") from error
     try:
-        kept = _raw(tensors.pop(DIGEST)).tobytes()
+        digest = _raw(tensors.pop(DIGEST)).tobytes()
         text = _raw(tensors[STRUCTURE]).tobytes()
     except KeyError as error:
         raise CheckpointError(
             f"checkpoint.load: {file} holds tensors and is no checkpoint: {error} is missing; see "
             "dt.load"
         ) from None
-    if _digest(tensors) != kept:
+    if _digest(tensors) != digest:
         raise CheckpointError(
             f"checkpoint.load: {file} is damaged: its digest is that of other contents; an earlier "
             "one may be whole: checkpoint.latest(folder)"
@@ -259,7 +262,7 @@ def _read(file: Path, device: Any) -> dict[str, Any]:
         version = structure["version"]
         if version == VERSION:
             reader = _Reader(tensors)
-            return {name: reader.made(x) for name, x in structure["content"].items()}
+            return {name: reader.build(x) for name, x in structure["content"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
             f"checkpoint.load: the structure of {file} makes no sense: {type(error).__name__}: "
@@ -275,7 +278,7 @@ def _bytes(values: bytes) -> dt.Tensor:
 
 
 def _raw(x: dt.Tensor) -> np.ndarray:
-    """The bytes of a tensor's elements, in order."""
+    """Return the bytes of a tensor's elements, in order."""
     flat = x.detach().reshape(-1)
     if flat.size and flat.dtype is not dt.bool:
         flat = flat.view(dt.uint8)
@@ -283,39 +286,39 @@ def _raw(x: dt.Tensor) -> np.ndarray:
 
 
 def _digest(tensors: Mapping[str, dt.Tensor]) -> bytes:
-    """Of names, dtypes, shapes and elements."""
-    found = hashlib.blake2b(digest_size=32)
+    """Return a digest of names, dtypes, shapes and elements."""
+    digest = hashlib.blake2b(digest_size=32)
     for name in sorted(tensors):
         x = tensors[name]
-        found.update(f"{name}\0{x.dtype.name}\0{x.shape}\0".encode())
-        found.update(_raw(x).data)
-    return found.digest()
+        digest.update(f"{name}\0{x.dtype.name}\0{x.shape}\0".encode())
+        digest.update(_raw(x).data)
+    return digest.digest()
 
 
 # --- structure ------------------------------------------------------------------------------------
 
 
 class _Writer:
-    """Makes JSON of what is to be kept; tensors are kept aside, by name."""
+    """A converter of values to JSON; it collects their tensors by name."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, dt.Tensor] = {}
 
     def top(self, name: str, x: Any) -> Json:
-        """Something under its own name, of which the state is kept if it has one."""
+        """Return the JSON of a named object: of its state, if it has one."""
         if isinstance(x, dt.random.Generator):
             return {"generator": [*x.state]}
         state = getattr(x, "state_dict", None)
         return self.value(name, x if state is None else state())
 
     def value(self, name: str, x: Any) -> Json:
-        """A value, at a place with this name."""
+        """Return the JSON of a value at a position with this name."""
         if x is None or isinstance(x, (bool, int, float, str)):
             return x
         if isinstance(x, dt.Tensor):
-            return {"tensor": self.kept(name, x)}
+            return {"tensor": self.collect(name, x)}
         if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
-            return {"array": self.kept(name, dt.asarray(np.array(x), device="reference"))}
+            return {"array": self.collect(name, dt.asarray(np.array(x), device="reference"))}
         if isinstance(x, np.generic):
             return self.value(name, x.item())
         if isinstance(x, complex):
@@ -334,15 +337,15 @@ class _Writer:
         )
 
     def key(self, name: str, k: object) -> Json:
-        """A key of a dict."""
+        """Return the key of a dict. Raises: ArgumentTypeError."""
         if k is None or isinstance(k, (bool, int, float, str)):
             return k
         raise dt.ArgumentTypeError(
             f"checkpoint.save: a key of {name} is a {type(k).__name__}; keys are texts or numbers"
         )
 
-    def kept(self, name: str, x: dt.Tensor) -> str:
-        """The name under which a tensor is kept."""
+    def collect(self, name: str, x: dt.Tensor) -> str:
+        """Collect a tensor, and return its unique name."""
         if x.layout is not dt.strided:
             raise dt.LayoutError(
                 f"checkpoint.save: {name} has the layout {x.layout.name}; keep its parts, or "
@@ -356,38 +359,38 @@ class _Writer:
 
 
 class _Reader:
-    """Makes what was kept of that again."""
+    """A converter of JSON and tensors to values."""
 
     def __init__(self, tensors: Mapping[str, dt.Tensor]) -> None:
         self.tensors = tensors
 
-    def made(self, x: Json) -> Any:
-        """A value."""
+    def build(self, x: Json) -> Any:
+        """Return the value of a piece of JSON."""
         if not isinstance(x, dict):
             return x
-        ((kind, held),) = x.items()
+        ((kind, content),) = x.items()
         if kind == "tensor":
-            return self.tensors[held]
+            return self.tensors[content]
         if kind == "array":
-            return self.tensors[held].numpy()
+            return self.tensors[content].numpy()
         if kind == "dict":
-            return {k: self.made(v) for k, v in held}
+            return {k: self.build(v) for k, v in content}
         if kind == "list":
-            return [self.made(v) for v in held]
+            return [self.build(v) for v in content]
         if kind == "tuple":
-            return tuple(self.made(v) for v in held)
+            return tuple(self.build(v) for v in content)
         if kind == "complex":
-            return complex(*held)
-        made = dt.random.Generator(0)
-        made.state = tuple(held)
-        return made
+            return complex(*content)
+        generator = dt.random.Generator(0)
+        generator.state = tuple(content)
+        return generator
 
 
-# --- what has a state -----------------------------------------------------------------------------
+# --- objects with a state -------------------------------------------------------------------------
 
 
-def _restored(states: dict[str, tuple[Any, Any]]) -> None:
-    """Puts states back; where one does not fit none of them is changed."""
+def _restore_all(states: dict[str, tuple[Any, Any]]) -> None:
+    """Load states into their objects; if one does not fit, restore them all."""
     done: list[tuple[Any, Any]] = []
     try:
         for name, (x, state) in states.items():
@@ -400,6 +403,7 @@ def _restored(states: dict[str, tuple[Any, Any]]) -> None:
 
 
 def _put(x: Any, state: Any) -> None:
+    """Load a state into an object."""
     if isinstance(x, dt.random.Generator):
         if not isinstance(state, dt.random.Generator):
             raise CheckpointError(
@@ -411,43 +415,45 @@ def _put(x: Any, state: Any) -> None:
 
 
 def _before(name: str, x: Any) -> Any:
-    """A state as it is, in memory of its own."""
+    """Return the current state of an object, in memory of its own."""
     if isinstance(x, dt.random.Generator):
-        kept = dt.random.Generator(0)
-        kept.state = x.state
-        return kept
+        generator = dt.random.Generator(0)
+        generator.state = x.state
+        return generator
     if not hasattr(x, "load_state_dict"):
         raise dt.ArgumentTypeError(
             f"checkpoint.load: {name} is a {type(x).__name__}, which has no load_state_dict(); "
             "what is no such object comes back in a dict"
         )
-    return _copied(x.state_dict())
+    return _copy_state(x.state_dict())
 
 
-def _copied(x: Any) -> Any:
+def _copy_state(x: Any) -> Any:
+    """Return a copy of a state with new tensors."""
     if isinstance(x, dt.Tensor):
         return dt.copy(x.detach())
     if isinstance(x, Mapping):
-        return {k: _copied(v) for k, v in x.items()}
-    return type(x)(map(_copied, x)) if isinstance(x, (list, tuple)) else x
+        return {k: _copy_state(v) for k, v in x.items()}
+    return type(x)(map(_copy_state, x)) if isinstance(x, (list, tuple)) else x
 
 
 class _Randomness:
     """The states of the default generators of dovetail, Python and NumPy, as one object."""
 
     def state_dict(self) -> dict[str, Any]:
-        kind, *rest = np.random.get_state()
+        kind, *words = np.random.get_state()
         return {
-            "dovetail": dt.random.get_state(), "python": random_of_python.getstate(),
-            "numpy": (kind, *rest),
-        }  # fmt: skip
+            "dovetail": dt.random.get_state(),
+            "python": random_of_python.getstate(),
+            "numpy": (kind, *words),
+        }
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
         try:
             dt.random.set_state(states["dovetail"])
             random_of_python.setstate(states["python"])
             np.random.set_state(states["numpy"])
-        except Exception as error:  # of three libraries, which check with a dozen kinds
+        except Exception as error:  # three libraries raise a dozen kinds of errors here
             raise CheckpointError(
                 f"checkpoint.load: the states of random numbers are damaged: {error!r:.200}; "
                 "random=False leaves them out"

@@ -1,6 +1,6 @@
-"""What all commands say alike: wrong options, devices, and files that they are to write.
+"""Shared parts of all commands: errors about options, devices and output files.
 
-Whatever is wrong is said in one line, before work begins, with exit status 2.
+Each error is one line, is printed before work begins, and ends with exit status 2.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, NoReturn
 from .device_class import usable
 from .errors import DovetailError
 
-WRONG = 2  # the exit status of a command that was asked for what it cannot do
-_MEND = "To mend it: "  # how errors of plugins begin their last line
-# What Matplotlib writes with what is installed along with it. It is not asked: that is an import.
+WRONG = 2  # the exit status of a command that cannot do its task
+_MEND = "To mend it: "  # the beginning of the last line of errors of plugins
+# The formats that Matplotlib writes without further packages. Importing it to ask would take time.
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".svg", ".pdf", ".eps", ".ps")
 
 
 class Parser(argparse.ArgumentParser):
-    """Options of a command. Its errors are one line."""
+    """A parser of a command's options. Its errors are one line."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -32,20 +32,20 @@ class Parser(argparse.ArgumentParser):
         self._devices: list[argparse.Action] = []
 
     def error(self, message: str) -> NoReturn:
-        """Ends the process. See `argparse.ArgumentParser.error`."""
+        """Print the message in one line and exit; overrides `argparse.ArgumentParser.error`."""
         self.exit(WRONG, f"{self.prog}: {message}; see {self.prog} --help\n")
 
     def refuse(self, message: str) -> NoReturn:
-        """Ends the process, where the options are fine and cannot be done."""
+        """Exit because the options are valid but cannot be satisfied."""
         self.exit(self.refusal(message))
 
     def refusal(self, message: str) -> int:
-        """Says why a command cannot do what it was asked for; its exit status."""
+        """Print why a command cannot do its task; return its exit status."""
         print(f"{self.prog}: {message}", file=sys.stderr)
         return WRONG
 
     def add_output(self, default: Path | None, what: str, *names: str) -> argparse.Action:
-        """Adds `-o`, `--out`: a file to write. Only the default one is written over unasked."""
+        """Add `-o`, `--out`: a file to write. Only the default file is overwritten unasked."""
         help = f"{what} (default: {default})" if default else what
         names = ("-o", "--out", *names)
         action = self.add_argument(
@@ -56,11 +56,11 @@ class Parser(argparse.ArgumentParser):
         return action
 
     def add_picture(self, default: Path) -> None:
-        """Adds `-o`, `--out`: a picture to write, in the format that its name ends in."""
+        """Add `-o`, `--out`: a picture to write, in the format of its name's ending."""
         self._pictures.append(self.add_output(default, "picture"))
 
     def add_devices(self, default: str) -> None:
-        """Adds `--device`, which may be given again; `default` is for the help."""
+        """Add `--device`, which may be repeated; `default` is for the help."""
         action = self.add_argument(
             "--device",
             action="append",
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         self._devices.append(action)
 
     def add_device(self, default: str | None) -> None:
-        """Adds `--device`, once."""
+        """Add `--device`, once."""
         action = self.add_argument(
             "--device", metavar="DEVICE", default=default, help="(%(default)s)"
         )
@@ -79,29 +79,29 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # a namespace of one's own is not needed
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """See `argparse.ArgumentParser`. Looks at devices and files as well."""
-        found, more = super().parse_known_args(args, namespace)
+        """Parse the options, and check devices and files as well."""
+        options, more = super().parse_known_args(args, namespace)
         for action in self._outputs:
-            given = getattr(found, action.dest)
-            kept = given != action.default and not found.force
-            if given is not None and (wrong := why_not(given, kept)):
+            value = getattr(options, action.dest)
+            must_not_exist = value != action.default and not options.force
+            if value is not None and (wrong := why_not(value, must_not_exist)):
                 self.refuse(wrong)
         for action in self._pictures:
-            path = getattr(found, action.dest)
+            path = getattr(options, action.dest)
             if path.suffix.lower() not in PICTURES:
                 self.refuse(f"{path} is no picture; its name ends in one of {', '.join(PICTURES)}")
         for action in self._devices:
-            given = getattr(found, action.dest)
-            for name in [given] if isinstance(given, str) else given or ():
+            value = getattr(options, action.dest)
+            for name in [value] if isinstance(value, str) else value or ():
                 try:
                     usable(name)
                 except DovetailError as error:
                     self.refuse(one_line(error))
-        return found, more
+        return options, more
 
 
 def why_not(path: Path, kept: bool = False) -> str:
-    """Why a file cannot be written; "" where it can. `kept`: if it is there it is to stay."""
+    """Return why a file cannot be written, or "". `kept`: an existing file must stay."""
     folder = path.parent
     if path.is_dir():
         return f"{path} is a folder; name a file"
@@ -115,7 +115,7 @@ def why_not(path: Path, kept: bool = False) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """An error as one line: what it says first, and how to mend it."""
+    """Return an error as one line: its first line, and the way to mend it."""
     if isinstance(error, OSError) and error.strerror:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror}"
@@ -125,7 +125,7 @@ def one_line(error: BaseException) -> str:
 
 
 def whole(text: str) -> int:
-    """A whole number from 1, for `type=` of an option."""
+    """Parse a whole number from 1, for `type=` of an option."""
     try:
         number = int(text)
     except ValueError:
@@ -136,7 +136,7 @@ def whole(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A time above 0, for `type=` of an option."""
+    """Parse a time above 0, for `type=` of an option."""
     try:
         number = float(text)
     except ValueError:
@@ -147,7 +147,7 @@ def seconds(text: str) -> float:
 
 
 def folder(text: str) -> Path:
-    """A folder that is there, for `type=` of an option."""
+    """Parse the name of an existing folder, for `type=` of an option."""
     path = Path(text)
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text!r}")

@@ -1,7 +1,7 @@
-"""Whether the hot path is compiled: recording, views, known graphs, the allocator's cache.
+"""The state of the compiled hot path: recording, views, known graphs, the allocator's cache.
 
-A module of the core with a `.pxd` beside its source is compiled where dovetail is built, if there
-is a C compiler; where a `.pyx` stands there, that is compiled in place of the source. Without one,
+A module of the core with a `.pxd` beside its source is compiled when dovetail is built, if there
+is a C compiler; if there is a `.pyx`, that is compiled in place of the source. Without one,
 and with DOVETAIL_PURE=1, the sources run as they are: the same results, the same errors, slower.
 """
 
@@ -21,34 +21,34 @@ PACKAGE = __name__.partition(".")[0]
 
 
 class Sources:
-    """Finds the source of a module of the core where the compiled one would be found."""
+    """An import finder that prefers a module's Python source to its compiled form."""
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of a source."""
+        """Return the spec of a module's source."""
         if not name.startswith(f"{PACKAGE}."):
             return None
-        found = PathFinder.find_spec(name, path, target)
-        if found is None or not is_extension(found):
-            return found
-        return spec_from_file_location(name, source_of(found))
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or not is_extension(spec):
+            return spec
+        return spec_from_file_location(name, source_of(spec))
 
 
 def is_extension(spec: ModuleSpec) -> bool:
-    """Whether a module comes from machine code."""
+    """Return True if a module comes from machine code."""
     return (spec.origin or "").endswith(tuple(EXTENSION_SUFFIXES))
 
 
 def source_of(spec: ModuleSpec) -> Path:
-    """The source that lies beside a compiled module."""
+    """Return the source beside a compiled module."""
     origin = Path(spec.origin or "")
     return origin.with_name(f"{origin.name.partition('.')[0]}.py")
 
 
 def modules() -> list[str]:
-    """The modules in use that are compiled."""
+    """Return the compiled modules in use."""
     loaded = [(n, m) for n, m in list(sys.modules.items()) if n.startswith(f"{PACKAGE}.")]
     specs = [(n, getattr(m, "__spec__", None)) for n, m in loaded]
     return sorted(n for n, s in specs if s is not None and is_extension(s))
@@ -57,9 +57,9 @@ def modules() -> list[str]:
 class Uncollected:
     """A context manager in which the garbage collector does not run.
 
-    What makes modules or plans leaves little; to look through all objects of the process for it is
-    4 % of the one and a third of the other. `is_kept`: what is made stays, so the collector need
-    not look through it soon afterwards, either.
+    Building modules or plans leaves little garbage; a search through all objects of the process
+    takes 4 % of the one and a third of the other. `is_kept`: the new objects stay, so the collector
+    need not scan them soon afterwards, either.
     """
 
     def __init__(self, is_kept: bool = False) -> None:
@@ -78,11 +78,11 @@ class Uncollected:
 
 
 def config() -> dict[str, object]:
-    """What `dt.__config__` says: how this dovetail was built, and what of it is in use."""
-    found = modules()
+    """Return `dt.__config__`: how this dovetail was built, and which parts are in use."""
+    compiled = modules()
     return {
-        "hot_path": "compiled" if found else "python",
-        "compiled_modules": found,
+        "hot_path": "compiled" if compiled else "python",
+        "compiled_modules": compiled,
         "python": sys.version.partition(" ")[0],
         "platform": sys.platform,
     }

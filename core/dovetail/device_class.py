@@ -1,6 +1,6 @@
-"""A device: where memory is and where work runs.
+"""Devices: the places of memory and of work.
 
-A name and an index; what stands behind it is a plugin's.
+A device is a name and an index; a plugin implements it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Device(DeviceRecord):
     It equals its names, too, with the hash of the shortest. As a context it is the default device,
     of this thread, or asyncio task, alone.
 
-    Attributes: `type` ("opencl"), `index` (1), and `opened`: None until first used, then what
-    stands behind it (`plugins.Opened`), so that the hot path is `dev.opened or open_device(dev)`.
+    Attributes: `type` ("opencl"), `index` (1), and `opened`: None until the first use, then the
+    open device (`plugins.Opened`), so that the hot path is `dev.opened or open_device(dev)`.
 
     >>> import dovetail as dt
     >>> d = dt.device("opencl:1")
@@ -65,12 +65,12 @@ class Device(DeviceRecord):
     def __repr__(self) -> str:
         return f'device("{self}")'
 
-    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+    if not TYPE_CHECKING:  # a type checker must report misspelt names
 
         def __getattr__(self, name: str) -> NoReturn:
             raise hints.absent(self, name)
 
-    __hash__ = DeviceRecord.__hash__  # which a class with an `__eq__` does not inherit
+    __hash__ = DeviceRecord.__hash__  # a class with an `__eq__` does not inherit it
 
     def __eq__(self, other: object) -> bool:
         if type(other) is Device:
@@ -78,8 +78,8 @@ class Device(DeviceRecord):
         return isinstance(other, str) and _key(other) == (self.type, self.index)
 
     def _repr_html_(self) -> str:
-        found: str = import_module(".insight.device_pages", __package__).html([self])
-        return found
+        html: str = import_module(".insight.device_pages", __package__).html([self])
+        return html
 
     def __enter__(self) -> Device:
         settings.enter(self)
@@ -98,9 +98,9 @@ _default: Device | None = None
 
 
 def device(spec: Device | str | None = None, op: str = "device") -> Device:
-    """The device named by `spec`: "opencl", "opencl:1", a `Device`, or None for the default device.
+    """Return the device of a name: "opencl", "opencl:1", a `Device`, or None for the default.
 
-    Naming a device does not open it, nor look whether it exists. `op`: the name for the error.
+    A name neither opens a device nor checks that it exists. `op`: the name for the error.
     Raises: DeviceError for a malformed name, naming `op`.
 
     >>> import dovetail as dt
@@ -111,8 +111,8 @@ def device(spec: Device | str | None = None, op: str = "device") -> Device:
         return spec
     if spec is None:
         return default_device()
-    known = _specs.get(spec) if isinstance(spec, str) else None
-    return known or _parse(spec, op)
+    parsed = _specs.get(spec) if isinstance(spec, str) else None
+    return parsed or _parse(spec, op)
 
 
 def _parse(spec: Any, op: str) -> Device:
@@ -121,21 +121,21 @@ def _parse(spec: Any, op: str) -> Device:
         lower = spec.lower() if isinstance(spec, str) else ""
         meant = f'did you mean "{lower}"?' if _key(lower) else 'write one like "opencl:1"'
         raise DeviceError(f"{op}: {shown(spec)} names no device; {meant}")
-    _specs[spec] = found = _interned.setdefault(key, Device(*key))
-    return found
+    _specs[spec] = device_ = _interned.setdefault(key, Device(*key))
+    return device_
 
 
 def _key(spec: str) -> tuple[str, int] | None:
-    """Type and index of the device of this name; None where it names none."""
+    """Return the type and index of the device of this name, or None."""
     match = _SPEC.fullmatch(spec)
     return None if match is None else (match[1], int(match[2] or 0))
 
 
 def default_device() -> Device:
-    """The device of tensors made without `device=`.
+    """Return the device of tensors that are made without `device=`.
 
-    `with dt.device("opencl"):` chose it, else `set_default_device`, else the variable
-    DOVETAIL_DEFAULT_DEVICE; else it is "cpu". Where no backend for that is installed it is
+    It is the device of `with dt.device("opencl"):`, else of `set_default_device`, else of the
+    variable DOVETAIL_DEFAULT_DEVICE; else it is "cpu". If no backend for "cpu" is installed, it is
     "reference", the slow interpreter of the core, and one `SlowDeviceWarning` says so.
 
     >>> import dovetail as dt
@@ -146,9 +146,9 @@ def default_device() -> Device:
 
 
 def _chosen() -> str:
-    """What the environment names.
+    """Return the device that the environment names, or the usual one.
 
-    A device that is not there is an error when it is used: nothing runs elsewhere because of that.
+    A device that does not exist is an error at its first use: no other device replaces it.
     """
     spec = environment.text(VARIABLE)
     if spec is not None and _SPEC.fullmatch(spec):
@@ -160,10 +160,10 @@ def _chosen() -> str:
 
 @named(widen=False)
 def set_default_device(spec: Device | str) -> Device:
-    """Makes `spec` the default device of this process, and returns it.
+    """Make `spec` the default device of this process, and return it.
 
-    It belongs to the process, not to a context: threads that are started to load or to compute
-    are to make tensors where the program said. It is opened when it is first used.
+    It belongs to the process, not to a context: threads that load or compute must make tensors on
+    the device that the program chose. It is opened at its first use.
     Raises: DeviceError for a malformed name.
 
     >>> import dovetail as dt
@@ -184,23 +184,23 @@ def known_types() -> Iterable[str]:
 
 
 def opened(dev: Device) -> Opened:
-    """What stands behind `dev`, opened now if need be."""
-    found: Opened | None = dev.opened
-    if found is not None:
-        return found
+    """Return the open device of `dev`; open it if need be."""
+    handle: Opened | None = dev.opened
+    if handle is not None:
+        return handle
     return callbacks.open_device(dev)
 
 
 def usable(spec: Device | str | None = None, op: str = "device") -> Device:
-    """The device named by `spec`, opened: for whoever is about to put something there.
+    """Return the device named by `spec`, opened and ready for use.
 
     Raises: DeviceError, UnavailableError or PluginError where there is no such device to be had.
     """
-    found = device(spec, op)
-    opened(found)
-    return found
+    dev = device(spec, op)
+    opened(dev)
+    return dev
 
 
 def opened_devices() -> list[Device]:
-    """The devices that have been opened so far."""
+    """Return the devices that have been opened so far."""
     return [dev for dev in list(_interned.values()) if dev.opened is not None]

@@ -1,4 +1,4 @@
-"""The dtypes: what a number is. Leaf facts, no behaviour that needs a tensor."""
+"""Dtypes: number formats and their promotion. Nothing here needs a tensor."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ __all__ = [
 class DType(DTypeRecord):
     """One kind of number, such as `dt.float32`; instances are unique, so `is` compares them.
 
-    It equals what `dtype=` takes for it, too: its name, NumPy's dtype or scalar type. Its hash is
-    that of its name, so that sets and dicts of names know it; NumPy's have hashes of their own.
+    It also equals the other values that `dtype=` accepts for it: its name, NumPy's dtype or scalar
+    type. Its hash is that of its name, so sets and dicts of names find it; NumPy's have other
+    hashes.
 
     Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f",
-    "c"), `itemsize` in bytes, `compute` (in what its values are computed: float32 for floats of
-    reduced precision, else itself), `part` (of a complex one that of its real and imaginary parts,
-    else itself), `__numpy_dtype__` (None for bfloat16 and those of plugins, which NumPy lacks).
+    "c"), `itemsize` in bytes, `compute` (the dtype of computations: float32 for floats of reduced
+    precision, else itself), `part` (the dtype of a complex number's real and imaginary parts, else
+    itself), `__numpy_dtype__` (None for bfloat16 and those of plugins, which NumPy lacks).
 
     >>> import dovetail as dt
     >>> dt.float32.name, dt.float32.itemsize, dt.float32.is_float
@@ -60,67 +61,67 @@ class DType(DTypeRecord):
         return f"dovetail.{self.name}"
 
     def __call__(self, *values: object) -> Any:
-        """Refuses: NumPy's types make scalars, which are tensors of no dimensions here."""
+        """Refuse the call: NumPy's types make scalars, which are 0-dimensional tensors here."""
         raise DTypeError(
             f"{self.name}: a dtype is not called; write dt.asarray(x, dtype=dt.{self.name}), or "
             f"x.astype(dt.{self.name})"
         )
 
-    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+    if not TYPE_CHECKING:  # a type checker must report misspelt names
 
         def __getattr__(self, name: str) -> NoReturn:
             raise hints.absent(self, name)
 
-    __hash__ = DTypeRecord.__hash__  # which a class with an `__eq__` does not inherit
+    __hash__ = DTypeRecord.__hash__  # a class with an `__eq__` does not inherit it
 
     def __eq__(self, other: object) -> bool:
         if type(other) is DType:
             return self is other
         if isinstance(other, np.dtype):  # of the same byte order
             return self.__numpy_dtype__ is not None and other == self.__numpy_dtype__
-        return isinstance(other, str | type) and _known(other) is self
+        return isinstance(other, str | type) and _find(other) is self
 
     def __reduce__(self) -> tuple[object, ...]:
         return (dtype, (self.name,))
 
     @property
     def type(self) -> type[np.generic] | None:
-        """NumPy's scalar type, as NumPy's dtypes have it; None where there is none."""
+        """Return NumPy's scalar type, like `np.dtype.type`, or None if there is none."""
         return None if self.__numpy_dtype__ is None else self.__numpy_dtype__.type
 
     @property
     def is_float(self) -> bool:
-        """Whether this is a real floating-point dtype."""
+        """Return True if this is a real floating-point dtype."""
         return self.kind == "f"
 
     @property
     def is_floating_point(self) -> bool:
-        """The same: PyTorch's name of it."""
+        """Return `is_float`, under PyTorch's name."""
         return self.is_float
 
     @property
     def is_signed(self) -> bool:
-        """Whether there are negative values of it."""
+        """Return True if it has negative values."""
         return self.kind in "ifc"
 
     @property
     def is_complex(self) -> bool:
-        """Whether this is a complex dtype: pairs of floats."""
+        """Return True if this is a complex dtype: pairs of floats."""
         return self.kind == "c"
 
     @property
     def is_integer(self) -> bool:
-        """Whether this is a signed or unsigned integer dtype (bool is not)."""
+        """Return True if this is a signed or unsigned integer dtype (bool is not)."""
         return self.kind in "iu"
 
     @property
     def min(self) -> int:
-        """The smallest value of an integer dtype."""
+        """Return the smallest value of an integer dtype."""
         return -(1 << (self.bits - 1)) if self.kind == "i" else 0
 
     @property
     def max(self) -> int:
-        """The largest value of an integer dtype."""
+        """Return the largest value of an integer dtype."""
         return (1 << (self.bits - (self.kind == "i"))) - 1
 
 
@@ -156,12 +157,12 @@ _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
 def python_floats_are(d: DType) -> None:
-    """Says what Python's `float` means, float32 or float64, and with it `complex`."""
+    """Set the meaning of Python's `float`, float32 or float64, and so of `complex`."""
     _FROM_PYTHON[float], _FROM_PYTHON[complex] = d, complex128 if d is float64 else complex64
 
 
 def dtype(spec: object, op: str = "dtype") -> DType:
-    """The dtype that `spec` names.
+    """Return the dtype that `spec` names.
 
     `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or bool/int/float/complex.
 
@@ -172,45 +173,45 @@ def dtype(spec: object, op: str = "dtype") -> DType:
     """
     if type(spec) is DType:
         return spec
-    known = _FROM_NUMPY.get(spec) if isinstance(spec, np.dtype) else None
-    if known is None and isinstance(spec, _NAMES):
-        known = _known(spec)
-    if known is None:
-        known = _of_a_plugin(spec)
-    if known is None:
+    match = _FROM_NUMPY.get(spec) if isinstance(spec, np.dtype) else None
+    if match is None and isinstance(spec, _NAMES):
+        match = _find(spec)
+    if match is None:
+        match = _of_a_plugin(spec)
+    if match is None:
         raise DTypeError(
-            f"{op}: no dovetail dtype corresponds to {shown(spec)}{_meant(spec)}; known: "
+            f"{op}: no dovetail dtype corresponds to {shown(spec)}{_suggestion(spec)}; known: "
             f"{', '.join(BY_NAME)}"
         )
-    return known
+    return match
 
 
-def _meant(spec: object) -> str:
-    """Which dtype a word may have been meant to name, if any."""
+def _suggestion(spec: object) -> str:
+    """Return a hint with the dtype that a misspelt word may mean, or ""."""
     if not isinstance(spec, str):
         return ""
-    import difflib  # 3 ms, which `import dovetail` need not pay
+    import difflib  # takes 3 ms, so it is not part of `import dovetail`
 
     near = difflib.get_close_matches(spec.rpartition(".")[2].lower(), BY_NAME, 1, 0.8)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
-def _known(spec: str | type | np.dtype) -> DType | None:
+def _find(spec: str | type | np.dtype) -> DType | None:
     if isinstance(spec, str) and spec in BY_NAME:
         return BY_NAME[spec]
     if isinstance(spec, type) and spec in _FROM_PYTHON:
         return _FROM_PYTHON[spec]
     try:
         return _FROM_NUMPY.get(np.dtype(spec).newbyteorder("="))
-    # what NumPy says to words that name no dtype, or one by an old name
+    # NumPy raises these for unknown and for deprecated names.
     except (TypeError, ValueError, SyntaxError, DeprecationWarning):
         return None
 
 
 def _of_a_plugin(spec: object) -> DType | None:
-    """What a name means that no dtype here has: a string one's own, another's dtype the one there.
+    """Return the dtype of a plugin, by its own name or by another library's dtype.
 
-    Of other libraries' dtypes only those are taken whose formats somebody has compared.
+    A dtype of another library is accepted only if its format is known to be the same.
     """
     if isinstance(spec, str):
         return find_plugin(spec)
@@ -224,29 +225,29 @@ _finders: list[Callable[[str, bool], DType | None]] = []
 
 
 def ask_plugins(find: Callable[[str, bool], DType | None]) -> None:
-    """Says who finds the dtypes that plugins bring: by name, or by that in other libraries."""
+    """Register a function that finds the dtypes of plugins, by name or by foreign name."""
     _finders.append(find)
 
 
 def find_plugin(name: str, elsewhere: bool = False) -> DType | None:
-    """The dtype that an installed plugin brings under a name; None where there is none.
+    """Return the dtype of this name that an installed plugin brings, or None.
 
-    `elsewhere`: by the name that it has in other libraries.
+    `elsewhere`: the name is the one in other libraries.
     Raises: PluginError where the plugin cannot be used.
     """
     return next((d for find in _finders if (d := find(name, elsewhere)) is not None), None)
 
 
 def load_plugins() -> None:
-    """Makes the dtypes of all plugins known that can be used."""
+    """Register the dtypes of all plugins that can be used."""
     find_plugin("", True)
 
 
-# --- floats: what they hold -----------------------------------------------------------------------
+# --- formats of floats ----------------------------------------------------------------------------
 
 
 class Format(NamedTuple):
-    """What a float holds: digits of its significand, its largest number, its smallest ones."""
+    """The format of a float: digits of its significand, its largest and its smallest numbers."""
 
     digits: int
     max: float
@@ -255,7 +256,7 @@ class Format(NamedTuple):
     infinities: bool = True
 
     def holds(self, other: Format) -> bool:
-        """Whether every number of another format is one of this."""
+        """Return True if this format has every number of another one."""
         return (
             self.digits >= other.digits
             and self.max >= other.max
@@ -265,7 +266,7 @@ class Format(NamedTuple):
 
 
 def _binary(digits: int, top: int) -> Format:
-    """A format of IEEE 754. `top`: its largest exponent."""
+    """Return a format of IEEE 754. `top`: its largest exponent."""
     return Format(
         digits, (2.0 - 2.0 ** (1 - digits)) * 2.0**top, 2.0 ** (1 - top), 2.0 ** (2 - top - digits)
     )
@@ -280,7 +281,7 @@ FORMATS = {
 
 
 def spare_bits(d: DType) -> int:
-    """How many low bits of a float of reduced precision are 0, computed in float32; else 0."""
+    """Return how many low bits of a reduced-precision float are 0 in float32; else 0."""
     return 0 if d.compute is d else FORMATS[float32].digits - FORMATS[d].digits
 
 
@@ -288,9 +289,9 @@ def spare_bits(d: DType) -> int:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The dtype of an op on `a` and `b`, after the Array API's promotion lattice.
+    """Return the dtype of an op on `a` and `b`, by the Array API's promotion lattice.
 
-    Beyond the standard: of two floats that which holds the other, float32 where neither does, as of
+    Beyond the standard: two floats give the one that holds the other, float32 if neither does, as
     float16 with bfloat16; an integer with a float gives the float, as in PyTorch; bool with
     anything gives the other.
     Raises: DTypeError for uint64 with a signed integer, which no dtype holds.
@@ -298,8 +299,8 @@ def promote(a: DType, b: DType) -> DType:
     """
     if a is b:
         return a
-    found = _PROMOTED[a, b]
-    return found if isinstance(found, DType) else found()
+    promoted = _PROMOTIONS[a, b]
+    return promoted if isinstance(promoted, DType) else promoted()
 
 
 def _promote(a: DType, b: DType) -> DType | None:
@@ -332,22 +333,22 @@ def _refuse(a: DType, b: DType) -> Callable[[], DType]:
     return refuse
 
 
-_PROMOTED: dict[tuple[DType, DType], DType | Callable[[], DType]] = {
+_PROMOTIONS: dict[tuple[DType, DType], DType | Callable[[], DType]] = {
     (a, b): _promote(a, b) or _refuse(a, b) for a in ALL for b in ALL
 }
 
 
 def add(d: DType, holds: Format) -> None:
-    """Makes a float of reduced precision known, which a plugin brings."""
+    """Register a float of reduced precision that a plugin brings."""
     FORMATS[d] = holds
     BY_NAME[d.name] = BY_CODE[d.code] = d
     for other in BY_NAME.values():
-        _PROMOTED[d, other] = _promote(d, other) or _refuse(d, other)
-        _PROMOTED[other, d] = _promote(other, d) or _refuse(other, d)
+        _PROMOTIONS[d, other] = _promote(d, other) or _refuse(d, other)
+        _PROMOTIONS[other, d] = _promote(other, d) or _refuse(other, d)
 
 
 def forget(d: DType) -> None:
-    """Makes a plugin's dtype unknown again; whoever holds it may not compute with it."""
+    """Remove a plugin's dtype; code that still holds it must not compute with it."""
     del BY_NAME[d.name], BY_CODE[d.code], FORMATS[d]
-    for pair in [p for p in _PROMOTED if d in p]:
-        del _PROMOTED[pair]
+    for pair in [p for p in _PROMOTIONS if d in p]:
+        del _PROMOTIONS[pair]

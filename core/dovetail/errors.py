@@ -1,4 +1,4 @@
-"""Every error that dovetail raises: the user's kinds, and ours (`InternalError`).
+"""All errors that dovetail raises: those of users, and internal ones (`InternalError`).
 
 A user's error is also the Python built-in that its caller expects, names the op with the shapes,
 dtypes and devices in question, and ends with a way out.
@@ -17,20 +17,20 @@ __all__ = [
 
 
 class DovetailError(Exception):
-    """Base of every error raised on purpose by dovetail and its plugins."""
+    """The base of every error raised on purpose by dovetail and its plugins."""
 
 
 class DovetailWarning(UserWarning):
-    """Something outside of the program that dovetail goes on without.
+    """A problem outside of the program that does not stop dovetail.
 
-    A variable of the environment that makes no sense, a folder that others can write.
+    Examples: a variable of the environment that makes no sense, a folder that others can write.
     """
 
 
 class SlowDeviceWarning(DovetailWarning):
     """No fast backend is installed, so that the interpreter is the default device.
 
-    Said once a process, with the command that installs one.
+    It is given once per process, with the command that installs one.
     """
 
 
@@ -87,18 +87,18 @@ class OutOfMemoryError(DovetailError, MemoryError):
 
 
 class GradientError(DovetailError, RuntimeError):
-    """A gradient cannot be had: no path leads there, or what it needs is gone."""
+    """A gradient cannot be computed: no path leads there, or a saved value is gone."""
 
 
 class AnomalyError(DovetailError, FloatingPointError):
     """A NaN, or an infinity, was made of finite values, while `dt.debug_nans` looks for it.
 
-    So does `dt.autograd.detect_anomaly`, for NaNs alone.
+    `dt.autograd.detect_anomaly` raises it, too, for NaNs alone.
     """
 
 
 class FallbackError(DovetailError, RuntimeError):
-    """Work was about to run somewhere else than where the user put it."""
+    """Work was about to run on another device than the user chose."""
 
 
 class PluginError(DovetailError, RuntimeError):
@@ -114,7 +114,7 @@ class CaptureError(DovetailError, RuntimeError):
 
 
 class TransformError(DovetailError, RuntimeError):
-    """A function cannot be transformed: for `dt.vmap`, it asks for what one example's value is."""
+    """A function cannot be transformed: under `dt.vmap`, it reads one example's value."""
 
 
 class CompileError(DovetailError, RuntimeError):
@@ -122,7 +122,7 @@ class CompileError(DovetailError, RuntimeError):
 
 
 class KernelError(DovetailError, SyntaxError):
-    """A kernel of one's own says what kernels cannot; the message shows the user's line."""
+    """A user's kernel says what kernels cannot; the message shows the user's line."""
 
 
 class NotYetError(DovetailError, NotImplementedError):
@@ -134,7 +134,7 @@ class NotYetAttribute(NotYetError, AttributeError):
 
 
 class InternalError(DovetailError, AssertionError):
-    """Our fault. The message prints what is needed for a report."""
+    """A fault of dovetail. The message prints what is needed for a report."""
 
     def __init__(self, what: str, evidence: object = "") -> None:
         text = (
@@ -144,7 +144,7 @@ class InternalError(DovetailError, AssertionError):
 
 
 def of_this_process(what: str) -> DTypeError:
-    """The error for whoever would copy or send it."""
+    """Return the error for an attempt to copy or send memory of this process."""
     return DTypeError(
         f"pickle, copy: {what} is memory of this process; copy or send a tensor over it"
     )

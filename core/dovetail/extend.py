@@ -1,4 +1,4 @@
-"""All that plugins may import from dovetail, by what they bring; `help(NAME)` says more of each.
+"""The names that plugins may import from dovetail, by kind of plugin; `help(NAME)` explains each.
 
 A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     its hooks: hookimpl, BackendInfo, DeviceInfo, Capabilities, Unavailable, INTERFACE; for type
@@ -41,7 +41,7 @@ AN OP (docs/adding-an-op.md)
 A FORMAT for what functions do, as ONNX is
     graph_of, Graph, GraphNode, composite, Composite
 
-First-party backends use this module and nothing else; layouts and networks also the public
+First-party backends import this module and nothing else; layouts and networks also use the public
 functions of dovetail.
 """
 
@@ -207,7 +207,7 @@ if TYPE_CHECKING:
     from .capture.jit import look_up_again
     from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
     from .functions.indexing.index_arrays import in_range, read_at
-else:  # which few plugins need
+else:  # few plugins need these
     __getattr__ = late(
         __name__,
         {
@@ -223,31 +223,31 @@ hookimpl = HookimplMarker("dovetail")
 
 
 def is_capturing() -> bool:
-    """Whether this thread's work is being captured, by `dt.jit` or a loop."""
+    """Return True if `dt.jit` or a loop is capturing this thread's work."""
     return _recorder() is not None
 
 
 def capabilities(device: Device) -> Capabilities:
-    """What a device can do; it is opened for that if it is not in use."""
+    """Return the capabilities of a device; open it if it is not in use."""
     return open_device(device).backend.info.capabilities
 
 
 def read_each_call(read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-    """So many floats that `read` gives: operands of tensors as they are.
+    """Return `count` floats that `read` gives, as operands of tensors.
 
-    A captured function asks `read` for them anew at each call (an optimiser's rate and its count of
-    steps): what is computed of them in Python is not, so `read` is to compute all that is needed.
+    A captured function calls `read` again at each call (an optimiser's rate and its count of
+    steps). Other Python code does not run again, so `read` must compute all that is needed.
     """
     recorder = _recorder()
     return read() if recorder is None else recorder.read_numbers(read, count)
 
 
 def uncaptured() -> AbstractContextManager[None]:
-    """A context in which work on constants is done at once, and is no part of what is captured."""
+    """Return a context in which work on constants runs at once, outside of a capture."""
     return recorded_by(None)
 
 
-if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,000 lines
+if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3,000 lines
     __all__ = [
         "CHUNK",
         "FLOATS",
@@ -413,4 +413,4 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "whole_setting",
         "widen_halves",
         "write_together",
-    ]  # fmt: skip
+    ]

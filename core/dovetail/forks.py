@@ -23,14 +23,14 @@ _waited: set[ref[Any]] = set()
 _not_waited: set[ref[Any]] = set()
 
 
-class _Taken(threading.local):
-    """The locks that this thread took for the fork that it is about to make."""
+class _Acquired(threading.local):
+    """The locks that this thread acquired for a fork."""
 
     def __init__(self) -> None:
         self.locks: list[Any] = []
 
 
-_taken = _Taken()
+_acquired = _Acquired()
 
 
 def register_lock(lock: Any, waited: bool = True) -> None:
@@ -64,7 +64,7 @@ def _take() -> None:
     while True:
         if first is not None:
             first.acquire()
-            _taken.locks.append(first)
+            _acquired.locks.append(first)
         first = next((lock for lock in _alive(_waited) if not _try(lock)), None)
         if first is None:
             return
@@ -74,16 +74,18 @@ def _take() -> None:
 def _try(lock: Any) -> bool:
     """Acquire `lock` if no other thread holds it. Return True if this thread has it now."""
     if acquired := lock.acquire(blocking=False):
-        _taken.locks.append(lock)
+        _acquired.locks.append(lock)
     return bool(acquired)
 
 
 def _release() -> None:
-    while _taken.locks:
-        _taken.locks.pop().release()
+    """Release the locks of this thread's fork."""
+    while _acquired.locks:
+        _acquired.locks.pop().release()
 
 
 def _release_in_child() -> None:
+    """Release the locks of the fork, and free all others."""
     _release()
     for lock in registered_locks():
         if hasattr(lock, "renew"):

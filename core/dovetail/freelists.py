@@ -1,6 +1,6 @@
-"""Memory of objects that come and go all the time, kept for the next ones.
+"""Free lists for objects of frequently created classes.
 
-Compiled (`freelists.pyx`); Python by itself does so for its own objects alone, and Cython for
+Compiled (`freelists.pyx`); Python keeps free lists only for its own objects, and Cython only for
 classes that are written in its own language.
 """
 
@@ -8,4 +8,4 @@ from __future__ import annotations
 
 
 def keep(kind: type) -> None:
-    """Has the memory of so many objects of a class be kept when they end, for new ones of it."""
+    """Keep the memory of ended objects of a class, up to a limit, for new objects of it."""

@@ -66,7 +66,7 @@ cdef int _kept = 0
 
 
 cpdef keep(type kind):
-    """Has the memory of so many objects of a class be kept when they end, for new ones of it."""
+    """Keep the memory of ended objects of a class, up to a limit, for new objects of it."""
     global _kept
     if not _keep(_kept, <PyTypeObject*>kind):
         raise AssertionError(f"{kind.__name__}: its objects differ in size, or there is no list left")

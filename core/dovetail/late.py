@@ -1,6 +1,6 @@
-"""Names of a package that are fetched when somebody first asks for them, and then are its own.
+"""Lazy names of a package, imported at their first use and stored in the package.
 
-An import of dovetail takes no time for what most programs never use.
+So an import of dovetail takes no time for modules that most programs never use.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from .compat.hints import find
 
 
 def late(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """A `__getattr__` for a package. `homes`: the module within it that each name is made in."""
+    """Return a `__getattr__` for a package. `homes`: the module of each name."""
 
     def fetch(name: str) -> object:
         if name not in homes:
             hint = _hint(package, name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
-        found: object = getattr(import_module(f".{homes[name]}", package), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value: object = getattr(import_module(f".{homes[name]}", package), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     return fetch
 

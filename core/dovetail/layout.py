@@ -6,8 +6,8 @@ A *move* is an index transformation as plain data, so that it can be recorded, h
 on any layout:
     ("permute", axes)  ("expand", shape)  ("slice", starts, lengths, steps)  ("reshape", shape)
 `slice` with a negative step flips; axes of size 1 are added and dropped by `reshape`.
-`("pad", axis, start, size)` makes an axis part of a longer one, of which only the places that it
-had may be looked at: kernels see what is joined so, and no tensor is ever laid out so.
+`("pad", axis, start, size)` makes an axis part of a longer one. Only the positions of the original
+axis may be read: kernels see joined tensors so, and no tensor is ever laid out so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Move: TypeAlias = tuple[Any, ...]  # a name, then shapes: `("slice", starts, len
 
 
 class Layout:
-    """How a tensor's memory is interpreted: `x.layout`. One object for each, compared with `is`."""
+    """The layout of a tensor's memory: `x.layout`. One object for each, compared with `is`."""
 
     __slots__ = ("name",)
 
@@ -47,7 +47,7 @@ _LAYOUTS: dict[str, Layout] = {}
 
 
 def layout(name: str) -> Layout:
-    """The one object for the layout of this name."""
+    """Return the one object for the layout of this name."""
     return _LAYOUTS.get(name) or Layout(name)
 
 
@@ -59,7 +59,7 @@ sparse_bsr = Layout("sparse_bsr")
 
 
 class StridedView(NamedTuple):
-    """Element [i, j, ...] is at `offset + i * strides[0] + j * strides[1] + ...`."""
+    """A strided view: element [i, j, ...] is at `offset + i * strides[0] + j * ...`."""
 
     shape: Shape
     strides: Shape
@@ -68,7 +68,10 @@ class StridedView(NamedTuple):
 
 @lru_cache(4096)
 def contiguous_strides(shape: Shape) -> Shape:
-    """Row-major strides. An empty tensor has the strides it would have with its zeros as ones."""
+    """Return row-major strides.
+
+    An empty tensor has the strides that it would have with ones in place of its zeros.
+    """
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -77,12 +80,12 @@ def contiguous_strides(shape: Shape) -> Shape:
 
 
 def contiguous(shape: Shape) -> StridedView:
-    """The dense row-major layout of a shape."""
+    """Return the dense row-major layout of a shape."""
     return StridedView(shape, contiguous_strides(shape), 0)
 
 
 def is_contiguous(shape: Shape, strides: Shape) -> bool:
-    """Whether the layout is dense and row-major; dimensions of size 1 do not count."""
+    """Return True if the layout is dense and row-major; axes of size 1 do not count."""
     if 0 in shape:
         return True
     step = 1
@@ -95,7 +98,10 @@ def is_contiguous(shape: Shape, strides: Shape) -> bool:
 
 
 def span(layout: StridedView) -> tuple[int, int]:
-    """The lowest element touched and one past the highest; (offset, offset) for an empty layout."""
+    """Return the lowest element touched and one past the highest.
+
+    An empty layout gives (offset, offset).
+    """
     if 0 in layout.shape:
         return layout.offset, layout.offset
     low = high = layout.offset
@@ -106,9 +112,9 @@ def span(layout: StridedView) -> tuple[int, int]:
 
 
 def repeats(layout: StridedView) -> bool:
-    """Whether some dimension visits one element again and again (stride 0).
+    """Return True if an axis visits one element again and again (stride 0).
 
-    Writing there has no meaning.
+    Writes to such a layout have no meaning.
     """
     return 0 not in layout.shape and any(
         n > 1 and s == 0 for n, s in zip(layout.shape, layout.strides, strict=True)
@@ -116,7 +122,7 @@ def repeats(layout: StridedView) -> bool:
 
 
 def move(layout: StridedView, m: Move) -> StridedView | None:
-    """The layout after one move; None for a reshape that these strides do not permit."""
+    """Return the layout after one move; None for a reshape that these strides do not permit."""
     return _MOVES[m[0]](layout, *m[1:])
 
 
@@ -159,14 +165,14 @@ _MOVES: dict[str, Callable[..., StridedView | None]] = {
 
 
 def slice_along(shape: Shape, axis: int, start: int, length: int, step: int = 1) -> Move:
-    """The move that keeps `length` places along one axis, `step` apart, and all of the others."""
+    """Return the move that keeps `length` positions along one axis, `step` apart."""
     starts = tuple([start if d == axis else 0 for d in range(len(shape))])
     lengths = (*shape[:axis], length, *shape[axis + 1 :])
     return "slice", starts, lengths, tuple([step if d == axis else 1 for d in range(len(shape))])
 
 
 def move_shape(shape: Shape, m: Move) -> Shape:
-    """The shape after a move."""
+    """Return the shape after a move."""
     if m[0] == "permute":
         return tuple(shape[i] for i in m[1])
     if m[0] == "pad":
@@ -175,9 +181,10 @@ def move_shape(shape: Shape, m: Move) -> Shape:
 
 
 def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
-    """The strides of a view of another shape and the same size, or None where only a copy will do.
+    """Return the strides of a view of another shape, or None if only a copy will do.
 
-    Source: the grouping of axes that NumPy's `attempt_nocopy_reshape` documents.
+    Both shapes have the same size. Source: the grouping of axes that NumPy's
+    `attempt_nocopy_reshape` documents.
     """
     if 0 in old or 0 in new:
         return contiguous_strides(new)
@@ -212,7 +219,7 @@ def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
 
 @lru_cache(4096)
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
-    """The common shape. Raises: ShapeError naming the op and the shapes."""
+    """Return the common shape. Raises: ShapeError naming the op and the shapes."""
     result: list[int] = []
     for d in range(1, max(map(len, shapes), default=0) + 1):
         extents = {s[-d] for s in shapes if len(s) >= d} - {1}
@@ -227,7 +234,7 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
 
 
 def axis(op: str, index: int, ndim: int) -> int:
-    """A non-negative axis number. Raises: AxisError, ArgumentTypeError."""
+    """Return a non-negative axis number. Raises: AxisError, ArgumentTypeError."""
     if type(index) is not int:
         index = integer(op, index, "axis")
     if not -ndim <= index < ndim:
@@ -261,13 +268,13 @@ def ordered_axes(op: str, which: int | Sequence[int] | None, ndim: int) -> Shape
 
 @lru_cache(4096)
 def resolve_reshape(op: str, old: Shape, new: Shape) -> Shape:
-    """`new` with its single -1 worked out. Raises: ShapeError."""
+    """Return `new` with its single -1 worked out. Raises: ShapeError."""
     size = math.prod(old)
     wanted = tuple(new)
     if wanted.count(-1) == 1 and all(n >= 0 for n in wanted if n != -1):
-        rest = math.prod(n for n in wanted if n != -1)
-        if rest and size % rest == 0:
-            return dimensions(op, [size // rest if n == -1 else n for n in wanted])
+        others = math.prod(n for n in wanted if n != -1)
+        if others and size % others == 0:
+            return dimensions(op, [size // others if n == -1 else n for n in wanted])
     elif all(n >= 0 for n in wanted) and math.prod(wanted) == size:
         return dimensions(op, wanted)
     raise ShapeError(
@@ -277,11 +284,11 @@ def resolve_reshape(op: str, old: Shape, new: Shape) -> Shape:
 
 
 def coalesce(extents: Shape, strides: Sequence[Shape]) -> tuple[Shape, list[Shape]]:
-    """Adjacent axes that all the stride tuples walk as one are merged; axes of size 1 go."""
-    kept = [d for d, n in enumerate(extents) if n != 1]
+    """Merge adjacent axes that all the stride tuples walk as one; drop axes of size 1."""
+    axes_ = [d for d, n in enumerate(extents) if n != 1]
     out: list[int] = []
     columns: list[list[int]] = [[] for _ in strides]
-    for d in kept:
+    for d in axes_:
         if out and all(c[-1] == s[d] * extents[d] for c, s in zip(columns, strides, strict=True)):
             out[-1] *= extents[d]
             for c, s in zip(columns, strides, strict=True):

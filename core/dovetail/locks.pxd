@@ -1,4 +1,4 @@
-# What other modules know of the compiled form of `locks.py`.
+# C declarations of the compiled form of `locks.py`.
 cdef extern from "pythread.h":
     ctypedef void* PyThread_type_lock
 

@@ -67,10 +67,10 @@ cdef class Lock:
     cdef int _wait(self, unsigned long me) except -1:
         cdef int got = 0
         if not self._shut and self._waiting == 0 and PyThread_acquire_lock(self._gate, 0):
-            self._shut = True  # for who is inside, who opens it again
+            self._shut = True  # the owner unlocks the gate when it leaves
         self._waiting += 1
         try:
-            while not got:  # not for ever: another thread may take a signal in, or the wait miss it
+            while not got:  # bounded waits: the signal may reach another thread, or miss the wait
                 with nogil:
                     got = PyThread_acquire_lock_timed(self._gate, WAIT_MICROSECONDS, 1) == PY_LOCK_ACQUIRED
                 if not got:

@@ -1,4 +1,4 @@
-"""What was found last for some objects, by who they are: asked before a `Recent` is."""
+"""An identity-keyed cache in front of the LRU cache `Recent`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ V = TypeVar("V")
 
 
 class Memo(Generic[V]):
-    """Values under up to three objects, which are kept alive; others may take a value's place.
+    """A cache of values under up to three objects, which it keeps alive.
 
-    `turn` forgets all, as a `Recent` ages.
+    A new value may evict another. `turn` clears it when the `Recent` behind it ages.
     """
 
     __slots__ = ("_found",)
@@ -20,16 +20,16 @@ class Memo(Generic[V]):
         self._found: dict[tuple[int, int, int], tuple[object, object, object, V]] = {}
 
     def get(self, a: object, b: object, c: object = None) -> V | None:
-        """The value under these very objects; None if it is not known."""
-        found = self._found.get((id(a), id(b), id(c)))
-        return None if found is None else found[3]
+        """Return the value under these very objects, or None."""
+        entry = self._found.get((id(a), id(b), id(c)))
+        return None if entry is None else entry[3]
 
     def put(self, a: object, b: object, c: object, value: V) -> None:
-        """Notes a value."""
+        """Store a value."""
         if len(self._found) >= PLACES:
             self._found.clear()
         self._found[id(a), id(b), id(c)] = (a, b, c, value)
 
     def turn(self) -> None:
-        """Forgets all."""
+        """Remove all entries."""
         self._found.clear()

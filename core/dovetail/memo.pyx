@@ -1,4 +1,4 @@
-"""What was found last for some objects: `memo.py`, compiled. A value's place comes of addresses."""
+"""The identity-keyed cache of `memo.py`, compiled: a direct-mapped table, indexed by addresses."""
 
 cdef extern from "Python.h":
     void Py_INCREF(PyObject*)
@@ -12,10 +12,10 @@ cdef inline Py_ssize_t _place(PyObject* a, PyObject* b, PyObject* c):
 
 
 cdef class Memo:
-    """Values under up to three objects, which are kept alive; others may take a value's place."""
+    """A cache of values under up to three objects, which it keeps alive."""
 
     cpdef object get(self, object a, object b, object c=None):
-        """The value under these very objects; None if it is not known."""
+        """Return the value under these very objects, or None."""
         cdef PyObject* x = <PyObject*>a
         cdef PyObject* y = <PyObject*>b
         cdef PyObject* z = <PyObject*>c
@@ -25,7 +25,7 @@ cdef class Memo:
         return None
 
     cpdef put(self, object a, object b, object c, object value):
-        """Notes a value."""
+        """Store a value."""
         cdef PyObject* x = <PyObject*>a
         cdef PyObject* y = <PyObject*>b
         cdef PyObject* z = <PyObject*>c
@@ -40,7 +40,7 @@ cdef class Memo:
             Py_XDECREF(before[i])
 
     cpdef turn(self):
-        """Forgets all."""
+        """Remove all entries."""
         cdef Py_ssize_t i
         cdef PyObject* before
         for i in range(4 * _PLACES):

@@ -1,8 +1,7 @@
-"""Caches with a bound, of which what was not used for longest goes first.
+"""A bounded cache that approximates least-recently-used eviction with two generations.
 
-Two generations: what is found or made goes into the young one. When that is full it becomes the old
-one, and what nobody asked for meanwhile goes with the old one before. So nothing is noted on a hit,
-and no cache ever starts from nothing.
+A hit in the young generation costs one dict lookup and no bookkeeping. When the young generation is
+full, it replaces the old one; entries of the old generation that were not used since are dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """At most `limit` entries.
+    """A mapping that holds at most `limit` entries.
 
     `young` has those used lately: it stays the same dict, and the hot path asks it first, since
     `get` of a dict alone is quick.
@@ -30,11 +29,11 @@ class Recent(Generic[K, V]):
         self._old: dict[K, V] = {}
 
     def find(self, key: K) -> V | None:
-        """What is known under `key`, which counts as used now; None if nothing is."""
-        found = self.young.get(key)
-        if found is None and (found := self._old.get(key)) is not None:
-            self[key] = found
-        return found
+        """Return the value of `key` and mark it as used, or return None."""
+        value = self.young.get(key)
+        if value is None and (value := self._old.get(key)) is not None:
+            self[key] = value
+        return value
 
     def __setitem__(self, key: K, value: V) -> None:
         if len(self.young) >= self.half and key not in self.young:
@@ -42,20 +41,20 @@ class Recent(Generic[K, V]):
         self.young[key] = value
 
     def turn(self) -> None:
-        """Makes what is young old, and lets go of what was old and not asked for since."""
-        self._old = dict(self.young)  # first: an interrupt leaves things in both, not in neither
+        """Make the young generation the old one, and drop the old one."""
+        self._old = dict(self.young)  # copy before clear: an interrupt must not lose entries
         self.young.clear()
 
     def every(self) -> dict[K, V]:
-        """All that is kept."""
+        """Return the entries of both generations."""
         return {**self._old, **self.young}
 
 
 class Shared(Recent[K, V]):
-    """As `Recent`, for objects of which there must be one only.
+    """An LRU cache that never holds a second object for a key whose first one is still alive.
 
-    What has gone, but is still in use elsewhere, is found again. `find` and `[]=` belong under a
-    lock.
+    Evicted values are remembered by weak references. The caller holds a lock around `find` and
+    assignment.
     """
 
     __slots__ = ("_gone",)
@@ -65,19 +64,19 @@ class Shared(Recent[K, V]):
         self._gone: dict[K, ref[Any]] = {}
 
     def find(self, key: K) -> V | None:
-        found = super().find(key)
-        if found is None and key in self._gone:
-            found = self._gone[key]()
-            if found is not None:
-                self[key] = found
-        return found
+        value = super().find(key)
+        if value is None and key in self._gone:
+            value = self._gone[key]()
+            if value is not None:
+                self[key] = value
+        return value
 
     def turn(self) -> None:
         gone = self._gone
         for key, value in self._old.items():
-            with suppress(TypeError):  # what cannot be referred to weakly is made again
+            with suppress(TypeError):  # an object without weak references is built again
                 gone[key] = ref(value)
-        super().turn()  # now those that nobody uses die
+        super().turn()  # values without other references die here
         for key, r in list(gone.items()):
             if r() is None:
                 gone.pop(key, None)

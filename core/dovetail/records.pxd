@@ -1,4 +1,4 @@
-# What the compiled form of `records.py` knows of its types.
+# C declarations for the compiled build of `records.py`.
 cdef class DeviceRecord:
     cdef public Py_hash_t _hash
     cdef public object opened

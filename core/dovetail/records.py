@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-DEPTH_LIMIT = 64  # of a pending chain; a deeper one is computed: it bounds kernels and recursion
+DEPTH_LIMIT = 64  # of a pending chain; a deeper one is evaluated, to bound kernels and recursion
 
 
 class DeviceRecord:
@@ -35,18 +35,18 @@ class DTypeRecord:
 
 
 class Flags:
-    """What the hot path asks of the process each time, in one place that is quick to look at."""
+    """Flags of the process that the hot path reads each time, in one quick place."""
 
     __slots__ = ("captures", "depth", "exports", "profiled", "tainted")
 
     captures: int  # recorders of captured functions that are in use, on any thread
 
-    # DEPTH_LIMIT, or 0 while some ops run at once: those of a context, or those that read what
-    # others may write to. Which these are takes longer to ask.
+    # DEPTH_LIMIT, or 0 while some ops run eagerly: in a context, or because they read memory that
+    # other code may write to. Then each op checks whether it is one of them, which takes longer.
     depth: int
     exports: int  # owners of views by which other code may write to memory (`storage.Export`)
-    profiled: bool  # whether any profile is being taken
-    tainted: bool  # whether any tensor may hold what comes of a bad index
+    profiled: bool  # True while a profile is being taken
+    tainted: bool  # True if a tensor may hold values read at an index out of range
 
     def __init__(self) -> None:
         self.captures, self.depth, self.exports = 0, DEPTH_LIMIT, 0
@@ -54,7 +54,7 @@ class Flags:
 
 
 class Counters:
-    """What evaluation has done since the process began."""
+    """Counters of evaluation since the process began."""
 
     __slots__ = (
         "calls", "compile_seconds", "compiles", "disk_hits", "evaluations", "launches",
@@ -62,8 +62,8 @@ class Counters:
     )  # fmt: skip
 
     evaluations: int
-    recognised: int  # of those: known from their roots on, without a key
-    plans: int  # graphs of a structure not seen before
+    recognised: int  # evaluations whose cached graph matched from its roots, without a key
+    plans: int  # graphs of a new structure
     launches: int
     compiles: int
     disk_hits: int

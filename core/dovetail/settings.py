@@ -1,14 +1,14 @@
-"""What a `with` block changes about the library: one mechanism for all of it.
+"""Settings of the library that `with` blocks change.
 
-Settings belong to a context, as `contextvars` has it: a thread begins with the defaults, an asyncio
-task with a copy of what its maker had. One block's object may be entered again while it is entered,
-also by other threads, and blocks that overlap may be left in any order: a context knows by which
-objects it was entered, and its settings follow from these alone.
+Settings belong to a context, as in `contextvars`: a thread begins with the defaults, an asyncio
+task with a copy of its creator's. One block's object may be entered again while it is entered,
+also by other threads, and blocks that overlap may be left in any order: a context stores the list
+of blocks that it has entered, and its settings follow from that list alone.
 
-The process has, whatever the context: the device that is the default where no block names one
-(`device.set_default_device`) and the default random generator, which threads started later are to
-find as the program set them; what `profile` and the tracing of memory note, which is the work of
-all threads; and installed plugins.
+Some state belongs to the process, in all contexts: the default device unless a block names one
+(`device.set_default_device`) and the default random generator, because threads that start later
+must find them as the program set them; the events of `profile` and of the tracing of memory, which
+is the work of all threads; and installed plugins.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ MERGED = ("streams", "printing")  # settings that are dicts: inner blocks add to
 
 
 class Block(Protocol):
-    """What settings are entered by."""
+    """An object that changes settings while it is entered."""
 
     @property
     def changes(self) -> Mapping[str, Any]:
-        """Fields of `Settings`, and what they are inside."""
+        """Return fields of `Settings` with their values inside the block."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Settings:
     """All settings of one context."""
 
-    eager: bool = False  # whether each op runs at once
-    reproducible: bool = False  # whether no vendor's routine is used
-    grad: bool = True  # whether ops are recorded for gradients
-    inference: bool = False  # whether nothing may ask for that
-    anomaly: Any = None  # `autograd.anomaly`'s, where each result is looked at
-    saving: Any = None  # what packs and unpacks values that are saved for gradients: a pair
-    device: Any = None  # the default one, where a block has chosen it
-    lines: bool = False  # whether each op notes the line that recorded it
-    printing: Mapping[str, Any] = field(default_factory=dict)  # options of how tensors look
-    junk: bool | None = None  # whether memory that nothing has filled holds junk
+    eager: bool = False  # each op runs at once
+    reproducible: bool = False  # no vendor's routine is used
+    grad: bool = True  # ops are recorded for gradients
+    inference: bool = False  # no inner block may turn `grad` on
+    anomaly: Any = None  # the `autograd.anomaly` object that checks each result
+    saving: Any = None  # the pair of hooks that packs and unpacks values saved for gradients
+    device: Any = None  # the default device, if a block has chosen it
+    lines: bool = False  # each op stores the line that recorded it
+    printing: Mapping[str, Any] = field(default_factory=dict)  # options of `repr` of tensors
+    junk: bool | None = None  # uninitialised memory holds junk
     streams: Mapping[Any, Any] = field(default_factory=dict)  # the current one, by device
-    entered: tuple[Block, ...] = ()  # what made it so, outermost first
+    entered: tuple[Block, ...] = ()  # the blocks that made these settings, outermost first
 
 
 _DEFAULTS = Settings()
@@ -67,12 +67,12 @@ current = _current.get
 
 
 def enter(block: Block) -> None:
-    """Makes the changes of `block` in this context."""
+    """Apply the changes of `block` in this context."""
     _become((*current().entered, block))
 
 
 def leave(block: Block) -> None:
-    """Undoes the latest `enter(block)` of this context; nothing where there is none."""
+    """Undo the latest `enter(block)` of this context, if there is one."""
     entered = current().entered
     for i in reversed(range(len(entered))):
         if entered[i] is block:
@@ -81,10 +81,12 @@ def leave(block: Block) -> None:
 
 
 def _become(entered: tuple[Block, ...]) -> None:
-    _current.set(_made(entered))
+    """Set the settings of this context to those of the entered blocks."""
+    _current.set(_settings_of(entered))
 
 
-def _made(entered: tuple[Block, ...]) -> Settings:
+def _settings_of(entered: tuple[Block, ...]) -> Settings:
+    """Return the settings that follow from the entered blocks."""
     if not entered:
         return _DEFAULTS
     fields: dict[str, Any] = {}
@@ -93,14 +95,14 @@ def _made(entered: tuple[Block, ...]) -> Settings:
             fields[name] = {**fields.get(name, {}), **value} if name in MERGED else value
     if fields.get("inference"):
         fields["grad"] = False
-    made = Settings(**fields, entered=entered)
-    if made.eager or made.lines:
-        ask_while(made)
-    return made
+    settings = Settings(**fields, entered=entered)
+    if settings.eager or settings.lines:
+        ask_while(settings)
+    return settings
 
 
 def record(on: bool) -> None:
-    """Turns the recording of ops on or off, for our own code:
+    """Turn the recording of ops on or off, for dovetail's own code:
 
         before = current()
         try:
@@ -109,10 +111,10 @@ def record(on: bool) -> None:
         finally:
             restore(before)
 
-    It is no `with`, since an interrupt may come at the start of an `__exit__`, or after a setting
-    has changed and before anybody knows it; but not between a `finally` and a function of C.
+    A `with` block is not safe here: an interrupt may come at the start of an `__exit__`, or between
+    a change of the setting and its bookkeeping; but not between a `finally` and a function of C.
     """
-    _current.set(_made((*current().entered, _RECORDED if on else _UNRECORDED)))
+    _current.set(_settings_of((*current().entered, _RECORD if on else _NO_RECORD)))
 
 
 restore = _current.set
@@ -132,9 +134,9 @@ class Switch(ContextDecorator):
         leave(self)
 
     def __call__(self, function: F) -> F:
-        """The function, with settings changed while it runs: a generator, or a coroutine too."""
+        """Return the function with settings changed while it runs; also a coroutine's."""
         if isgeneratorfunction(function):
-            return cast(F, wraps(function)(partial(_generated, self, function)))
+            return cast(F, wraps(function)(partial(_run_generator, self, function)))
         if iscoroutinefunction(function):
 
             @wraps(function)
@@ -146,10 +148,10 @@ class Switch(ContextDecorator):
         return super().__call__(function)
 
 
-def _generated(
+def _run_generator(
     switch: Switch, function: Callable[..., Generator[Any, Any, Any]], *args: Any, **options: Any
 ) -> Generator[Any, Any, Any]:
-    """What a generator yields, with settings changed while it runs, and not in between."""
+    """Yield a generator's items; the settings are changed only while it runs."""
     source = function(*args, **options)
     step: Callable[[], Any] = partial(next, source)
     try:
@@ -170,13 +172,13 @@ def _generated(
         return stop.value
 
 
-_RECORDED, _UNRECORDED = Switch(grad=True), Switch(grad=False)
+_RECORD, _NO_RECORD = Switch(grad=True), Switch(grad=False)
 
 
 class eager(Switch):
     """A context in which each op runs at once, with the same bits; for debugging and timing.
 
-    It is of this thread, or asyncio task, alone.
+    It holds for this thread, or asyncio task, alone.
 
     >>> import dovetail as dt
     >>> with dt.eager():
@@ -190,10 +192,10 @@ class eager(Switch):
 
 
 class junk_filled(Switch):
-    """A context in which `dt.empty` holds what nobody takes for a result, to find what reads it.
+    """A context in which `dt.empty` holds conspicuous values, to find code that reads it.
 
-    That is NaN, the largest integer, or True. DOVETAIL_JUNK=1 has it everywhere. It is of this
-    thread, or asyncio task, alone.
+    The values are NaN, the largest integer, or True. DOVETAIL_JUNK=1 sets it everywhere. It holds
+    for this thread, or asyncio task, alone.
 
     >>> import dovetail as dt
     >>> with dt.junk_filled():
@@ -206,25 +208,28 @@ class junk_filled(Switch):
         super().__init__(junk=bool(on))
 
 
-# --- whether ops run at once anywhere -------------------------------------------------------------
+# --- eager execution in any context ---------------------------------------------------------------
 
-# While any of these lives, each op asks: settings that some context may have, copied ones too, and
-# what says that others may write to memory.
+# While one of these objects lives, each op checks whether it must run at once. They are settings
+# that some context may have, also copied ones, and exports through which other code may write.
 _reasons: set[ref[Any]] = set()
-_noting = Lock()  # re-entered where a signal's handler runs ops
+_reasons_lock = Lock()  # re-entered where a signal's handler runs ops
 
 
 def ask_while(reason: object) -> None:
-    """Has each op ask whether it is to run at once, while `reason` lives."""
-    with _noting:
+    """Make each op check whether it must run at once, while `reason` lives."""
+    with _reasons_lock:
         _reasons.add(ref(reason, _reasons.discard))
         flags.depth = 0
 
 
 def is_eager() -> bool:
-    """Whether ops run at once in this context; asked for each op while they may do so in any."""
+    """Return True if ops run at once in this context.
+
+    Each op calls it while ops may run at once in any context.
+    """
     if not _reasons and not flags.exports:
-        with _noting:
+        with _reasons_lock:
             if not _reasons and not flags.exports:
                 flags.depth = DEPTH_LIMIT
     return current().eager

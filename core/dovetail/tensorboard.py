@@ -1,4 +1,4 @@
-"""Logs of training for TensorBoard, by its own writer of events."""
+"""Training logs for TensorBoard, by its own writer of events."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PROTOS = "tensorboard.compat.proto"
 EMPTY = "a histogram of no values"
 
 
-def _needed(name: str) -> Any:
-    """A module of TensorBoard's. Raises: ModuleNotFoundError that says what to install."""
+def _import_tensorboard(name: str) -> Any:
+    """Import a module of TensorBoard. Raises: ModuleNotFoundError that says what to install."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -42,11 +42,11 @@ _INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
 class SummaryWriter(Explained):
-    """Writes what is to be seen in TensorBoard: `tensorboard --logdir runs`.
+    """A writer of logs that TensorBoard shows: `tensorboard --logdir runs`.
 
-    `log_dir`: where to; unless given runs/ with the time, the machine and `comment`. `purge_step`:
-    from which step on what was written before is left out. `max_queue`, `flush_secs`: how many
-    events wait at most, and how long. It is a context manager that closes it.
+    `log_dir`: the folder; by default runs/ with the time, the machine and `comment`. `purge_step`:
+    the first step whose earlier records are left out. `max_queue`, `flush_secs`: the largest number
+    of waiting events, and their longest wait. It is a context manager that closes it.
     Raises: ModuleNotFoundError where TensorBoard is not installed, OSError.
 
     >>> import tempfile
@@ -74,8 +74,8 @@ class SummaryWriter(Explained):
             arguments.integer("SummaryWriter", flush_secs, "flush_secs", 0, 1 << 31),
             arguments.instance("SummaryWriter", filename_suffix, "filename_suffix", str),
         )
-        self._events = _needed(f"{PROTOS}.event_pb2")
-        self._summaries = _needed(f"{PROTOS}.summary_pb2")
+        self._events = _import_tensorboard(f"{PROTOS}.event_pb2")
+        self._summaries = _import_tensorboard(f"{PROTOS}.summary_pb2")
         self._writers: dict[str, Any] = {}
         if purge_step is not None:
             self._write(self._events.Event(file_version="brain.Event:2"), purge_step, None)
@@ -88,22 +88,24 @@ class SummaryWriter(Explained):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.close()
 
     def get_logdir(self) -> str:
-        """The folder that it writes to."""
+        """Return the folder that it writes to."""
         return self.log_dir
 
     def flush(self) -> None:
-        """Has all that was added be in the files."""
+        """Write all added records to the files."""
         for writer in self._writers.values():
             writer.flush()
 
     def close(self) -> None:
-        """Ends the files; what is added later begins others."""
+        """Close the files; records that are added later begin new ones."""
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
@@ -111,7 +113,7 @@ class SummaryWriter(Explained):
     # --- events
     def _writer(self, folder: str) -> Any:
         if folder not in self._writers:
-            files = _needed("tensorboard.summary.writer.event_file_writer")
+            files = _import_tensorboard("tensorboard.summary.writer.event_file_writer")
             self._writers[folder] = files.EventFileWriter(folder, *self._options)
         return self._writers[folder]
 
@@ -127,83 +129,110 @@ class SummaryWriter(Explained):
         summary = self._summaries.Summary(value=[value])
         self._write(self._events.Event(summary=summary), step, when, folder)
 
-    # --- what is added
+    # --- records
     def add_scalar(
-        self, tag: str, scalar_value: Any, global_step: Any = None, walltime: float | None = None,
-        new_style: bool = False, double_precision: bool = False,
-    ) -> None:  # fmt: skip
-        """Adds a number: a Python number, or a tensor of one element.
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
+        """Add a number: a Python number, or a tensor of one element.
 
-        `tag`: its name, with parts set apart by "/". `global_step`: at which step; `walltime`:
-        when, in seconds since 1970. `double_precision`: as float64. Raises: ArgumentTypeError.
+        `tag`: its name, with parts separated by "/". `global_step`: the step; `walltime`: the
+        time, in seconds since 1970. `double_precision`: as float64. Raises: ArgumentTypeError.
         """
         number = _number("scalar_value", scalar_value)
         if not (new_style or double_precision):
-            made = self._summaries.Summary.Value(tag=tag, simple_value=number)
+            value = self._summaries.Summary.Value(tag=tag, simple_value=number)
         else:
-            metadata = _needed("tensorboard.plugins.scalar.metadata")
+            metadata = _import_tensorboard("tensorboard.plugins.scalar.metadata")
             dtype = np.float64 if double_precision else np.float32
-            tensor = _needed("tensorboard.util.tensor_util").make_tensor_proto(dtype(number))
+            tensor = _import_tensorboard("tensorboard.util.tensor_util").make_tensor_proto(
+                dtype(number)
+            )
             described = metadata.create_summary_metadata("", "")
-            made = self._summaries.Summary.Value(tag=tag, tensor=tensor, metadata=described)
-        self._add(made, global_step, walltime)
+            value = self._summaries.Summary.Value(tag=tag, tensor=tensor, metadata=described)
+        self._add(value, global_step, walltime)
 
     def add_scalars(
-        self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None,
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: Any = None,
         walltime: float | None = None,
-    ) -> None:  # fmt: skip
-        """Adds several numbers that are drawn in one picture: each in a run of its own below."""
+    ) -> None:
+        """Add several numbers that one picture shows, each in a run of its own below."""
         for tag, number in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
             value = _number(f"tag_scalar_dict[{tag!r}]", number)
-            made = self._summaries.Summary.Value(tag=main_tag, simple_value=value)
-            self._add(made, global_step, walltime, folder)
+            summary_value = self._summaries.Summary.Value(tag=main_tag, simple_value=value)
+            self._add(summary_value, global_step, walltime, folder)
 
     def add_histogram(
-        self, tag: str, values: Any, global_step: Any = None,
-        bins: str | int | Sequence[float] = "tensorflow", walltime: float | None = None,
+        self,
+        tag: str,
+        values: Any,
+        global_step: Any = None,
+        bins: str | int | Sequence[float] = "tensorflow",
+        walltime: float | None = None,
         max_bins: int | None = None,
-    ) -> None:  # fmt: skip
-        """Adds a histogram of a tensor's elements.
+    ) -> None:
+        """Add a histogram of a tensor's elements.
 
-        `bins`: "tensorflow", whose width grows with the distance from 0, or what `np.histogram`
-        takes; `max_bins`: so many at most. Raises: ArgumentError for no finite values.
+        `bins`: "tensorflow", whose width grows with the distance from 0, or a value for
+        `np.histogram`; `max_bins`: their largest number. Raises: ArgumentError for no finite
+        values.
         """
         array = _array("values", values).astype(np.float64).reshape(-1)
         array = array[np.isfinite(array)]
         if array.size == 0:
             raise dt.ArgumentError(f"tensorboard.add_histogram: {tag!r} is {EMPTY}")
-        edges = _growing(array) if bins == "tensorflow" else bins
+        edges = _exponential_edges(array) if bins == "tensorflow" else bins
         counts, limits = np.histogram(array, edges)
         if max_bins is not None and len(counts) > max_bins:
             several = -(-len(counts) // max_bins)
             starts = np.arange(0, len(counts), several)
             counts, limits = np.add.reduceat(counts, starts), np.append(limits[starts], limits[-1])
-        found = np.flatnonzero(counts)
-        low, high = found[0], found[-1] + 1
+        used = np.flatnonzero(counts)
+        low, high = used[0], used[-1] + 1
         histo = self._summaries.HistogramProto(
-            min=array.min(), max=array.max(), num=len(array), sum=array.sum(),
-            sum_squares=array @ array, bucket_limit=[limits[low], *limits[low + 1 : high + 1]],
+            min=array.min(),
+            max=array.max(),
+            num=len(array),
+            sum=array.sum(),
+            sum_squares=array @ array,
+            bucket_limit=[limits[low], *limits[low + 1 : high + 1]],
             bucket=[0, *counts[low:high]],
-        )  # fmt: skip
+        )
         self._add(self._summaries.Summary.Value(tag=tag, histo=histo), global_step, walltime)
 
     def add_image(
-        self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
         dataformats: str = "CHW",
-    ) -> None:  # fmt: skip
-        """Adds a picture: uint8, or floats between 0 and 1, with 1, 3 or 4 channels.
+    ) -> None:
+        """Add a picture: uint8, or floats between 0 and 1, with 1, 3 or 4 channels.
 
-        `dataformats`: what its axes are, of "CHW", "HWC" and "HW". Raises: ShapeError.
+        `dataformats`: the order of its axes: "CHW", "HWC" or "HW". Raises: ShapeError.
         """
         pixels = _pixels("add_image", tag, _array("img_tensor", img_tensor), dataformats)
         self._add_picture(tag, pixels, global_step, walltime)
 
     def add_images(
-        self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
         dataformats: str = "NCHW",
-    ) -> None:  # fmt: skip
-        """Adds several pictures of one size, side by side in a grid.
+    ) -> None:
+        """Add several pictures of one size, side by side in a grid.
 
         See `add_image`.
         """
@@ -217,20 +246,24 @@ class SummaryWriter(Explained):
         if not len(each):
             raise dt.ShapeError(f"tensorboard.add_images: {tag!r} has no pictures")
         inner = axes.replace("N", "")
-        made = [_pixels("add_images", tag, x, inner) for x in each]
-        columns = int(np.ceil(len(made) ** 0.5))
-        made += [np.zeros_like(made[0])] * (-len(made) % columns)
-        rows = [np.concatenate(made[i : i + columns], 1) for i in range(0, len(made), columns)]
+        pictures = [_pixels("add_images", tag, x, inner) for x in each]
+        columns = int(np.ceil(len(pictures) ** 0.5))
+        pictures += [np.zeros_like(pictures[0])] * (-len(pictures) % columns)
+        rows = [
+            np.concatenate(pictures[i : i + columns], 1) for i in range(0, len(pictures), columns)
+        ]
         self._add_picture(tag, np.concatenate(rows), global_step, walltime)
 
     def _add_picture(self, tag: str, pixels: np.ndarray, step: Any, when: float | None) -> None:
-        pictures, file = _needed("PIL.Image"), io.BytesIO()
+        pictures, file = _import_tensorboard("PIL.Image"), io.BytesIO()
         one = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
         pictures.fromarray(one).save(file, "PNG")
         image = self._summaries.Summary.Image(
-            height=pixels.shape[0], width=pixels.shape[1], colorspace=pixels.shape[2],
+            height=pixels.shape[0],
+            width=pixels.shape[1],
+            colorspace=pixels.shape[2],
             encoded_image_string=file.getvalue(),
-        )  # fmt: skip
+        )
         self._add(self._summaries.Summary.Value(tag=tag, image=image), step, when)
 
     def add_text(
@@ -241,74 +274,82 @@ class SummaryWriter(Explained):
         Raises: ArgumentTypeError.
         """
         arguments.instance("tensorboard", text_string, "text_string", str)
-        metadata = _needed("tensorboard.plugins.text.metadata").create_summary_metadata("", "")
-        tensor = _needed("tensorboard.util.tensor_util").make_tensor_proto(
+        metadata = _import_tensorboard("tensorboard.plugins.text.metadata").create_summary_metadata(
+            "", ""
+        )
+        tensor = _import_tensorboard("tensorboard.util.tensor_util").make_tensor_proto(
             np.array([text_string], object)
         )
-        made = self._summaries.Summary.Value(
+        value = self._summaries.Summary.Value(
             tag=f"{tag}/text_summary", tensor=tensor, metadata=metadata
         )
-        self._add(made, global_step, walltime)
+        self._add(value, global_step, walltime)
 
     def add_graph(
-        self, model: Any, input_to_model: Any = None, verbose: bool = False,
+        self,
+        model: Any,
+        input_to_model: Any = None,
+        verbose: bool = False,
         use_strict_trace: bool = True,
-    ) -> None:  # fmt: skip
-        """Adds the graph of what a model does, as launches that follow each other.
+    ) -> None:
+        """Add the graph of a model, as launches that follow each other.
 
-        `model`: a module, a function, or one that `dt.jit` gave; `input_to_model`: what it is
-        called with, a tensor or a tuple. `verbose`: prints the launches, too.
+        `model`: a module, a function, or one that `dt.jit` gave; `input_to_model`: its arguments,
+        a tensor or a tuple. `verbose`: True prints the launches, too.
         Raises: CaptureError, ArgumentError where it cannot be captured.
         """
-        given = input_to_model if isinstance(input_to_model, (tuple, list)) else (input_to_model,)
-        given = () if input_to_model is None else tuple(given)
-        replay = _captured(model, given)
+        args = input_to_model if isinstance(input_to_model, (tuple, list)) else (input_to_model,)
+        args = () if input_to_model is None else tuple(args)
+        replay = _capture(model, args)
         if verbose:
             print(replay.text())
         self._write(self._events.Event(graph_def=_graph(replay).SerializeToString()), None, None)
 
 
-def _captured(model: Any, given: tuple[Any, ...]) -> Any:
-    """What is replayed for a model and what it is called with."""
+def _capture(model: Any, args: tuple[Any, ...]) -> Any:
+    """Return the captured program of a model for these arguments."""
     f = model if hasattr(model, "programs") else dt.jit(lambda *args: model(*args))
     with dt.no_grad():
-        for _ in range(3):  # a first call may make what later ones have
-            f(*given)
-            found = dt.explain(f, *given)
-            if found.captures:
-                return found.captures[0]
+        for _ in range(3):  # a first call may create objects that later ones only use
+            f(*args)
+            explanation = dt.explain(f, *args)
+            if explanation.captures:
+                return explanation.captures[0]
     raise dt.ArgumentError(
         f"tensorboard.add_graph: what the model does is not captured: "
-        f"{'; '.join(found.reasons) or 'no launches'}"
+        f"{'; '.join(explanation.reasons) or 'no launches'}"
     )
 
 
 def _graph(replay: Any) -> Any:
-    """The launches as TensorFlow's graphs have nodes: inputs are what they read of earlier ones."""
-    graphs, nodes = _needed(f"{PROTOS}.graph_pb2"), _needed(f"{PROTOS}.node_def_pb2")
-    values = _needed(f"{PROTOS}.attr_value_pb2")
-    made: list[Any] = []
+    """Return the launches as a TensorFlow graph: the inputs of a node are what it reads."""
+    graphs, nodes = (
+        _import_tensorboard(f"{PROTOS}.graph_pb2"),
+        _import_tensorboard(f"{PROTOS}.node_def_pb2"),
+    )
+    values = _import_tensorboard(f"{PROTOS}.attr_value_pb2")
+    graph_nodes: list[Any] = []
     writer: dict[Any, str] = {}
     for i, launch in enumerate(replay.launches):
         inputs = []
-        for place in launch.reads:
-            if place not in writer:
-                writer[place] = f"input_{len(writer)}"
-                made.append(nodes.NodeDef(name=writer[place], op="Placeholder"))
-            if writer[place] not in inputs:
-                inputs.append(writer[place])
+        for memory in launch.reads:
+            if memory not in writer:
+                writer[memory] = f"input_{len(writer)}"
+                graph_nodes.append(nodes.NodeDef(name=writer[memory], op="Placeholder"))
+            if writer[memory] not in inputs:
+                inputs.append(writer[memory])
         name = f"{i + 1:03}_{_plain(launch.name)}"
         node = nodes.NodeDef(name=name, op=_plain(launch.name), input=inputs, device=launch.device)
         for key, text in (("kernel", launch.text), ("grid", str(launch.grid))):
             node.attr[key].CopyFrom(values.AttrValue(s=text.encode()))
         node.attr["bytes"].CopyFrom(values.AttrValue(i=launch.nbytes))
-        made.append(node)
+        graph_nodes.append(node)
         writer.update(dict.fromkeys(launch.writes, name))
-    return graphs.GraphDef(node=made)
+    return graphs.GraphDef(node=graph_nodes)
 
 
 def _plain(name: str) -> str:
-    """A name that a node may have."""
+    """Return a valid name of a node."""
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "launch"
 
 
@@ -316,24 +357,24 @@ def _plain(name: str) -> str:
 
 
 def _array(name: str, x: Any) -> np.ndarray:
-    """Values on the host. Raises: ArgumentTypeError."""
+    """Return values on the host. Raises: ArgumentTypeError."""
     if isinstance(x, dt.Tensor):
         x = x.detach()
         x = (x.astype(dt.float32) if x.dtype is dt.bfloat16 else x).numpy()
     try:
-        made: np.ndarray = np.asarray(x)
+        array: np.ndarray = np.asarray(x)
     except ValueError:
         raise arguments.refused("tensorboard", name, "numbers", x) from None
-    if made.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise dt.ArgumentTypeError(f"tensorboard: {name} is a {type(x).__name__}, no numbers")
-    return made
+    return array
 
 
 def _number(name: str, x: Any) -> float:
-    found = _array(name, x)
-    if found.size != 1:
-        raise dt.ArgumentTypeError(f"tensorboard: {name} has shape {found.shape}; it is one number")
-    return found.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
+    array = _array(name, x)
+    if array.size != 1:
+        raise dt.ArgumentTypeError(f"tensorboard: {name} has shape {array.shape}; it is one number")
+    return array.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
 
 
 def _whole(name: str, x: Any) -> int:
@@ -343,15 +384,15 @@ def _whole(name: str, x: Any) -> int:
     return int(number)
 
 
-def _growing(array: np.ndarray) -> np.ndarray:
-    """Edges whose distance grows by a tenth, on both sides of 0, as TensorFlow has them."""
-    most = max(float(np.abs(array).max()), 1e-12)
-    up = 1e-12 * 1.1 ** np.arange(int(np.ceil(np.log(most / 1e-12) / np.log(1.1))) + 2)
+def _exponential_edges(array: np.ndarray) -> np.ndarray:
+    """Return edges whose distances grow by a tenth, on both sides of 0, as in TensorFlow."""
+    largest = max(float(np.abs(array).max()), 1e-12)
+    up = 1e-12 * 1.1 ** np.arange(int(np.ceil(np.log(largest / 1e-12) / np.log(1.1))) + 2)
     return np.concatenate([-up[::-1], [0.0], up])
 
 
 def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
-    """Bytes as height, width, channels. Raises: ShapeError."""
+    """Return the picture as bytes by height, width, channels. Raises: ShapeError."""
     axes = axes.upper()
     if array.ndim != len(axes) or sorted(axes) not in (["C", "H", "W"], ["H", "W"]):
         raise dt.ShapeError(

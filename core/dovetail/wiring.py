@@ -1,6 +1,6 @@
-"""What is assigned across layers when dovetail is imported, in one list.
+"""Assignments across layers at the import of dovetail, in one list.
 
-These are the slots of `callbacks`, the methods of Tensor, and the gradients of ops that are written
+They fill the slots of `callbacks`, the methods of Tensor, and the gradients of ops that are written
 in functions of tensors.
 """
 

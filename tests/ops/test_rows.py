@@ -27,7 +27,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "adding-an-op.md"
 def float8(monkeypatch: pytest.MonkeyPatch) -> DType:
     """A float of one byte, such as a plugin may bring."""
     made = DType("float8_e4m3", "f8", "f", 1, in_numpy=False)
-    monkeypatch.setitem(dtypes._PROMOTED, (made, float32), float32)
+    monkeypatch.setitem(dtypes._PROMOTIONS, (made, float32), float32)
     monkeypatch.setitem(dtypes.FORMATS, made, dtypes.Format(4, 448.0, 2.0**-6, 2.0**-9, False))
     return made
 
