@@ -25,7 +25,7 @@ def nothing() -> None:
 
 
 def test_standardised_pixels_have_mean_0_and_variance_1() -> None:
-    x = demo.standardised(tensor(RNG.uniform(0, 1, (50, 6)))).numpy()
+    x = demo.standardise(tensor(RNG.uniform(0, 1, (50, 6)))).numpy()
     np.testing.assert_allclose(x.mean(0), 0, atol=1e-6)
     assert abs((x * x).mean() - 1) < 1e-5
 

@@ -14,7 +14,7 @@ TINY = demo_kernels.Size(side=16, rounds=12, steps=5, numbers=500, rows=8)
 
 
 def test_the_pictures_are_numpys() -> None:
-    out = demo_kernels.drawn("reference", TINY)
+    out = demo_kernels.draw_pictures("reference", TINY)
     c = (-2.1 + 2.8 * np.arange(16) / 16) + 1j * (-1.4 + 2.8 * np.arange(16) / 16)[:, None]
     z, want = np.zeros_like(c), np.full(c.shape, 12)
     for k in range(12):
@@ -38,7 +38,7 @@ def test_it_runs_and_all_devices_agree(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_device_that_differs_is_noticed() -> None:
-    good, bad = (demo_kernels.drawn("reference", TINY) for _ in range(2))
+    good, bad = (demo_kernels.draw_pictures("reference", TINY) for _ in range(2))
     bad.device = "bad"
     bad.pictures["heat"] = bad.pictures["heat"] + 1
     assert demo_kernels.disagreements([good, good]) == []

@@ -28,7 +28,7 @@ def test_the_corpus_is_text_and_nothing_held_out_is_learnt() -> None:
 
 def test_a_batch_is_followed_by_its_own_letters() -> None:
     text = np.arange(1000, dtype="i4")
-    letters, following = demo_language.drawn(text, np.random.default_rng(0))
+    letters, following = demo_language.draw_batch(text, np.random.default_rng(0))
     assert letters.shape == (demo_language.BATCH, demo_language.CONTEXT)
     np.testing.assert_array_equal(following, letters + 1)
 

@@ -30,7 +30,7 @@ def in_this_process() -> Iterator[None]:
 
 
 def test_chunks_of_all_sizes_have_the_same_bits(source: Source) -> None:
-    found = {k: scale.analysed(source, Cut(1, k * BLOCK)).digest for k in (1, 2, 4, 6)}
+    found = {k: scale.analyse(source, Cut(1, k * BLOCK)).digest for k in (1, 2, 4, 6)}
     assert len(set(found.values())) == 1, found
 
 
@@ -44,7 +44,7 @@ def test_sums_of_whole_chunks_would_not(source: Source) -> None:
 
 def test_it_finds_what_numpy_finds(source: Source) -> None:
     rows = np.load(source.path).astype("f8")
-    mean, basis, _, counts = scale.analysed(source, Cut(1, 2 * BLOCK)).results
+    mean, basis, _, counts = scale.analyse(source, Cut(1, 2 * BLOCK)).results
     np.testing.assert_allclose(mean, rows.mean(axis=0), atol=1e-5)
     _, _, v = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     across = np.abs(v[: scale.COMPONENTS] @ basis)
@@ -58,7 +58,7 @@ def test_other_data_have_another_digest(source: Source, tmp_path: Path) -> None:
     np.save(tmp_path / "other.npy", rows)
     other = Source(str(tmp_path / "other.npy"), source.rows, "cpu")
     cut = Cut(1, 3 * BLOCK)
-    assert scale.analysed(other, cut).digest != scale.analysed(source, cut).digest
+    assert scale.analyse(other, cut).digest != scale.analyse(source, cut).digest
 
 
 @pytest.mark.exhaustive

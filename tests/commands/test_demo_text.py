@@ -57,7 +57,7 @@ def test_sources_are_read(tmp_path: Path) -> None:
     sources = dict(demo_text.sources(tmp_path))
     assert sorted(sources) == ["alone", "package", "package.inner"]
     known = {name: i for i, name in enumerate(sources)}
-    of = {name: list(demo_text._imported(text, name, known)) for name, text in sources.items()}
+    of = {name: list(demo_text._imports_of(text, name, known)) for name, text in sources.items()}
     assert of == {"alone": [], "package": ["package.inner", "alone"], "package.inner": ["alone"]}
 
 
@@ -68,7 +68,7 @@ def test_words_are_split_and_plural_goes() -> None:
 
 def test_a_query_without_known_words_is_refused() -> None:
     with pytest.raises(ValueError, match="none of 'zebra' occurs"):
-        demo_text.wanted(small(), ["zebra"])
+        demo_text.query_vector(small(), ["zebra"])
 
 
 def test_the_command(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:

@@ -38,7 +38,7 @@ def test_it_learns() -> None:
 @needs_cpu
 def test_a_run_that_was_broken_off_goes_on_to_the_same_bits() -> None:
     whole = demo_train.learn("cpu", 3, 3, lambda: None)
-    assert demo_train.resumed("cpu", 3, lambda: None) == whole.digests[-1]
+    assert demo_train.run_resumed("cpu", 3, lambda: None) == whole.digests[-1]
     assert len({*whole.digests}) == 3
 
 

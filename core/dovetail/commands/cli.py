@@ -14,7 +14,7 @@ from dovetail.command_line import WRONG, Parser, one_line
 
 from ..errors import DovetailError, InternalError
 
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+INTERRUPTED = 130  # the shells' exit status: 128 + SIGINT
 
 # name -> (module with `main` and `parser`, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -38,33 +38,34 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status of `dovetail COMMAND ...`.
+    """Run `dovetail COMMAND ...` and return its exit status.
 
-    What a user can mend is one line on stderr, and 2; what only we can mend is a traceback.
+    An error that a user can mend is one line on stderr, and status 2; an internal one is a
+    traceback.
     """
-    given = [*(sys.argv[1:] if arguments is None else arguments)]
-    parser = _parser(not given or given[0] in ("-h", "--help"))
-    if not given:
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
+    parser = _parser(not words or words[0] in ("-h", "--help"))
+    if not words:
         parser.print_help()
         return 0
-    if given[0] not in COMMANDS and not given[0].startswith("-"):
-        parser.error(f"there is no command {given[0]!r}{_near(given[0])}")
-    asked = parser.parse_args(given)
+    if words[0] not in COMMANDS and not words[0].startswith("-"):
+        parser.error(f"there is no command {words[0]!r}{_near(words[0])}")
+    asked = parser.parse_args(words)
     module, _ = COMMANDS[asked.command]
     run = _find(module)
     if run is None:
         print(f"dovetail {asked.command} comes with a later version of dovetail.", file=sys.stderr)
         return WRONG
-    return _run(_named(asked.command, asked.rest, module), run, asked.rest)
+    return _run(_full_name(asked.command, asked.rest, module), run, asked.rest)
 
 
-def _run(name: str, run: Any, rest: Sequence[str]) -> int:
+def _run(name: str, run: Any, options: Sequence[str]) -> int:
     try:
-        return int(run(rest) or 0)
+        return int(run(options) or 0)
     except KeyboardInterrupt:
         print(f"dovetail {name}: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (DovetailError, OSError) as error:
@@ -74,10 +75,10 @@ def _run(name: str, run: Any, rest: Sequence[str]) -> int:
         return WRONG
 
 
-def _named(command: str, rest: Sequence[str], module: str) -> str:
-    """A command as its errors name it, with the part that was asked for."""
-    parts = getattr(sys.modules.get(module), "PARTS", ())
-    return " ".join([command, *(part for part in rest[:1] if part in parts)])
+def _full_name(command: str, options: Sequence[str], module: str) -> str:
+    """Return a command's name for its errors, with its part."""
+    part_names = getattr(sys.modules.get(module), "PARTS", ())
+    return " ".join([command, *(part for part in options[:1] if part in part_names)])
 
 
 def _near(name: str) -> str:
@@ -87,11 +88,11 @@ def _near(name: str) -> str:
 
 def _parser(all_of_it: bool) -> Parser:
     root = importlib.import_module("dovetail")
-    parts: dict[str, tuple[str, str]] = {}
+    demo_parts: dict[str, tuple[str, str]] = {}
     if all_of_it:
-        parts = importlib.import_module("dovetail.commands.demo").PARTS
-    width = max(len(name) for name in (*COMMANDS, *parts))
-    lines = [f"  demo {name:{width - 4}}  {help}" for name, (_, help) in parts.items()]
+        demo_parts = importlib.import_module("dovetail.commands.demo").PARTS
+    width = max(len(name) for name in (*COMMANDS, *demo_parts))
+    lines = [f"  demo {name:{width - 4}}  {help}" for name, (_, help) in demo_parts.items()]
     parser = Parser(
         prog="dovetail",
         description="A tensor library whose devices are pip packages.",
@@ -109,7 +110,7 @@ def _parser(all_of_it: bool) -> Parser:
 
 
 def _find(module: str) -> Any:
-    """The `main` of a module; None where this version has no such module."""
+    """Return the `main` of a module; None if this version has no such module."""
     if importlib.util.find_spec(module) is None:
         return None
     return getattr(importlib.import_module(module), "main", None)

@@ -22,14 +22,14 @@ FILES = ("out", "report", "folder", "into")  # options that name files
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail completion", description=__doc__)
-    made.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
-    return made
+    """Return the options of this command."""
+    options = Parser(prog="dovetail completion", description=__doc__)
+    options.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+    return options
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the script; 2 where the package that writes it is missing."""
+    """Print the script; return 2 if the package that writes it is missing."""
     options = parser()
     asked = options.parse_args(arguments)
     if importlib.util.find_spec("shtab") is None:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def tree(commands: Mapping[str, tuple[str, str]]) -> Parser:
-    """The whole command as one parser, which only a shell's completion reads."""
+    """Return the whole command as one parser, which only a shell's completion reads."""
     whole = Parser(prog="dovetail")
     whole.add_argument("--version", action="store_true", help="print the version")
     _branch(whole, commands)
@@ -60,12 +60,12 @@ def _branch(of: Parser, commands: Mapping[str, tuple[str, str]]) -> None:
         branch = branches.add_parser(name, parents=[options], add_help=False, help=help)
         for action in branch._actions:
             _complete(action)
-        if parts := getattr(home, "PARTS", None):
-            _branch(branch, parts)
+        if subcommands := getattr(home, "PARTS", None):
+            _branch(branch, subcommands)
 
 
 def _complete(action: argparse.Action) -> None:
-    """Says of one option what it may be followed by."""
+    """Set the values that an option may be followed by."""
     if action.dest in FILES:
         action.complete = importlib.import_module("shtab").FILE  # type: ignore[attr-defined]  # shtab has no types
     elif action.dest in ("device", "replay"):

@@ -50,7 +50,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Size:
-    """How much work the demo is."""
+    """The amount of work of the demo."""
 
     iterations: int = 24  # of subspace iteration
     seeds: int = 8  # of k-means
@@ -62,7 +62,7 @@ FULL, QUICK = Size(), Size(iterations=6, seeds=2, steps=12)
 
 @dataclass
 class Stage:
-    """What one part of the work took."""
+    """The time and the kernels of one part of the work."""
 
     name: str
     seconds: float = 0.0
@@ -73,7 +73,7 @@ class Stage:
 
 @dataclass
 class Outcome:
-    """What one device found, in host memory."""
+    """The results of one device, in host memory."""
 
     device: str
     count: int  # digits
@@ -88,7 +88,7 @@ class Outcome:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the bytes of components, centroids and assignment."""
+        """Return the SHA-256 of the bytes of components, centroids and assignment."""
         hash_ = hashlib.sha256()
         for array in (self.components, self.centroids, self.assignment):
             hash_.update(np.ascontiguousarray(array).tobytes())
@@ -98,27 +98,27 @@ class Outcome:
 # --- the work -------------------------------------------------------------------------------------
 
 
-def standardised(pixels: Tensor) -> Tensor:
-    """Every pixel centred; one scale for all, since they share a unit."""
+def standardise(pixels: Tensor) -> Tensor:
+    """Centre every pixel, and scale all by one number, since they share a unit."""
     centred = pixels - dt.mean(pixels, axis=0)
     return centred / dt.sqrt(dt.mean(centred * centred))
 
 
 def orthonormal(rows: Tensor) -> Tensor:
-    """An orthonormal basis of the same rows' span, by modified Gram-Schmidt."""
+    """Return an orthonormal basis of the rows' span, by modified Gram-Schmidt."""
     count = rows.shape[0]
     number = dt.reshape(dt.arange(count, device=rows.device), (count, 1))
     for i in range(count):
         unit = rows[i] / dt.sqrt(dt.sum(rows[i] * rows[i]))
         along = dt.sum(rows * unit, axis=1, keepdims=True)
-        rest = dt.where(number > i, rows - along * unit, rows)
-        rows = dt.where(number == i, unit, rest)
+        reduced = dt.where(number > i, rows - along * unit, rows)
+        rows = dt.where(number == i, unit, reduced)
         dt.evaluate(rows)  # so that every round runs the same kernels
     return rows
 
 
 def components(x: Tensor, start: Tensor, iterations: int, tick: Callable[[], None]) -> Tensor:
-    """The leading principal directions, as rows, by subspace iteration from `start`."""
+    """Return the leading principal directions, as rows, by subspace iteration from `start`."""
     covariance = (x.T @ x) / x.shape[0]
     basis = orthonormal(start)
     for _ in range(iterations):
@@ -128,37 +128,41 @@ def components(x: Tensor, start: Tensor, iterations: int, tick: Callable[[], Non
 
 
 def distances(points: Tensor, centroids: Tensor) -> Tensor:
-    """Squared distances of all points from all centroids: one kernel, differences not stored."""
+    """Return squared distances of points from centroids, in one kernel without temporaries."""
     difference = dt.expand_dims(points, axis=1) - dt.expand_dims(centroids, axis=0)
     return dt.sum(difference * difference, axis=2)
 
 
 def members(assignment: Tensor) -> Tensor:
-    """A row for each point, with a 1 in its cluster's column."""
+    """Return a row for each point, with a 1 in its cluster's column."""
     clusters = dt.arange(CLUSTERS, dtype=assignment.dtype, device=assignment.device)
     return dt.astype(dt.expand_dims(assignment, axis=1) == clusters, dt.float32)
 
 
 def means(values: Tensor, member: Tensor, otherwise: Tensor) -> Tensor:
-    """The mean of each cluster's rows; where a cluster is empty, the row of `otherwise`."""
+    """Return the mean of each cluster's rows; for an empty cluster, the row of `otherwise`."""
     counts = dt.expand_dims(dt.sum(member, axis=0), axis=1)
     return dt.where(counts > 0, (member.T @ values) / dt.maximum(counts, 1.0), otherwise)
 
 
 def kmeans(points: Tensor, centroids: Tensor, steps: int) -> tuple[Tensor, Tensor, float]:
-    """(centroids, assignment, sum of squared distances) by Lloyd's algorithm."""
+    """Return (centroids, assignment, sum of squared distances) by Lloyd's algorithm."""
     for _ in range(steps):
         assignment = dt.argmin(distances(points, centroids), axis=1)
         moved = means(points, members(assignment), centroids)
         if bool(dt.all(moved == centroids)):
             break
         centroids = moved
-    apart = distances(points, centroids)
-    return centroids, dt.argmin(apart, axis=1), float(dt.sum(dt.min(apart, axis=1)))
+    squared_distances = distances(points, centroids)
+    return (
+        centroids,
+        dt.argmin(squared_distances, axis=1),
+        float(dt.sum(dt.min(squared_distances, axis=1))),
+    )
 
 
 def purity(assignment: Tensor, labels: Tensor) -> float:
-    """The share of digits that are of their cluster's most frequent kind."""
+    """Return the share of digits that are of their cluster's most frequent kind."""
     counts = members(assignment).T @ members(labels)
     return float(dt.sum(dt.max(counts, axis=1))) / assignment.shape[0]
 
@@ -166,25 +170,25 @@ def purity(assignment: Tensor, labels: Tensor) -> float:
 def sort_digits(
     device: str, pixels: Array, labels: Array, size: Size, tick: Callable[[], None]
 ) -> Outcome:
-    """Everything, on one device."""
+    """Run all stages on one device."""
     out = Outcome(device, len(pixels))
     with dt.reproducible():
         with stage(out, "standardise"):
-            x = standardised(dt.asarray(pixels, device=device))
+            x = standardise(dt.asarray(pixels, device=device))
             dt.evaluate(x)
         tick()
         with stage(out, "components"):
             start = dt.random.default_rng(1).normal((COMPONENTS, pixels.shape[1]), device=device)
             basis = components(x, start, size.iterations, tick)
             points = x @ basis.T
-            kept = dt.sum(points * points) / dt.sum(x * x)
-            dt.evaluate(points, kept)
+            variance_share = dt.sum(points * points) / dt.sum(x * x)
+            dt.evaluate(points, variance_share)
         with stage(out, "k-means"):
             best = _best_of_seeds(points, size, tick)
         with stage(out, "purity"):
             centroids, assignment, _ = best
             kinds = dt.asarray(labels, device=device)
-            out.purity, out.kept = purity(assignment, kinds), float(kept)
+            out.purity, out.kept = purity(assignment, kinds), float(variance_share)
             blank = dt.zeros((CLUSTERS, pixels.shape[1]), device=device)
             pictures = means(dt.asarray(pixels, device=device), members(assignment), blank)
             out.pictures = pictures.numpy()
@@ -197,17 +201,17 @@ def sort_digits(
 def _best_of_seeds(
     points: Tensor, size: Size, tick: Callable[[], None]
 ) -> tuple[Tensor, Tensor, float]:
-    found = []
+    results = []
     for seed in range(size.seeds):
         order = dt.random.default_rng(seed).permutation(points.shape[0], device=points.device)
-        found.append(kmeans(points, dt.take(points, order[:CLUSTERS], axis=0), size.steps))
+        results.append(kmeans(points, dt.take(points, order[:CLUSTERS], axis=0), size.steps))
         tick()
-    return min(found, key=lambda result: result[2])
+    return min(results, key=lambda result: result[2])
 
 
 @contextmanager
 def stage(out: Outcome, name: str) -> Iterator[None]:
-    """Notes the time and the kernels of a part of the work."""
+    """Record the time and the kernels of a part of the work."""
     before = counters.compiles, counters.disk_hits, counters.launches
     begun = time.perf_counter()
     yield
@@ -221,7 +225,7 @@ def stage(out: Outcome, name: str) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 if all devices agree to the last bit, 1 if not, 2 if the demo cannot run."""
+    """Run the demo; return 0 if all devices agree to the last bit, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
     if arguments and arguments[0] in PARTS:
         return int(importlib.import_module(PARTS[arguments[0]][0]).main(arguments[1:]))
@@ -235,7 +239,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def lacks(options: Parser, modules: Sequence[str], extra: str = "demo") -> bool:
-    """Whether some of these are not installed; then it says so."""
+    """Return True if some modules are not installed, and print that."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
         options.refusal(f'it needs {" and ".join(missing)}: pip install "dovetail[{extra}]"')
@@ -243,30 +247,30 @@ def lacks(options: Parser, modules: Sequence[str], extra: str = "demo") -> bool:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail demo", description=__doc__)
-    made.epilog = "\n".join(
+    """Return the options of this command."""
+    options = Parser(prog="dovetail demo", description=__doc__)
+    options.epilog = "\n".join(
         ["parts:", *(f"  {name:10} {help}" for name, (_, help) in PARTS.items())]
     )
-    made.add_devices("all")
-    made.add_picture(Path("digits.png"))
-    made.add_argument("--quick", action="store_true", help="less work, for a first look")
-    return made
+    options.add_devices("all")
+    options.add_picture(Path("digits.png"))
+    options.add_argument("--quick", action="store_true", help="less work, for a first look")
+    return options
 
 
 def available() -> list[str]:
-    """Every device that can be used here, the interpreter last."""
-    found = [
+    """Return every device that can be used here, the interpreter last."""
+    names = [
         d.type if d.index == 0 else f"{d.type}:{d.index}"
         for r in records()
         if r.state in (State.AVAILABLE, State.OPEN)
         for d in r.devices
     ]
-    return sorted(found, key=lambda name: (name == REFERENCE, name))
+    return sorted(names, key=lambda name: (name == REFERENCE, name))
 
 
 def run_demo(devices: Sequence[str], picture: Path, size: Size, console: Console) -> int:
-    """Runs every device, shows what came out, and compares digests."""
+    """Run every device, show the results, and compare digests."""
     pixels, labels = load_digits()
     jobs = plan_jobs(devices, len(pixels))
     with Progress(
@@ -289,7 +293,10 @@ def run_demo(devices: Sequence[str], picture: Path, size: Size, console: Console
 
 
 def plan_jobs(devices: Sequence[str], count: int) -> list[tuple[str, int]]:
-    """(device, number of digits). The interpreter takes a part; the others then take it as well."""
+    """Return (device, number of digits) for each job.
+
+    The interpreter takes a part; the others then take it as well.
+    """
     whole = [(d, count) for d in devices if d != REFERENCE]
     part = [(d, min(PART, count)) for d in devices] if REFERENCE in devices else []
     return whole + part
@@ -305,16 +312,16 @@ def _run_job(
 
 
 def load_digits() -> tuple[Array, Array]:
-    """(pixels in 0..1, one row per digit; labels 0..9).
+    """Return (pixels in 0..1, one row per digit; labels 0..9).
 
     Source: UCI, Optical Recognition of Handwritten Digits.
     """
-    found: Any = importlib.import_module("sklearn.datasets").load_digits()
-    return (found.data / 16).astype("f4"), found.target.astype("i8")
+    digits: Any = importlib.import_module("sklearn.datasets").load_digits()
+    return (digits.data / 16).astype("f4"), digits.target.astype("i8")
 
 
 def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
-    """A line for each device whose bits differ from the first one's on as many digits."""
+    """Return a line for each device whose bits differ from the first one's."""
     first: dict[int, Outcome] = {}
     lines = []
     for out in outcomes:
@@ -325,7 +332,7 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def stages_table(outcomes: Sequence[Outcome]) -> Table:
-    """Seconds and kernels by stage."""
+    """Return seconds and kernels by stage."""
     table = Table("device", "digits", "stage", title="Seconds, and kernels")
     for heading in ("seconds", "compiled", "from disk", "launches"):
         table.add_column(heading, justify="right")
@@ -338,7 +345,7 @@ def stages_table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def digests_table(outcomes: Sequence[Outcome]) -> Table:
-    """Purity and digest by device."""
+    """Return purity and digest by device."""
     table = Table("device", "digits", "purity", "variance kept", "digest", title="Results")
     for out in outcomes:
         table.add_row(
@@ -353,7 +360,7 @@ INK, PAPER = "#1b2a41", "#faf9f6"
 
 
 def draw(out: Outcome, labels: Array, path: Path) -> None:
-    """Writes a picture: the digits along two components, and the mean digit of each cluster."""
+    """Draw the digits along two components, and the mean digit of each cluster."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     colors = importlib.import_module("matplotlib").colormaps["tab10"]
@@ -365,8 +372,11 @@ def draw(out: Outcome, labels: Array, path: Path) -> None:
     _draw_means(right, out, labels[: out.count], colors)
     figure.suptitle(
         f"{out.count} handwritten digits, sorted without their labels on {out.device}: "
-        f"purity {out.purity:.2f}", color=INK, fontsize=14, fontweight="bold",
-    )  # fmt: skip
+        f"purity {out.purity:.2f}",
+        color=INK,
+        fontsize=14,
+        fontweight="bold",
+    )
     figure.savefig(path, dpi=120)
 
 
@@ -403,12 +413,14 @@ def _draw_means(part: Any, out: Outcome, labels: Array, colors: Any) -> None:
         axes.set_title(title, color=colors(k), fontsize=10, fontweight="bold")
     part.supxlabel(
         f"{COMPONENTS} components keep {out.kept:.1%} of the variance; "
-        f"digest of all results: {out.digest[:16]}", color=INK, fontsize=10,
-    )  # fmt: skip
+        f"digest of all results: {out.digest[:16]}",
+        color=INK,
+        fontsize=10,
+    )
 
 
 def _kinds(out: Outcome, labels: Array) -> Iterator[tuple[int, int, float]]:
-    """(most frequent digit, cluster, its share) of each cluster."""
+    """Yield (most frequent digit, cluster, its share) of each cluster."""
     for k in range(CLUSTERS):
         counts = np.bincount(labels[out.assignment == k], minlength=10)
         yield int(counts.argmax()), k, counts.max() / max(counts.sum(), 1)

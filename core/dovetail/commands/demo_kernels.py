@@ -34,7 +34,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Size:
-    """How much work the demo is. The interpreter is slow, and gets the small one."""
+    """The amount of work of the demo; the slow interpreter gets the small one."""
 
     side: int = 384  # of the Mandelbrot set and the plate
     rounds: int = 200  # of the Mandelbrot set
@@ -53,7 +53,7 @@ FULL, SMALL = Size(), Size(side=48, rounds=40, steps=40, numbers=20_000, rows=32
 def mandelbrot(
     out: dt.Out, rounds: int, left: dt.float32, low: dt.float32, size: dt.float32
 ) -> None:
-    """After how many rounds each point leaves the disc of radius 2."""
+    """Count the rounds until each point leaves the disc of radius 2."""
     for i, j in dt.grid(*out.shape):
         x = left + j * size / out.shape[1]
         y = low + i * size / out.shape[0]
@@ -69,7 +69,7 @@ def mandelbrot(
 
 @dt.kernel
 def spread(after: dt.Out, before: dt.In, rate: float) -> None:
-    """One step of the heat equation; the halo keeps its values."""
+    """Compute one step of the heat equation; the halo keeps its values."""
     rows, columns = before.shape
     for i, j in dt.grid((1, rows - 1), (1, columns - 1)):
         around = before[i - 1, j] + before[i + 1, j] + before[i, j - 1] + before[i, j + 1]
@@ -78,7 +78,7 @@ def spread(after: dt.Out, before: dt.In, rate: float) -> None:
 
 @dt.kernel
 def count(counts: dt.InOut, x: dt.In, y: dt.In, low: float, width: float) -> None:
-    """How many points fall into each square of a plane."""
+    """Count the points in each square of a plane."""
     for k in dt.grid(len(x)):
         i, j = math.floor((y[k] - low) / width), math.floor((x[k] - low) / width)
         if 0 <= i < counts.shape[0] and 0 <= j < counts.shape[1]:
@@ -87,7 +87,7 @@ def count(counts: dt.InOut, x: dt.In, y: dt.In, low: float, width: float) -> Non
 
 @dt.kernel
 def attend(weights: dt.InOut, q: dt.In, k: dt.In, scale: float) -> None:
-    """The softmax of each row of q k^T."""
+    """Compute the softmax of each row of q k^T."""
     n, size = k.shape
     for i in dt.grid(len(q)):
         for j in range(n):
@@ -143,7 +143,7 @@ PICTURES: dict[str, Callable[[str, Size], Array]] = {
 
 @dataclass
 class Outcome:
-    """What one device drew."""
+    """The pictures of one device."""
 
     device: str
     size: Size
@@ -151,12 +151,12 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def digest(self, name: str) -> str:
-        """SHA-256 of a picture's bytes."""
+        """Return the SHA-256 of a picture's bytes."""
         return hashlib.sha256(np.ascontiguousarray(self.pictures[name]).tobytes()).hexdigest()
 
 
-def drawn(device: str, size: Size) -> Outcome:
-    """All pictures, on one device."""
+def draw_pictures(device: str, size: Size) -> Outcome:
+    """Draw all pictures on one device."""
     out = Outcome(device, size)
     for name, work in PICTURES.items():
         begun = time.perf_counter()
@@ -166,7 +166,7 @@ def drawn(device: str, size: Size) -> Outcome:
 
 
 def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
-    """A line for each picture whose bits differ from the first device's of that size."""
+    """Return a line for each picture whose bits differ from the first device's."""
     first: dict[Size, Outcome] = {}
     return [
         f"{out.device} and {other.device} differ: {name}"
@@ -181,7 +181,7 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 if all devices agree to the last bit, 1 if not, 2 if the demo cannot run."""
+    """Run the demo; return 0 if all devices agree to the last bit, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
@@ -191,21 +191,21 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail demo kernels", description=__doc__)
-    made.add_devices("all")
-    made.add_picture(Path("kernels.png"))
-    made.add_argument("--quick", action="store_true", help="small pictures alone")
-    return made
+    """Return the options of this command."""
+    options = Parser(prog="dovetail demo kernels", description=__doc__)
+    options.add_devices("all")
+    options.add_picture(Path("kernels.png"))
+    options.add_argument("--quick", action="store_true", help="small pictures alone")
+    return options
 
 
 def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) -> int:
-    """Draws on every device, shows what came out, and compares digests."""
+    """Draw on every device, show the results, and compare digests."""
     large = [] if quick else [(d, FULL) for d in devices if d != REFERENCE]
     small = [(d, SMALL) for d in devices] if quick or REFERENCE in devices else []
     silent = not console.is_terminal
     jobs = track(large + small, "drawing", console=console, transient=True, disable=silent)
-    outcomes = [drawn(device, size) for device, size in jobs]
+    outcomes = [draw_pictures(device, size) for device, size in jobs]
     console.print(digests_table(outcomes))
     if large and small:
         console.print(
@@ -221,7 +221,7 @@ def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) ->
 
 
 def digests_table(outcomes: Sequence[Outcome]) -> Table:
-    """Seconds and digest of each picture by device."""
+    """Return seconds and digest of each picture by device."""
     table = Table("device", "picture", "size", title="Pictures")
     table.add_column("seconds", justify="right")
     table.add_column("digest")
@@ -238,7 +238,7 @@ COLORS = {"Mandelbrot": "twilight_shifted", "heat": "inferno", "histogram": "vir
 
 
 def draw(out: Outcome, path: Path) -> None:
-    """Writes the four pictures, side by side."""
+    """Draw the four pictures, side by side."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(13, 4), facecolor=PAPER, layout="constrained")
@@ -247,7 +247,9 @@ def draw(out: Outcome, path: Path) -> None:
         axes.set_title(f"{name}\n{out.digest(name)[:16]}", color=INK, fontsize=10)
         axes.axis("off")
     figure.suptitle(
-        f"Kernels of one's own on {out.device}, with their digests", color=INK, fontsize=14,
+        f"Kernels of one's own on {out.device}, with their digests",
+        color=INK,
+        fontsize=14,
         fontweight="bold",
-    )  # fmt: skip
+    )
     figure.savefig(path, dpi=120)

@@ -36,11 +36,11 @@ CONTEXT, WIDTH, HEADS, LAYERS = 64, 128, 4, 3
 BATCH, STEPS, SEED = 16, 1600, 0
 FEW = 1  # steps on the interpreter, which is right, but slow
 RATE, LONGEST = 3e-3, 1.0  # the highest rate; the longest gradient
-LOOKED = 50  # steps between two looks at the loss of what is held out
+LOOKED = 50  # steps between two evaluations of the held-out loss
 WRITTEN, HEAT = 600, 0.7  # letters of the sample; below 1 likely ones are preferred
 
 
-# --- what is read ---------------------------------------------------------------------------------
+# --- the text -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -52,25 +52,25 @@ class Corpus:
     held_out: Array
 
     def text(self, numbers: Sequence[int]) -> str:
-        """The letters that the numbers stand for."""
+        """Return the letters of these numbers."""
         return "".join(self.letters[i] for i in numbers)
 
 
 @cache
 def corpus() -> Corpus:
-    """The docstrings of the running Python's standard library, in ASCII."""
-    parts = [text for _, source in sorted(sources()) for text in _docstrings(source.text)]
-    letters = "".join(sorted({*"".join(parts)}))
+    """Return the docstrings of the running Python's standard library, in ASCII."""
+    texts = [text for _, source in sorted(sources()) for text in _docstrings(source.text)]
+    letters = "".join(sorted({*"".join(texts)}))
     number = {letter: i for i, letter in enumerate(letters)}
-    kept: tuple[list[str], list[str]] = ([], [])
-    for i, text in enumerate(parts):
-        kept[i % 10 == 9].append(text)
-    learnt, held_out = (np.array([number[c] for c in "".join(k)], "i4") for k in kept)
+    split_texts: tuple[list[str], list[str]] = ([], [])
+    for i, text in enumerate(texts):
+        split_texts[i % 10 == 9].append(text)
+    learnt, held_out = (np.array([number[c] for c in "".join(k)], "i4") for k in split_texts)
     return Corpus(letters, learnt, held_out)
 
 
 def _docstrings(source: str) -> Iterator[str]:
-    """Those of a module, its classes and functions, each ended by an empty line."""
+    """Yield the docstrings of a module, its classes and functions, with an empty line each."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(ast.parse(source)):
         text = ast.get_docstring(node) if isinstance(node, kinds) else None
@@ -78,8 +78,8 @@ def _docstrings(source: str) -> Iterator[str]:
             yield text + "\n\n"
 
 
-def drawn(text: Array, random: np.random.Generator) -> tuple[Array, Array]:
-    """A batch of stretches of the text, and the letter that follows each of theirs."""
+def draw_batch(text: Array, random: np.random.Generator) -> tuple[Array, Array]:
+    """Return a batch of stretches of the text, and the letter that follows each of theirs."""
     starts = random.integers(0, len(text) - CONTEXT, BATCH)
     rows = text[starts[:, None] + np.arange(CONTEXT + 1)]
     return rows[:, :-1], rows[:, 1:]
@@ -99,16 +99,16 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         n, length, _ = x.shape
-        parts = self.parts(self.before(x)).reshape((n, length, 3, HEADS, WIDTH // HEADS))
-        query, key, value = dt.unstack(dt.permute_dims(parts, (2, 0, 3, 1, 4)))
-        seen = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.joined(dt.permute_dims(seen, (0, 2, 1, 3)).reshape((n, length, WIDTH)))
+        projections = self.parts(self.before(x)).reshape((n, length, 3, HEADS, WIDTH // HEADS))
+        query, key, value = dt.unstack(dt.permute_dims(projections, (2, 0, 3, 1, 4)))
+        attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.joined(dt.permute_dims(attended, (0, 2, 1, 3)).reshape((n, length, WIDTH)))
         inner: Tensor = self.back(F.gelu(self.wider(self.after(x))))
         return x + inner
 
 
 class Writer(nn.Module):
-    """What may follow each letter of a text: a score for each letter that there is."""
+    """A network that scores every letter as the next one, after each letter of a text."""
 
     def __init__(self, letters: int) -> None:
         super().__init__()
@@ -120,8 +120,8 @@ class Writer(nn.Module):
 
     def forward(self, text: Tensor) -> Tensor:
         x = self.letters(text) + self.places.weight[: text.shape[1]]
-        found: Tensor = self.scores(self.norm(self.blocks(x)))
-        return found
+        scores: Tensor = self.scores(self.norm(self.blocks(x)))
+        return scores
 
 
 # --- the work -------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Writer(nn.Module):
 
 @dataclass
 class Outcome:
-    """What one device learnt."""
+    """The training results of one device."""
 
     device: str
     losses: list[float] = field(default_factory=list)  # after each step; nats a letter
@@ -140,7 +140,7 @@ class Outcome:
 
 
 def learn(device: str, steps: int, tick: Callable[[float], None]) -> Outcome:
-    """Trains on one device, and writes; `tick` is told the loss of every step."""
+    """Train on one device, and write a text; call `tick` with the loss of every step."""
     text, out, begun = corpus(), Outcome(device), time.perf_counter()
     with dt.reproducible():
         dt.random.manual_seed(SEED)
@@ -160,15 +160,15 @@ def learn(device: str, steps: int, tick: Callable[[float], None]) -> Outcome:
         look = dt.jit(lambda letters, following: _loss(model, letters, following))
         random = np.random.default_rng(SEED)
         for i in range(steps):
-            batch = (dt.asarray(part, device=device) for part in drawn(text.learnt, random))
+            batch = (dt.asarray(part, device=device) for part in draw_batch(text.learnt, random))
             out.losses.append(float(step(*batch)))
             if i + 1 < steps:
                 rates.step()
             if i % LOOKED == LOOKED - 1 or i == steps - 1:
-                out.held_out.append((i + 1, _held_out(look, device)))
+                out.held_out.append((i + 1, _validation_loss(look, device)))
             tick(out.losses[-1])
         out.digest = _digest(model)
-        out.sample = written(model, device) if device != REFERENCE else ""
+        out.sample = write_text(model, device) if device != REFERENCE else ""
     out.seconds = time.perf_counter() - begun
     return out
 
@@ -178,15 +178,17 @@ def _loss(model: Writer, letters: Tensor, following: Tensor) -> Tensor:
     return F.cross_entropy(scores.reshape((-1, scores.shape[-1])), following.reshape((-1,)))
 
 
-def _held_out(look: Callable[[Tensor, Tensor], Tensor], device: str) -> float:
-    """The loss on a few batches of what is held out, the same each time."""
+def _validation_loss(look: Callable[[Tensor, Tensor], Tensor], device: str) -> float:
+    """Return the loss on a few held-out batches, the same each time."""
     random = np.random.default_rng(SEED + 1)
-    found = []
+    losses = []
     with dt.no_grad():
         for _ in range(4 if device != REFERENCE else 1):
-            batch = (dt.asarray(part, device=device) for part in drawn(corpus().held_out, random))
-            found.append(float(look(*batch)))
-    return float(np.mean(found))
+            batch = (
+                dt.asarray(part, device=device) for part in draw_batch(corpus().held_out, random)
+            )
+            losses.append(float(look(*batch)))
+    return float(np.mean(losses))
 
 
 def _digest(model: Writer) -> str:
@@ -196,8 +198,8 @@ def _digest(model: Writer) -> str:
     return hash_.hexdigest()
 
 
-def written(model: Writer, device: str) -> str:
-    """A text that the network writes, letter by letter, each drawn by its scores."""
+def write_text(model: Writer, device: str) -> str:
+    """Return a text that the network writes, letter by letter, each drawn by its scores."""
     text, random = corpus(), dt.random.default_rng(SEED)
 
     @dt.jit
@@ -218,7 +220,7 @@ def written(model: Writer, device: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 if it learnt, and all devices arrived at the same bits; 1 if not, 2 if it cannot run."""
+    """Run the demo; return 0 if it learnt and all devices agree, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
@@ -228,16 +230,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail demo language", description=__doc__)
-    made.add_devices("the first")
-    made.add_picture(Path("language.png"))
-    made.add_argument("--steps", type=whole, default=STEPS, help="of training (%(default)s)")
-    return made
+    """Return the options of this command."""
+    options = Parser(prog="dovetail demo language", description=__doc__)
+    options.add_devices("the first")
+    options.add_picture(Path("language.png"))
+    options.add_argument("--steps", type=whole, default=STEPS, help="of training (%(default)s)")
+    return options
 
 
 def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -> int:
-    """Trains on every device, shows what it writes, and compares digests."""
+    """Train on every device, show the texts, and compare digests."""
     text = corpus()
     console.print(
         f"{len(text.learnt) / 1e6:.1f} million letters of docstrings to learn from, "
@@ -245,10 +247,13 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
     )
     outcomes = []
     with Progress(
-        TextColumn("{task.description}"), BarColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
         TextColumn("{task.completed}/{task.total} steps, loss {task.fields[loss]:.2f}"),
-        TimeElapsedColumn(), TimeRemainingColumn(), console=console,
-    ) as progress:  # fmt: skip
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    ) as progress:
         for device in devices:
             count = min(steps, FEW) if device == REFERENCE else steps
             task = progress.add_task(f"reading on {device}", total=count, loss=math.nan)
@@ -279,7 +284,7 @@ def _line(out: Outcome) -> str:
 
 
 def complaints(outcomes: Sequence[Outcome]) -> list[str]:
-    """A line for each device that learnt nothing, or other bits than the first one."""
+    """Return a line for each device that learnt nothing, or has other bits than the first."""
     lines = []
     for out in outcomes:
         common = min(len(out.losses), len(outcomes[0].losses))
@@ -291,17 +296,30 @@ def complaints(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def draw(out: Outcome, path: Path) -> None:
-    """Writes a picture of the loss."""
+    """Draw the loss."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(9, 4.6), facecolor=PAPER, layout="constrained")
     axes = figure.subplots()
     bit = math.log(2)
     steps = range(1, len(out.losses) + 1)
-    axes.plot(steps, [x / bit for x in out.losses], color="#2a6f97", linewidth=1, alpha=0.5,
-              label="a batch")  # fmt: skip
-    axes.plot([n for n, _ in out.held_out], [x / bit for _, x in out.held_out], color="#c1553b",
-              linewidth=2.2, marker="o", markersize=4, label="what was held out")  # fmt: skip
+    axes.plot(
+        steps,
+        [x / bit for x in out.losses],
+        color="#2a6f97",
+        linewidth=1,
+        alpha=0.5,
+        label="a batch",
+    )
+    axes.plot(
+        [n for n, _ in out.held_out],
+        [x / bit for _, x in out.held_out],
+        color="#c1553b",
+        linewidth=2.2,
+        marker="o",
+        markersize=4,
+        label="what was held out",
+    )
     axes.set_facecolor(PAPER)
     axes.set_xlabel("step", color=INK)
     axes.set_ylabel("bits a letter", color=INK)
@@ -309,6 +327,10 @@ def draw(out: Outcome, path: Path) -> None:
     axes.legend(frameon=False, labelcolor=INK)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    figure.suptitle(f"A transformer of {LAYERS} layers reads docstrings on {out.device}",
-                    color=INK, fontsize=13, fontweight="bold")  # fmt: skip
+    figure.suptitle(
+        f"A transformer of {LAYERS} layers reads docstrings on {out.device}",
+        color=INK,
+        fontsize=13,
+        fontweight="bold",
+    )
     figure.savefig(path, dpi=120)

@@ -44,21 +44,21 @@ Work = Callable[..., Tensor]  # of blocks of rows, (blocks, BLOCK, FEATURES), an
 
 @dataclass(frozen=True)
 class Source:
-    """Rows in a file, and where they are worked on."""
+    """Rows in a file, and the device that works on them."""
 
     path: str
     rows: int
     device: str
 
     def blocks(self, start: int, stop: int) -> Tensor:
-        """The rows from `start` to `stop` as (blocks, BLOCK, FEATURES)."""
+        """Return the rows from `start` to `stop` as (blocks, BLOCK, FEATURES)."""
         part = np.load(self.path, mmap_mode="r")[start:stop]
         return dt.asarray(part, device=self.device).reshape((-1, BLOCK, FEATURES))
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How one run goes about it."""
+    """The partition of the work of one run."""
 
     workers: int
     rows: int  # of a chunk
@@ -66,7 +66,7 @@ class Cut:
 
 @dataclass
 class Outcome:
-    """What one run found."""
+    """The results of one run."""
 
     cut: Cut
     results: list[np.ndarray]  # mean, components, centroids, sizes of clusters
@@ -76,58 +76,64 @@ class Outcome:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the bytes of all results."""
+        """Return the SHA-256 of the bytes of all results."""
         whole = b"".join(np.ascontiguousarray(a).tobytes() for a in self.results)
         return hashlib.sha256(whole).hexdigest()
 
 
-# --- of blocks ------------------------------------------------------------------------------------
+# --- work on blocks -------------------------------------------------------------------------------
 
 
 def block_sums(x: Tensor) -> Tensor:
-    """(blocks, FEATURES)."""
+    """Return the sums of rows: (blocks, FEATURES)."""
     return dt.sum(x, axis=1)
 
 
 def block_products(x: Tensor, mean: Tensor) -> Tensor:
-    """Products of centred columns: (blocks, FEATURES, FEATURES)."""
+    """Return products of centred columns: (blocks, FEATURES, FEATURES)."""
     centred = x - mean
     return centred.mT @ centred
 
 
 def block_clusters(x: Tensor, mean: Tensor, basis: Tensor, centroids: Tensor) -> Tensor:
-    """Of the points nearest to each centroid sum and count: (blocks, CLUSTERS, COMPONENTS + 1)."""
+    """Return sum and count of the points nearest to each centroid.
+
+    The shape is (blocks, CLUSTERS, COMPONENTS + 1).
+    """
     points = (x - mean) @ basis
-    apart = dt.sum((dt.expand_dims(points, axis=2) - centroids) ** 2, axis=-1)
+    squared_distances = dt.sum((dt.expand_dims(points, axis=2) - centroids) ** 2, axis=-1)
     kinds = dt.arange(CLUSTERS, device=x.device)
-    member = dt.astype(dt.expand_dims(dt.argmin(apart, axis=-1), axis=-1) == kinds, dt.float32)
+    member = dt.astype(
+        dt.expand_dims(dt.argmin(squared_distances, axis=-1), axis=-1) == kinds, dt.float32
+    )
     ones = dt.ones((*points.shape[:-1], 1), device=x.device)
     return member.mT @ dt.concat([points, ones], axis=-1)
 
 
-def _part(source: Source, work: Work, start: int, stop: int, given: Sequence[Tensor]) -> Tensor:
-    """What a worker does with a chunk."""
+def _part(source: Source, work: Work, start: int, stop: int, tensors: Sequence[Tensor]) -> Tensor:
+    """Compute the result of a chunk, on a worker."""
     with dt.reproducible():
-        found = work(source.blocks(start, stop), *given)
-        dt.evaluate(found)
-    return found
+        result = work(source.blocks(start, stop), *tensors)
+        dt.evaluate(result)
+    return result
 
 
-# --- of all rows ----------------------------------------------------------------------------------
+# --- work on all rows -----------------------------------------------------------------------------
 
 
-def total(source: Source, cut: Cut, work: Work, *given: Tensor) -> Tensor:
-    """The sum over all blocks of what `work` makes of each, on Dask's workers."""
+def total(source: Source, cut: Cut, work: Work, *tensors: Tensor) -> Tensor:
+    """Return the sum over all blocks of the results of `work`, on Dask's workers."""
     dask: Any = importlib.import_module("dask")
     starts = range(0, source.rows, cut.rows)
-    parts = [
-        dask.delayed(_part)(source, work, a, min(a + cut.rows, source.rows), given) for a in starts
+    chunks = [
+        dask.delayed(_part)(source, work, a, min(a + cut.rows, source.rows), tensors)
+        for a in starts
     ]
-    return dt.sum(dt.concat(list(dask.compute(*parts))), axis=0)
+    return dt.sum(dt.concat(list(dask.compute(*chunks))), axis=0)
 
 
-def analysed(source: Source, cut: Cut) -> Outcome:
-    """Principal components, then k-means of the rows' places along them."""
+def analyse(source: Source, cut: Cut) -> Outcome:
+    """Compute principal components, then k-means of the rows' positions along them."""
     every = partial(total, source, cut)
     mean = every(block_sums) / source.rows
     covariance = every(block_products, mean) / source.rows
@@ -137,8 +143,8 @@ def analysed(source: Source, cut: Cut) -> Outcome:
     with dt.reproducible():
         centroids = (first - mean) @ basis
     for _ in range(STEPS):
-        found = every(block_clusters, mean, basis, centroids)
-        sums, counts = found[:, :-1], found[:, -1:]
+        totals = every(block_clusters, mean, basis, centroids)
+        sums, counts = totals[:, :-1], totals[:, -1:]
         centroids = dt.where(counts > 0, sums / dt.maximum(counts, 1.0), centroids)
         dt.evaluate(centroids, counts)
     results = [a.numpy() for a in (mean, basis, centroids, counts)]
@@ -146,7 +152,7 @@ def analysed(source: Source, cut: Cut) -> Outcome:
 
 
 def write_data(path: Path, rows: int, device: str) -> None:
-    """Writes clusters of points in a few directions, and noise in all: block by block."""
+    """Write clusters of points in a few directions, and noise in all, block by block."""
     out = np.lib.format.open_memmap(path, mode="w+", dtype="<f4", shape=(rows, FEATURES))
     draw = dt.random.default_rng(0)
     centres = draw.normal((CLUSTERS, COMPONENTS), std=3.0, device=device)
@@ -155,8 +161,8 @@ def write_data(path: Path, rows: int, device: str) -> None:
         kinds = draw.integers(0, CLUSTERS, (BLOCK,), device=device)
         points = centres[kinds] + draw.normal((BLOCK, COMPONENTS), device=device)
         with dt.reproducible():
-            made = points @ directions + draw.normal((BLOCK, FEATURES), device=device)
-        out[start : start + BLOCK] = made.numpy()
+            block = points @ directions + draw.normal((BLOCK, FEATURES), device=device)
+        out[start : start + BLOCK] = block.numpy()
     out.flush()
 
 
@@ -164,7 +170,7 @@ def write_data(path: Path, rows: int, device: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 if all runs have the same bits, 1 if not, 2 if the demo cannot run."""
+    """Run the demo; return 0 if all runs have the same bits, 1 if not, 2 if it cannot run."""
     options, console = parser(), Console(soft_wrap=True)
     asked = options.parse_args(arguments)
     if asked.memory < LEAST:
@@ -192,14 +198,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def cuts(memory: int) -> list[Cut]:
-    """One worker; two; and two with smaller chunks."""
+    """Return one worker; two; and two with smaller chunks."""
     whole = [max(1, memory // workers // SHARE // (BLOCK * ROW)) for workers in (1, 2)]
     small = max(1, whole[1] // 3)
     return [Cut(1, whole[0] * BLOCK), Cut(2, whole[1] * BLOCK), Cut(2, small * BLOCK)]
 
 
 def run(source: Source, cut: Cut, memory: int) -> Outcome:
-    """One run, on workers of its own, whose tensors have `memory` bytes together."""
+    """Run once, on new workers whose tensors have `memory` bytes together."""
     distributed: Any = importlib.import_module("distributed")
     with (
         distributed.LocalCluster(
@@ -209,36 +215,38 @@ def run(source: Source, cut: Cut, memory: int) -> Outcome:
     ):
         client.run(dt.memory.set_limit, source.device, memory // cut.workers)
         begun = time.perf_counter()
-        outcome = analysed(source, cut)
+        outcome = analyse(source, cut)
         outcome.seconds = time.perf_counter() - begun
         outcome.peak = sum(client.run(_peak, source.device).values())
     return outcome
 
 
 def _peak(device: str) -> int:
-    """The most bytes that a worker's tensors had at once."""
+    """Return the most bytes that a worker's tensors had at once."""
     return dt.memory.stats(device).peak_reserved
 
 
 def table(outcomes: Sequence[Outcome], memory: int) -> Table:
-    """A row for each run."""
-    shown = Table(
-        "workers", "rows a chunk", "seconds", "peak of tensors", "variance kept", "digest"
-    )
+    """Return a row for each run."""
+    rows = Table("workers", "rows a chunk", "seconds", "peak of tensors", "variance kept", "digest")
     for o in outcomes:
-        shown.add_row(
-            str(o.cut.workers), f"{o.cut.rows:,}", f"{o.seconds:.1f}",
-            f"{bytes_text(o.peak)} of {bytes_text(memory)}", f"{o.kept:.1%}", o.digest[:16],
-        )  # fmt: skip
-    return shown
+        rows.add_row(
+            str(o.cut.workers),
+            f"{o.cut.rows:,}",
+            f"{o.seconds:.1f}",
+            f"{bytes_text(o.peak)} of {bytes_text(memory)}",
+            f"{o.kept:.1%}",
+            o.digest[:16],
+        )
+    return rows
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail demo scale", description=__doc__)
-    made.add_argument(
+    """Return the options of this command."""
+    options = Parser(prog="dovetail demo scale", description=__doc__)
+    options.add_argument(
         "--memory", type=whole, default=128, metavar="MIB", help="MiB for tensors (%(default)s)"
     )
-    made.add_device("cpu")
-    made.add_argument("--folder", type=folder, help="where the data go; the temporary folder")
-    return made
+    options.add_device("cpu")
+    options.add_argument("--folder", type=folder, help="where the data go; the temporary folder")
+    return options

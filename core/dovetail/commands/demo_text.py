@@ -53,7 +53,7 @@ class Library:
     imports: Array  # int64 (2, import statements)
 
     def first(self, n: int) -> Library:
-        """The first `n` modules and what is said in them."""
+        """Return the first `n` modules with their words and imports."""
         uses = self.uses[:, self.uses[0] < n]
         imports = self.imports[:, (self.imports < n).all(axis=0)]
         return Library(self.modules[:n], self.words, uses, imports)
@@ -61,26 +61,26 @@ class Library:
 
 @cache
 def library() -> Library:
-    """The standard library of the running Python, less its tests."""
-    found = dict(sorted(sources()))
-    modules, words = {name: i for i, name in enumerate(found)}, dict[str, int]()
+    """Return the standard library of the running Python, without its tests."""
+    by_name = dict(sorted(sources()))
+    modules, words = {name: i for i, name in enumerate(by_name)}, dict[str, int]()
     uses: list[tuple[int, int]] = []
     imports: list[tuple[int, int]] = []
-    for name, source in found.items():
+    for name, source in by_name.items():
         for word in _WORD.findall(source.text):
             uses.append((modules[name], words.setdefault(_stem(word), len(words))))
-        imports += ((modules[other], modules[name]) for other in _imported(source, name, modules))
+        imports += ((modules[other], modules[name]) for other in _imports_of(source, name, modules))
     return Library(list(modules), list(words), _pairs(uses), _pairs(imports))
 
 
 def _stem(word: str) -> str:
-    """A word in lower case, without a plural's s."""
+    """Return a word in lower case, without a plural's s."""
     word = word.lower()
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 
 
-def _pairs(found: Sequence[tuple[int, int]]) -> Array:
-    return np.array(found, np.int64).reshape(-1, 2).T.copy()
+def _pairs(pairs: Sequence[tuple[int, int]]) -> Array:
+    return np.array(pairs, np.int64).reshape(-1, 2).T.copy()
 
 
 class Source(NamedTuple):
@@ -91,34 +91,34 @@ class Source(NamedTuple):
 
 
 def sources(root: Path | None = None) -> Iterator[tuple[str, Source]]:
-    """The name and source of each module below a folder, less its tests.
+    """Yield the name and source of each module below a folder, without tests.
 
     `root`: the running Python's library unless given.
     """
     root = root or Path(sysconfig.get_path("stdlib"))
     left_out = {"test", "tests", "idle_test", "site-packages", "dist-packages", "lib2to3"}
     for path in root.rglob("*.py"):
-        parts = path.relative_to(root).with_suffix("").parts
-        if left_out.isdisjoint(parts) and all(p.isidentifier() for p in parts):
-            package = parts[-1] == "__init__"
+        path_parts = path.relative_to(root).with_suffix("").parts
+        if left_out.isdisjoint(path_parts) and all(p.isidentifier() for p in path_parts):
+            package = path_parts[-1] == "__init__"
             text = path.read_text(encoding="utf-8", errors="replace")
-            yield ".".join(parts[:-1] if package else parts), Source(text, package)
+            yield ".".join(path_parts[:-1] if package else path_parts), Source(text, package)
 
 
-def _imported(source: Source, name: str, known: dict[str, int]) -> Iterator[str]:
-    """The known modules that a module's import statements name, as often as they do."""
+def _imports_of(source: Source, name: str, modules: dict[str, int]) -> Iterator[str]:
+    """Yield the known modules that a module's import statements name, as often as they do."""
     inside = [*name.split("."), ""] if source.package else name.split(".")
     for statement in ast.walk(ast.parse(source.text)):
         if isinstance(statement, ast.Import):
-            wanted = [alias.name for alias in statement.names]
+            imported_names = [alias.name for alias in statement.names]
         elif isinstance(statement, ast.ImportFrom):
             above = inside[: -statement.level] if statement.level else []
             base = ".".join([*above, statement.module or ""]).strip(".")
-            wanted = [f"{base}.{alias.name}".strip(".") for alias in statement.names]
+            imported_names = [f"{base}.{alias.name}".strip(".") for alias in statement.names]
         else:
             continue
-        for full in wanted:
-            other = next((m for m in (full, full.rpartition(".")[0]) if m in known), None)
+        for full in imported_names:
+            other = next((m for m in (full, full.rpartition(".")[0]) if m in modules), None)
             if other is not None and other != name:
                 yield other
 
@@ -128,7 +128,7 @@ def _imported(source: Source, name: str, known: dict[str, int]) -> Iterator[str]
 
 @dataclass
 class Outcome:
-    """What one device found."""
+    """The results of one device."""
 
     device: str
     modules: list[str]
@@ -139,18 +139,18 @@ class Outcome:
 
     @property
     def digest(self) -> str:
-        """Of all scores and ranks."""
+        """Return a digest of all scores and ranks."""
         return hashlib.sha256(self.scores.tobytes() + self.ranks.tobytes()).hexdigest()
 
 
-def counted(pairs: Array, shape: tuple[int, int], device: str) -> Any:
-    """How often each pair occurs, as a sparse matrix."""
+def count_pairs(pairs: Array, shape: tuple[int, int], device: str) -> Any:
+    """Count how often each pair occurs, as a sparse matrix."""
     ones = dt.ones(pairs.shape[1], dtype=dt.float32, device=device)
     return dt.sparse_coo_tensor(dt.asarray(pairs, device=device), ones, shape).coalesce()
 
 
 def tf_idf(counts: Any) -> Any:
-    """log(1 + count) * log(modules / modules with the word), in rows of length 1."""
+    """Return log(1 + count) * log(modules / modules with the word), in rows of length 1."""
     present = dt.sparse_coo_tensor(counts.indices(), dt.ones_like(counts.values()), counts.shape)
     spread = dt.sum(present, axis=0).to_dense()
     weights = dt.log1p(counts) * dt.log(counts.shape[0] / dt.maximum(spread, 1.0))
@@ -159,7 +159,7 @@ def tf_idf(counts: Any) -> Any:
 
 
 def page_rank(links: Any) -> Tensor:
-    """How much attention each module gets: what flows to it from those that import it."""
+    """Return the PageRank of each module: its share of the attention of its importers."""
     n = links.shape[0]
     leaving = dt.sum(links, axis=0).to_dense()
     flow = links * (1 / dt.maximum(leaving, 1.0))
@@ -171,7 +171,7 @@ def page_rank(links: Any) -> Tensor:
 
 
 def search(device: str, lib: Library, query: Sequence[str]) -> Outcome:
-    """All of it on one device."""
+    """Run all steps on one device."""
     seconds, begun = dict[str, float](), time.perf_counter()
     shape = (len(lib.modules), len(lib.words))
 
@@ -181,35 +181,35 @@ def search(device: str, lib: Library, query: Sequence[str]) -> Outcome:
         now = time.perf_counter()
         seconds[name], begun = now - begun, now
 
-    counts = counted(lib.uses, shape, device)
+    counts = count_pairs(lib.uses, shape, device)
     lap("coalesce")
     weights = tf_idf(counts)
-    asked = dt.asarray(wanted(lib, query), device=device)
+    asked = dt.asarray(query_vector(lib, query), device=device)
     scores = (weights @ asked).numpy()
     lap("search")
-    ranks = page_rank(counted(lib.imports, (shape[0],) * 2, device)).numpy()
+    ranks = page_rank(count_pairs(lib.imports, (shape[0],) * 2, device)).numpy()
     lap("rank")
     return Outcome(device, lib.modules, counts.nnz, scores, ranks, seconds)
 
 
-def wanted(lib: Library, query: Sequence[str]) -> Array:
-    """The query as a vector of length 1 over the words. Raises: ValueError if it has none."""
-    known = {w: i for i, w in enumerate(lib.words)}
-    found = [_stem(w) for part in query for w in _WORD.findall(part)]
-    vector = np.zeros(len(known), np.float32)
-    for word in found:
-        if word in known:
-            vector[known[word]] += 1
+def query_vector(lib: Library, query: Sequence[str]) -> Array:
+    """Return the query as a unit vector over the words. Raises: ValueError if it has none."""
+    word_numbers = {w: i for i, w in enumerate(lib.words)}
+    stems = [_stem(w) for part in query for w in _WORD.findall(part)]
+    vector = np.zeros(len(word_numbers), np.float32)
+    for word in stems:
+        if word in word_numbers:
+            vector[word_numbers[word]] += 1
     if not vector.any():
         raise ValueError(f"none of {' '.join(query)!r} occurs in the standard library")
     return vector / np.float32(np.sqrt((vector * vector).sum()))
 
 
-# --- the same with SciPy --------------------------------------------------------------------------
+# --- comparison with SciPy ------------------------------------------------------------------------
 
 
-def expected(lib: Library, query: Sequence[str]) -> tuple[Array, Array]:
-    """Scores and ranks as SciPy computes them, in float64."""
+def scipy_results(lib: Library, query: Sequence[str]) -> tuple[Array, Array]:
+    """Return scores and ranks as SciPy computes them, in float64."""
     sparse: Any = importlib.import_module("scipy.sparse")
     n = len(lib.modules)
 
@@ -220,7 +220,7 @@ def expected(lib: Library, query: Sequence[str]) -> tuple[Array, Array]:
     spread = np.maximum((uses > 0).sum(axis=0), 1)
     weights = uses.log1p().multiply(np.log(n / spread)).tocsr()
     lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
-    scores = (weights @ wanted(lib, query)) / np.maximum(lengths, 1e-12)
+    scores = (weights @ query_vector(lib, query)) / np.maximum(lengths, 1e-12)
     links = counts(lib.imports, n)
     leaving = links.sum(axis=0)
     flow, ranks = links / np.maximum(leaving, 1), np.full(n, 1 / n)
@@ -230,9 +230,9 @@ def expected(lib: Library, query: Sequence[str]) -> tuple[Array, Array]:
 
 
 def distance(out: Outcome, lib: Library, query: Sequence[str]) -> float:
-    """The largest difference from SciPy, relative to the largest value."""
-    pairs = zip((out.scores, out.ranks), expected(lib, query), strict=True)
-    # where no module has any of the words, all scores are 0
+    """Return the largest difference from SciPy, relative to the largest value."""
+    pairs = zip((out.scores, out.ranks), scipy_results(lib, query), strict=True)
+    # if no module has any of the words, all scores are 0
     return max(float(np.abs(mine - his).max() / (his.max() or 1.0)) for mine, his in pairs)
 
 
@@ -240,7 +240,7 @@ def distance(out: Outcome, lib: Library, query: Sequence[str]) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 if all devices agree to the last bit, and with SciPy; 1 if not, 2 if it cannot run."""
+    """Run the demo; return 0 if all devices agree, and with SciPy; 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
@@ -253,16 +253,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail demo text", description=__doc__)
-    made.add_argument("words", nargs="*", help=f"what to look for (default: {QUERY})")
-    made.add_devices("all")
-    made.add_picture(Path("text.png"))
-    return made
+    """Return the options of this command."""
+    options = Parser(prog="dovetail demo text", description=__doc__)
+    options.add_argument("words", nargs="*", help=f"what to look for (default: {QUERY})")
+    options.add_devices("all")
+    options.add_picture(Path("text.png"))
+    return options
 
 
 def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Console) -> int:
-    """Searches on every device, shows what came out, and compares."""
+    """Search on every device, show the results, and compare them."""
     begun, lib = time.perf_counter(), library()
     console.print(
         f"{len(lib.modules)} modules, {len(lib.words):,} different words, {lib.uses.shape[1]:,} "
@@ -271,9 +271,9 @@ def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Co
     silent = not console.is_terminal
     each = track(devices, "searching", console=console, transient=True, disable=silent)
     outcomes = [search(d, lib.first(FEWER) if d == REFERENCE else lib, query) for d in each]
-    if REFERENCE in devices and devices[0] != REFERENCE:  # which has nobody to compare with yet
+    if REFERENCE in devices and devices[0] != REFERENCE:  # a partner for the comparison of bits
         outcomes.append(search(devices[0], lib.first(FEWER), query))
-    console.print(found_table(outcomes[0], query))
+    console.print(matches_table(outcomes[0], query))
     wrong, table = [], results_table()
     for out in outcomes:
         part = lib.first(len(out.modules))
@@ -293,7 +293,7 @@ def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Co
 
 
 def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
-    """A line for each device that found other bits than an earlier one, of the same modules."""
+    """Return a line for each device whose bits differ, for the same modules."""
     first: dict[int, Outcome] = {}
     lines = []
     for out in outcomes:
@@ -304,12 +304,12 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def best(values: Array, names: Sequence[str]) -> list[tuple[str, float]]:
-    """The names with the largest values, largest first."""
+    """Return the names with the largest values, largest first."""
     return [(names[i], float(values[i])) for i in np.argsort(-values, kind="stable")[:SHOWN]]
 
 
-def found_table(out: Outcome, query: Sequence[str]) -> Table:
-    """The best modules for the query, and the most imported ones."""
+def matches_table(out: Outcome, query: Sequence[str]) -> Table:
+    """Return the best modules for the query, and the most imported ones."""
     table = Table(title=f"standard library: {' '.join(query)!r}")
     for column in ("module", "cosine", "imported", "PageRank"):
         table.add_column(column, justify="left" if column in ("module", "imported") else "right")
@@ -320,7 +320,7 @@ def found_table(out: Outcome, query: Sequence[str]) -> Table:
 
 
 def results_table() -> Table:
-    """The empty table of devices."""
+    """Return the empty table of devices."""
     table = Table(title="Results; ms to coalesce + search + rank, with compiling kernels at first")
     for column in ("device", "modules", "stored", "ms", "off SciPy", "digest"):
         left = column in ("device", "digest")
@@ -332,7 +332,7 @@ def results_table() -> Table:
 
 
 def draw(out: Outcome, query: Sequence[str], path: Path) -> None:
-    """Writes a picture: the best modules for the query, and those that others rest on."""
+    """Draw the best modules for the query, and the most imported ones."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(12, 4.6), facecolor=PAPER, layout="constrained")
@@ -351,6 +351,9 @@ def draw(out: Outcome, query: Sequence[str], path: Path) -> None:
             axes.spines[side].set_visible(False)
     figure.suptitle(
         f"{len(out.modules)} modules of Python's standard library as {out.stored:,} stored counts, "
-        f"on {out.device}", color=INK, fontsize=13, fontweight="bold",
-    )  # fmt: skip
+        f"on {out.device}",
+        color=INK,
+        fontsize=13,
+        fontweight="bold",
+    )
     figure.savefig(path, dpi=120)

@@ -44,7 +44,7 @@ TARGET = 0.985  # accuracy on digits that were not learnt from
 
 
 class Reader(nn.Module):
-    """How much each picture of 8 x 8 looks like each digit."""
+    """A network that scores each picture of 8 x 8 as each digit."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,12 +58,12 @@ class Reader(nn.Module):
     def forward(self, pictures: Tensor) -> Tensor:
         x = F.relu(self.first(self.edges(pictures)))
         x = self.dropout(self.pool(F.relu(self.second(self.shapes(x)))))
-        found: Tensor = self.scores(F.relu(self.hidden(x.flatten(1))))
-        return found
+        scores: Tensor = self.scores(F.relu(self.hidden(x.flatten(1))))
+        return scores
 
 
 class Run:
-    """A training run on one device: the network, what trains it, and where it stands."""
+    """A training run on one device: the network, its optimizer, and its progress."""
 
     def __init__(self, device: str, epochs: int) -> None:
         dt.random.manual_seed(SEED)
@@ -89,24 +89,24 @@ class Run:
         return loss.detach()
 
     def learn(self) -> float:
-        """One pass over all digits that are not held out; the mean loss."""
+        """Train on all digits that are not held out, once; return the mean loss."""
         self.model.train()
-        found = []
+        losses = []
         for pictures, labels in self.loader:
-            found.append(self.step(pictures, labels))
+            losses.append(self.step(pictures, labels))
             self.rates.step()
         self.epoch += 1
-        return float(np.mean([loss.item() for loss in found]))
+        return float(np.mean([loss.item() for loss in losses]))
 
     def accuracy(self) -> float:
-        """The share of the held out pictures whose highest score is the right one."""
+        """Return the share of held-out pictures whose highest score is the right one."""
         self.model.eval()
         pictures, labels = self.test
         with dt.no_grad():
             return float(dt.mean(self.look(pictures) == labels))
 
     def digest(self) -> str:
-        """Of everything that the network has learnt."""
+        """Return a digest of all learnt values."""
         hash_ = hashlib.sha256()
         for x in self.model.state_dict().values():
             hash_.update(np.ascontiguousarray(x.numpy()).tobytes())
@@ -118,7 +118,7 @@ class Run:
 
 @dataclass
 class Outcome:
-    """What one device learnt."""
+    """The training results of one device."""
 
     device: str
     losses: list[float] = field(default_factory=list)  # means over epochs
@@ -129,14 +129,14 @@ class Outcome:
 
 
 def split() -> tuple[Array, Array, Array, Array]:
-    """Pictures and labels to learn from, then those that are held out: every fifth digit."""
+    """Return pictures and labels to learn from, then those held out: every fifth digit."""
     pixels, labels = load_digits()
     pictures, held_out = pixels.reshape(-1, 1, 8, 8), np.arange(len(pixels)) % 5 == 4
     return pictures[~held_out], labels[~held_out], pictures[held_out], labels[held_out]
 
 
 def learn(device: str, epochs: int, whole: int, tick: Callable[[], None]) -> Outcome:
-    """Trains for `epochs` of a `whole` run on one device; `tick` is called after every one."""
+    """Train for `epochs` of a `whole` run on one device; call `tick` after each."""
     out, begun = Outcome(device), time.perf_counter()
     with dt.reproducible():
         run = Run(device, whole)
@@ -149,34 +149,37 @@ def learn(device: str, epochs: int, whole: int, tick: Callable[[], None]) -> Out
     return out
 
 
-def resumed(device: str, epochs: int, tick: Callable[[], None]) -> str:
-    """The digest of a run that was broken off half way, and went on from its checkpoint."""
+def run_resumed(device: str, epochs: int, tick: Callable[[], None]) -> str:
+    """Return the digest of a run that stopped half way, and continued from its checkpoint."""
     with tempfile.TemporaryDirectory() as folder, dt.reproducible():
         run = Run(device, epochs)
         for _ in range(epochs // 2):
             run.learn()
             tick()
-        path = dt.checkpoint.save(Path(folder) / "half", **_kept(run), step=run.epoch)
+        path = dt.checkpoint.save(Path(folder) / "half", **_states(run), step=run.epoch)
         run = Run(device, epochs)
-        run.epoch = dt.checkpoint.load(path, **_kept(run))["step"]
+        run.epoch = dt.checkpoint.load(path, **_states(run))["step"]
         while run.epoch < epochs:
             run.learn()
             tick()
         return run.digest()
 
 
-def _kept(run: Run) -> dict[str, Any]:
+def _states(run: Run) -> dict[str, Any]:
+    """Return the objects that a checkpoint saves."""
     return {
-        "model": run.model, "optimizer": run.optimizer, "scheduler": run.rates,
+        "model": run.model,
+        "optimizer": run.optimizer,
+        "scheduler": run.rates,
         "generator": run.order,
-    }  # fmt: skip
+    }
 
 
 # --- the command ----------------------------------------------------------------------------------
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 if every device learnt and all agree to the last bit, 1 if not, 2 if it cannot run."""
+    """Run the demo; return 0 if every device learnt and all agree, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
@@ -186,21 +189,24 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail demo train", description=__doc__)
-    made.add_devices("all")
-    made.add_picture(Path("train.png"))
-    made.add_argument("--epochs", type=whole, default=EPOCHS, help="passes (%(default)s)")
-    return made
+    """Return the options of this command."""
+    options = Parser(prog="dovetail demo train", description=__doc__)
+    options.add_devices("all")
+    options.add_picture(Path("train.png"))
+    options.add_argument("--epochs", type=whole, default=EPOCHS, help="passes (%(default)s)")
+    return options
 
 
 def train(devices: Sequence[str], picture: Path, epochs: int, console: Console) -> int:
-    """Trains on every device, shows what came out, and compares digests."""
+    """Train on every device, show the results, and compare digests."""
     outcomes = []
     with Progress(
-        TextColumn("{task.description}"), BarColumn(),
-        TextColumn("{task.completed}/{task.total} epochs"), TimeElapsedColumn(), console=console,
-    ) as progress:  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} epochs"),
+        TimeElapsedColumn(),
+        console=console,
+    ) as progress:
         for device in devices:
             count = min(epochs, FEW) if device == REFERENCE else epochs
             task = progress.add_task(f"training on {device}", total=count)
@@ -208,7 +214,7 @@ def train(devices: Sequence[str], picture: Path, epochs: int, console: Console) 
         first = outcomes[0]
         if first.device != REFERENCE:
             task = progress.add_task(f"again on {first.device}, broken off", total=epochs)
-            first.resumed = resumed(first.device, epochs, partial(progress.advance, task))
+            first.resumed = run_resumed(first.device, epochs, partial(progress.advance, task))
     console.print(table(outcomes))
     if first.resumed == first.digests[-1]:
         console.print(f"Broken off after {epochs // 2} epochs and resumed: the same bits.")
@@ -221,7 +227,7 @@ def train(devices: Sequence[str], picture: Path, epochs: int, console: Console) 
 
 
 def complaints(outcomes: Sequence[Outcome]) -> list[str]:
-    """A line for each device that learnt too little, or other bits than the first one."""
+    """Return a line for each device that learnt too little, or has other bits than the first."""
     lines = []
     for out in outcomes:
         common = min(len(out.digests), len(outcomes[0].digests))
@@ -235,28 +241,34 @@ def complaints(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def table(outcomes: Sequence[Outcome]) -> Table:
-    """What every device took, learnt and arrived at."""
-    found = Table(title="handwritten digits, two convolutions and two layers, Adam")
+    """Return the time, the loss, the accuracy and the digest of every device."""
+    rows = Table(title="handwritten digits, two convolutions and two layers, Adam")
     columns = ("device", "epochs", "seconds", "loss", "accuracy", "weights")
     for column in columns:
         left = column in ("device", "weights")
-        found.add_column(column, justify="left" if left else "right", no_wrap=left)
+        rows.add_column(column, justify="left" if left else "right", no_wrap=left)
     for out in outcomes:
         learnt = (f"{out.losses[-1]:.4f}", f"{out.accuracies[-1]:.2%}", out.digests[-1][:12])
-        found.add_row(out.device, str(len(out.losses)), f"{out.seconds:.2f}", *learnt)
-    return found
+        rows.add_row(out.device, str(len(out.losses)), f"{out.seconds:.2f}", *learnt)
+    return rows
 
 
 def draw(out: Outcome, path: Path) -> None:
-    """Writes a picture of loss and test accuracy."""
+    """Draw loss and test accuracy."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(10, 4.2), facecolor=PAPER, layout="constrained")
     left, right = figure.subplots(1, 2)
     epochs = range(1, len(out.losses) + 1)
     left.semilogy(epochs, out.losses, color="#c1553b", linewidth=2.2, marker="o", markersize=4)
-    right.plot(epochs, [100 * a for a in out.accuracies], color="#2a6f97", linewidth=2.2,
-               marker="o", markersize=4)  # fmt: skip
+    right.plot(
+        epochs,
+        [100 * a for a in out.accuracies],
+        color="#2a6f97",
+        linewidth=2.2,
+        marker="o",
+        markersize=4,
+    )
     right.axhline(100 * TARGET, color=INK, linewidth=1, linestyle=":")
     for axes, name in ((left, "loss (cross entropy)"), (right, "accuracy on unseen digits, %")):
         axes.set_facecolor(PAPER)
@@ -267,6 +279,9 @@ def draw(out: Outcome, path: Path) -> None:
             axes.spines[side].set_visible(False)
     figure.suptitle(
         f"A convolution network learns to read on {out.device}: {out.accuracies[-1]:.1%} "
-        f"after {len(out.losses)} epochs", color=INK, fontsize=13, fontweight="bold",
-    )  # fmt: skip
+        f"after {len(out.losses)} epochs",
+        color=INK,
+        fontsize=13,
+        fontweight="bold",
+    )
     figure.savefig(path, dpi=120)

@@ -18,12 +18,12 @@ from ..plugins.registry import records
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints a table of devices; 0 if there is at least one."""
+    """Print a table of devices; return 0 if there is at least one."""
     parser().parse_args(arguments)
-    found = records()
+    plugin_records = records()
     console = Console(soft_wrap=True)
-    console.print(table(found))
-    for record in found:
+    console.print(table(plugin_records))
+    for record in plugin_records:
         if not record.devices:
             console.print(f"{record.type}: {record.state.value}: {record.reason}", markup=False)
             console.print(f"  {record.hint}", markup=False)
@@ -31,11 +31,11 @@ def main(arguments: Sequence[str]) -> int:
         console.print(f"dtype {_origin(record)}: {record.state.value}", markup=False)
         if record.state is not State.OPEN:
             console.print(f"  {record.reason}\n  {record.hint}", markup=False)
-    return 0 if any(r.state in (State.AVAILABLE, State.OPEN) for r in found) else 1
+    return 0 if any(r.state in (State.AVAILABLE, State.OPEN) for r in plugin_records) else 1
 
 
 def parser() -> Parser:
-    """The options of this command: none."""
+    """Return the options of this command: none."""
     return Parser(prog="dovetail devices", description=__doc__)
 
 
@@ -43,10 +43,10 @@ def _origin(record: Record) -> str:
     return f"{record.type} of {record.distribution} {record.version}".rstrip()
 
 
-def table(found: Sequence[Record]) -> Table:
-    """The devices as a table."""
+def table(plugin_records: Sequence[Record]) -> Table:
+    """Return the devices as a table."""
     columns = Table("device", "name", "memory", "plugin", "details")
-    for record in found:
+    for record in plugin_records:
         for d in record.devices:
             name = d.type if d.index == 0 else f"{d.type}:{d.index}"
             memory = bytes_text(d.total_memory) if d.total_memory else ""

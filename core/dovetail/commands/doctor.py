@@ -53,17 +53,17 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 20.0  # seconds for one plugin
 AT_ONCE = 4  # plugins examined: most of them wait
-ANSWER = "dovetail-finding:"  # what precedes a finding, whatever else a plugin prints
+ANSWER = "dovetail-finding:"  # marks the finding in a process's output, which plugins share
 WELL = (State.OPEN.value, State.UNAVAILABLE.value, State.BLOCKED.value)
 _COUNT = 1000
 
 
 @dataclass
 class Finding:
-    """What the doctor found out about one device type, layout or dtype.
+    """The doctor's findings about one device type, layout or dtype.
 
-    `state` is a `plugins.State`, or hung or crashed. `complaints` are what is wrong beside it, and
-    `remarks` what may be.
+    `state` is a `plugins.State`, or hung or crashed. `complaints` are faults beside it, and
+    `remarks` possible ones.
     """
 
     type: str
@@ -83,13 +83,13 @@ class Finding:
 
     @property
     def well(self) -> bool:
-        """Whether nothing is wrong with the plugin itself."""
+        """Return True if nothing is wrong with the plugin itself."""
         return self.state in WELL and not self.complaints
 
 
 # --- in the plugin's own process
 def inspect(type: str) -> Finding:
-    """What there is to say about one plugin; runs it in this process."""
+    """Return the findings about one plugin; run it in this process."""
     if type in layouts.registry.records():
         return _finding(layouts.registry.probe(type))
     if type in dtypes.records():
@@ -107,7 +107,7 @@ def inspect(type: str) -> Finding:
             kernel = run_kernel(name)
             complaints += unloadable(name)
         except Exception as error:
-            if record.state not in BROKEN:  # whoever opens a device notes why it is not
+            if record.state not in BROKEN:  # else `open_device` has stored the reason
                 record.fail(State.OPEN_FAILED, str(error), "", error)
             record.hint = f"tell the authors of {record.distribution}"
     finding = _finding(record)
@@ -118,23 +118,23 @@ def inspect(type: str) -> Finding:
 
 
 def _ask(record: Record, finding: Finding) -> None:
-    """Takes the answers of the optional hooks; a bad one is named, and hides nothing else."""
+    """Add the answers of the optional hooks; a bad one is named, and hides nothing else."""
     for hook in (answers.DIAGNOSTICS, answers.GAPS):
         try:
-            found = registry.texts(record, hook)
+            texts = registry.texts(record, hook)
         except PluginError as error:
             finding.complaints.append(str(error))
         except Exception as error:
             finding.complaints.append(f"{hook} raised {type(error).__name__}: {error}")
         else:
             if hook == answers.DIAGNOSTICS:
-                finding.diagnostics = found
+                finding.diagnostics = texts
 
 
 def run_kernel(name: str) -> str:
-    """Compiles and runs y = x * 2 + 1 on a device, and says how long it took.
+    """Compile and run y = x * 2 + 1 on a device, and return a text with the times.
 
-    Raises: RuntimeError if the numbers are wrong, or whatever the backend raises.
+    Raises: RuntimeError if the numbers are wrong, or an error of the backend.
     """
     started = time.perf_counter()
     backend = open_device(name).backend
@@ -156,18 +156,18 @@ def _run_program(name: str, program: Program) -> None:
     numbers = [float(i) for i in range(_COUNT)]
     x, y = opened.allocator.allocate(nbytes), opened.allocator.allocate(nbytes)
     backend.copy_in(x.handle, x.offset, memoryview(struct.pack(f"{_COUNT}f", *numbers)))
-    places = (x.handle, x.offset, y.handle, y.offset)
-    limits.launch(backend, program, places, (_COUNT,), (_COUNT,))
-    got = bytearray(nbytes)
-    backend.copy_out(memoryview(got), y.handle, y.offset)
-    if list(struct.unpack(f"{_COUNT}f", got)) != [v * 2 + 1 for v in numbers]:
+    arguments = (x.handle, x.offset, y.handle, y.offset)
+    limits.launch(backend, program, arguments, (_COUNT,), (_COUNT,))
+    result = bytearray(nbytes)
+    backend.copy_out(memoryview(result), y.handle, y.offset)
+    if list(struct.unpack(f"{_COUNT}f", result)) != [v * 2 + 1 for v in numbers]:
         raise RuntimeError(f"{name} computed x * 2 + 1 wrongly")
 
 
 def unloadable(name: str) -> list[str]:
-    """Why a program cannot be had again from its binary; nothing where it can, or has none.
+    """Return why a program cannot be loaded from its binary; [] if it can, or has none.
 
-    The core goes on without: every process would compile every kernel anew, and nobody be told.
+    The core works without it, but every process would compile every kernel anew, without a warning.
     """
     backend = open_device(name).backend
     binary = backend.compile(_kernel(backend)).binary
@@ -209,7 +209,7 @@ def _finding(record: Record) -> Finding:
 
 # --- in the doctor's process
 def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
-    """What `inspect` says in a process of its own, or that it hung or crashed."""
+    """Return the result of `inspect` in a process of its own, or that it hung or crashed."""
     if record.state is not State.DISCOVERED:
         return _finding(record)
     finding = _finding(record)
@@ -219,14 +219,14 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environ["DOVETAIL_STRICT_PLUGINS"] = "0"
     status, printed, complaints = _run(command, environ, time_limit)
-    found = [x for x in printed.splitlines() if x.startswith(ANSWER)]
+    answers_ = [x for x in printed.splitlines() if x.startswith(ANSWER)]
     if status is None:
         finding.state, finding.reason = "hung", f"it did not answer within {time_limit:g} s"
         finding.traceback = complaints
-    elif status == 0 and found:
+    elif status == 0 and answers_:
         try:
-            return Finding(**json.loads(found[-1].removeprefix(ANSWER)))
-        except (ValueError, TypeError) as error:  # a plugin prints what it likes
+            return Finding(**json.loads(answers_[-1].removeprefix(ANSWER)))
+        except (ValueError, TypeError) as error:  # a plugin may print anything
             finding.state, finding.reason = "crashed", f"its answer cannot be read: {error}"
     else:
         finding.state, finding.traceback = "crashed", complaints
@@ -237,17 +237,21 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
 def _run(
     command: Sequence[str], environ: Mapping[str, str], time_limit: float
 ) -> tuple[int | None, str, str]:
-    """The exit status (None: too late), and what was printed.
+    """Return the exit status (None: too late), and the output.
 
-    By way of files, and with all of the process's children ended: one that lives on would hold a
-    pipe open.
+    The output goes to files, and all of the process's children are ended: one that lives on would
+    hold a pipe open.
     """
     text = partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
     with text() as out, text() as errors:
         process = subprocess.Popen(
-            command, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=errors,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             status: int | None = process.wait(time_limit)
         except subprocess.TimeoutExpired:
@@ -273,18 +277,18 @@ def _status_text(status: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints what was found, as a table or as JSON; 0 if all is well."""
+    """Print the findings, as a table or as JSON; return 0 if all is well."""
     asked = parser().parse_args(arguments)
     if asked.inspect:
         print(f"\n{ANSWER}{json.dumps(asdict(inspect(asked.inspect)))}")
         return 0
     every = (registry, layouts.registry, dtypes)
-    known = [record for plugins in every for record in plugins.records().values()]
+    plugin_records = [record for plugins in every for record in plugins.records().values()]
     quiet = Console(stderr=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        coming = pool.map(lambda record: examine(record, asked.time_limit), known)
-        found = track(coming, "examining", len(known), console=quiet, transient=True)
-        findings = list(found)
+        coming = pool.map(lambda record: examine(record, asked.time_limit), plugin_records)
+        tracked = track(coming, "examining", len(plugin_records), console=quiet, transient=True)
+        findings = list(tracked)
     if asked.json:
         print(json.dumps(_report(findings), indent=2))
     else:
@@ -293,12 +297,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail doctor", description=__doc__)
-    made.add_argument("--json", action="store_true", help="print JSON")
-    made.add_argument("--time-limit", type=seconds, default=TIME_LIMIT, help="seconds per plugin")
-    made.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
-    return made
+    """Return the options of this command."""
+    options = Parser(prog="dovetail doctor", description=__doc__)
+    options.add_argument("--json", action="store_true", help="print JSON")
+    options.add_argument(
+        "--time-limit", type=seconds, default=TIME_LIMIT, help="seconds per plugin"
+    )
+    options.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
+    return options
 
 
 def _missing(findings: Sequence[Finding]) -> dict[str, str]:

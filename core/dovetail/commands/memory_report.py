@@ -34,11 +34,11 @@ from ..plugins.registry import open_device
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Does what was asked; 0, or 2 if a file is not what it should be."""
+    """Run the command; return 0, or 2 if a file is not valid."""
     options = parser()
     asked = options.parse_args(arguments)
     if asked.record is not None:
-        if wrong := _unrecorded(*asked.record):
+        if wrong := _why_not_recordable(*asked.record):
             return options.refusal(wrong)
         return _record(usable(asked.what), *asked.record)
     try:
@@ -54,39 +54,39 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail memory", description=__doc__)
-    made.add_argument("--mib", type=whole, default=64, help="how much to copy")
-    made.add_output(None, "where the page goes (default: beside FILE.json)", "--output")
-    made.add_argument("--replay", metavar="DEVICE", help="where to allocate again")
-    made.add_argument(
+    """Return the options of this command."""
+    options = Parser(prog="dovetail memory", description=__doc__)
+    options.add_argument("--mib", type=whole, default=64, help="how much to copy")
+    options.add_output(None, "where the page goes (default: beside FILE.json)", "--output")
+    options.add_argument("--replay", metavar="DEVICE", help="where to allocate again")
+    options.add_argument(
         "--record",
         nargs=argparse.REMAINDER,
         metavar="FILE.json SCRIPT",
         help="run SCRIPT with its arguments, and write what it did to the memory of DEVICE",
     )
-    made.add_argument(
+    options.add_argument(
         "what", nargs="?", metavar="DEVICE or FILE.json", help="the default device, unless named"
     )
-    return made
+    return options
 
 
-def _unrecorded(target: str = "", script: str = "", *rest: str) -> str:
-    """Why a script cannot be recorded; "" where it can."""
+def _why_not_recordable(target: str = "", script: str = "", *options: str) -> str:
+    """Return why a script cannot be recorded, or ""."""
     if not script:
         return "--record needs a file to write, and a script"
     return why_not(Path(target)) or ("" if Path(script).is_file() else f"there is no file {script}")
 
 
-def _record(of: Device, target: str, script: str, *rest: str) -> int:
-    """Runs a script as Python would, and writes what the allocator did, however it ends."""
-    before, sys.argv = sys.argv, [script, *rest]
+def _record(of: Device, target: str, script: str, *options: str) -> int:
+    """Run a script as Python would, and write the allocator's trace, even if it fails."""
+    before, sys.argv = sys.argv, [script, *options]
     sys.path.insert(0, str(Path(script).resolve().parent))
     memory.trace(True)
     try:
         runpy.run_path(script, run_name="__main__")
     except Exception:
-        traceback.print_exc()  # the script's own, which its author is to see
+        traceback.print_exc()  # the script's own error, for its author
         return 1
     finally:
         memory.trace(False)
@@ -120,13 +120,13 @@ def _steps(trace: Path) -> list[Step]:
 
 def _draw(snapshot: Path, output: Path | None) -> None:
     target = output or snapshot.with_suffix(".html")
-    # names of files may be no text
+    # names of files may be invalid text
     target.write_text(draw(load(snapshot)), encoding="utf-8", errors="backslashreplace")
     print(target)
 
 
 def table(opened: Opened, nbytes: int) -> Table:
-    """What was measured, and the allocator's figures."""
+    """Return the measurements, and the allocator's figures."""
     rows = Table("on " + str(opened.device), "")
     allocate = opened.allocator.allocate
     rows.add_row(f"allocate {nbytes // MIB} MiB, first time", _time(lambda: allocate(nbytes), 1))

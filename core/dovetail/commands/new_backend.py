@@ -25,9 +25,9 @@ KINDS = {  # a folder of the template each
     HOST: "its memory is the host's, and a launch is a call",
     "accelerator": "memory of its own, and queues that work later",
 }
-NAME = "NAME"  # what stands for the device type in the template
+NAME = "NAME"  # the placeholder of the device type in the template
 SUFFIXES = (".md", ".py", ".toml")
-# What `dovetail-numpy` and `device="numpy"` would be taken for, beside modules of Python's library.
+# Names that would be mistaken for a bridge to a library, besides modules of Python's library.
 LIBRARIES = (
     "array_api_compat", "cupy", "dask", "dovetail", "jax", "mlx", "numba", "numpy", "onnx",
     "onnxruntime", "pandas", "pytest", "scipy", "sklearn", "sparse", "tensorflow", "torch",
@@ -36,7 +36,7 @@ LIBRARIES = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the package; 0, or 2 where the name or the place is no good."""
+    """Write the package; return 0, or 2 if the name or the folder is not valid."""
     options = parser()
     asked = options.parse_args(arguments)
     try:
@@ -53,20 +53,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail new-backend", description=__doc__.partition("\n")[0])
-    made.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
-    made.add_argument(
-        "-o", "--out", "--into", metavar="DIR", dest="into", type=folder_there,
-        default=Path(), help="the folder, which is there, to write into",
-    )  # fmt: skip
+    """Return the options of this command."""
+    options = Parser(prog="dovetail new-backend", description=__doc__.partition("\n")[0])
+    options.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
+    options.add_argument(
+        "-o",
+        "--out",
+        "--into",
+        metavar="DIR",
+        dest="into",
+        type=folder_there,
+        default=Path(),
+        help="the folder, which is there, to write into",
+    )
     kinds = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
-    made.add_argument("--kind", choices=[*KINDS], default=HOST, help=f"{kinds} (default: {HOST})")
-    return made
+    options.add_argument(
+        "--kind", choices=[*KINDS], default=HOST, help=f"{kinds} (default: {HOST})"
+    )
+    return options
 
 
 def new_backend(name: str, into: Path, kind: str = HOST) -> Path:
-    """The folder of the new package, under `into`. `kind`: one of KINDS.
+    """Write the new package under `into`, and return its folder. `kind`: one of KINDS.
 
     Raises: ArgumentError for a name that cannot be used, FileExistsError if the folder is there.
     """
@@ -81,7 +89,7 @@ def new_backend(name: str, into: Path, kind: str = HOST) -> Path:
 
 
 def files(name: str, kind: str = HOST) -> Iterator[tuple[Path, str]]:
-    """The files of the package for a device type: path in the package, and text."""
+    """Yield the files of the package for a device type: path in the package, and text."""
     folder = TEMPLATE / kind
     for path in sorted(folder.rglob("*")):
         if path.suffix in SUFFIXES:
@@ -90,7 +98,7 @@ def files(name: str, kind: str = HOST) -> Iterator[tuple[Path, str]]:
 
 
 def check_name(name: str) -> None:
-    """Nothing. Raises: ArgumentError for a name that is none, or is taken."""
+    """Check the name of a device type. Raises: ArgumentError if it is invalid or taken."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ArgumentError(
             f"{name!r} names no device type: use lower-case letters, digits and _, a letter first"
@@ -100,9 +108,9 @@ def check_name(name: str) -> None:
             f"{name} is the name of a library of Python's, and dovetail-{name} would be taken for "
             "a bridge to it; name the device, as in fpga"
         )
-    known = registry.records()
-    if name in known:
-        owner = known[name].distribution
+    plugin_records = registry.records()
+    if name in plugin_records:
+        owner = plugin_records[name].distribution
         raise ArgumentError(f"device type {name!r} exists: {owner} brings it; choose another name")
     if name in offers():
         raise ArgumentError(f"device type {name!r} exists: {obtain(offers()[name])} brings it")

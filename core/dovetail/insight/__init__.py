@@ -1,1 +1,4 @@
-"""What dovetail did and would do: `explain` and `profile`. They look and change nothing."""
+"""Reports about work that dovetail did or would do: `explain`, `profile` and pictures.
+
+They read state and change nothing.
+"""

@@ -1,4 +1,4 @@
-"""What a notebook shows of devices: what they are, and what memory they use."""
+"""The notebook page of devices: their names, plugins, details and memory."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ NAMES = ("device", "name", "plugin", "details", "memory", "in use", "units")
 
 
 def html(devices: Sequence[Device]) -> str:
-    """A table of these devices; the default one is marked. None is opened for it."""
-    known = records()
-    rows = [_row(d, known) for d in devices]
+    """Return a table of these devices, with the default one marked. No device is opened."""
+    plugin_records = records()
+    rows = [_row(d, plugin_records) for d in devices]
     if not rows:
-        return drawing.framed(drawing.head("devices", "none can be used: see `dovetail doctor`"))
-    return drawing.framed(drawing.table(NAMES, rows, 4))
+        return drawing.frame(drawing.head("devices", "none can be used: see `dovetail doctor`"))
+    return drawing.frame(drawing.table(NAMES, rows, 4))
 
 
-def _row(d: Device, known: Sequence[Record]) -> tuple[str, ...]:
+def _row(d: Device, plugin_records: Sequence[Record]) -> tuple[str, ...]:
+    """Return the cells of a device."""
     mark = f"{d} (default)" if d is default_device() else str(d)
-    for record in known:
+    for record in plugin_records:
         for info in record.devices:
             if (info.type, info.index) == (d.type, d.index):
                 memory = bytes_text(info.total_memory) if info.total_memory else ""
@@ -35,5 +36,7 @@ def _row(d: Device, known: Sequence[Record]) -> tuple[str, ...]:
                 plugin = f"{record.distribution} {record.version}".strip()
                 units = str(info.capabilities.concurrency)
                 return mark, info.name, plugin, drawing.short(details), memory, used, units
-    reason = next((f"{r.state.value}: {r.reason}" for r in known if r.type == d.type), "no plugin")
+    reason = next(
+        (f"{r.state.value}: {r.reason}" for r in plugin_records if r.type == d.type), "no plugin"
+    )
     return mark, reason, "", "", "", "", ""

@@ -1,7 +1,7 @@
-"""Boxes and arrows as SVG: what needs what, from top to bottom; and what all HTML here shares.
+"""Boxes and arrows as SVG, from top to bottom, and the HTML parts that all pages share.
 
 No script, no style sheet and nothing from elsewhere; all text is escaped. Colours are those of the
-page around it, so that it is read on a dark page, too.
+page around it, so that it can be read on a dark page, too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__: list[str] = []
 
 FONT = "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px"
 EDGES = "1px solid rgba(128,128,128,.35)"
-LETTER, LINE = 7.3, 15  # of a text of 12 pixels: how wide, and from one line to the next
+LETTER, LINE = 7.3, 15  # width of a letter, and distance of lines, in a text of 12 pixels
 GAP, RISE = 18, 46  # between boxes, and between layers
-SIDE = 10  # what is left free around all
+SIDE = 10  # margin of a drawing
 LONG = 44  # letters in a box; the whole text is its title
-# Of a kind of box: its colour, and how much of that its inside has.
+# By kind of box: its colour, and the opacity of its inside.
 COLOURS = {
     "work": ("#2563eb", 0.16),
     "memory": ("#808080", 0.10),
@@ -35,7 +35,7 @@ COLOURS = {
 
 
 class Box(NamedTuple):
-    """What is drawn as one box: its lines, the first one bold, its kind, and what it says more."""
+    """A box of a drawing: its lines, the first one bold, its kind, and its tooltip."""
 
     lines: tuple[str, ...]
     kind: str = "work"
@@ -43,30 +43,30 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """From one box to a later one, by number; with a text."""
+    """An arrow from one box to a later one, by number, with a text."""
 
     start: int
     end: int
     text: str = ""
 
 
-def framed(inner: str) -> str:
-    """A piece of HTML, in the font of all pieces."""
+def frame(inner: str) -> str:
+    """Return a piece of HTML, in the font of all pieces."""
     return f'<div style="{FONT};line-height:1.4;margin:2px 0">{inner}</div>'
 
 
-def scrolled(svg: str) -> str:
-    """A drawing that may be wider than its page."""
+def make_scrollable(svg: str) -> str:
+    """Return HTML of a drawing that may be wider than its page."""
     return f'<div style="overflow:auto;max-width:100%;max-height:80vh">{svg}</div>'
 
 
-def head(strong: str, rest: str) -> str:
-    """The first line of a piece."""
-    return f'<div style="margin:0 0 4px"><b>{escape(strong)}</b> {escape(rest)}</div>'
+def head(strong: str, text: str) -> str:
+    """Return the first line of a piece."""
+    return f'<div style="margin:0 0 4px"><b>{escape(strong)}</b> {escape(text)}</div>'
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table of text, of which the first `left` columns are words, the others numbers."""
+    """Return a table of text whose first `left` columns are words, the others numbers."""
     cell = f"border:{EDGES};padding:2px 7px"
     words, numbers = "white-space:pre-wrap;text-align:left", "white-space:pre;text-align:right"
     sides = [f"{cell};{words if i < left else numbers}" for i in range(len(names))]
@@ -84,8 +84,8 @@ def table(names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) ->
     )
 
 
-def folded(title: str, inner: str) -> str:
-    """What is shown when its title is clicked."""
+def fold(title: str, inner: str) -> str:
+    """Return HTML that is hidden until its title is clicked."""
     return (
         '<details style="margin:2px 0"><summary style="cursor:pointer">'
         f"{escape(title)}</summary>{inner}</details>"
@@ -93,7 +93,7 @@ def folded(title: str, inner: str) -> str:
 
 
 def preformatted(text: str) -> str:
-    """Lines of text as they are."""
+    """Return lines of text as HTML that keeps them."""
     return (
         '<pre style="margin:4px 0;padding:4px 8px;font:inherit;background:transparent;'
         f'color:inherit;border:{EDGES};max-height:360px;overflow:auto">{escape(text)}</pre>'
@@ -101,7 +101,7 @@ def preformatted(text: str) -> str:
 
 
 def svg(inner: str, width: float, height: float, title: str) -> str:
-    """A drawing in the colour of the text around it, as large as it is."""
+    """Return a drawing in the colour of the text around it, in its natural size."""
     w, h = round(width), round(height)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" '
@@ -110,8 +110,8 @@ def svg(inner: str, width: float, height: float, title: str) -> str:
     )
 
 
-def written(path: str | os.PathLike[str], title: str, drawing: str, html: str) -> Path:
-    """Writes a drawing as .svg, on white, or HTML as .html, light or dark as its reader has it.
+def save_drawing(path: str | os.PathLike[str], title: str, drawing: str, html: str) -> Path:
+    """Write a drawing as .svg, on white, or HTML as .html, light or dark as its reader has it.
 
     Raises: ArgumentError for another kind of file; OSError.
     """
@@ -120,7 +120,7 @@ def written(path: str | os.PathLike[str], title: str, drawing: str, html: str) -
 
 
 def write(path: str | os.PathLike[str], svg: str, page: str) -> Path:
-    """Writes the one or the other, as the file's name says. Raises: ArgumentError; OSError."""
+    """Write the SVG or the page, by the file's suffix. Raises: ArgumentError; OSError."""
     to = Path(file_name("save", path))
     if to.suffix not in (".svg", ".html"):
         raise ArgumentError(f"save: a picture is a .svg or a .html file, not {to.name!r}")
@@ -129,7 +129,7 @@ def write(path: str | os.PathLike[str], svg: str, page: str) -> Path:
 
 
 def page(title: str, html: str, ground: str = "", scheme: str = "light dark") -> str:
-    """HTML as a whole page. `ground`: its colour; `scheme`: the colour schemes that it is for."""
+    """Return a whole page of HTML. `ground`: its colour; `scheme`: its colour schemes."""
     style = f"margin:12px;background:{ground}" if ground else "margin:12px"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -140,34 +140,36 @@ def page(title: str, html: str, ground: str = "", scheme: str = "light dark") ->
 
 
 def seconds_text(seconds: float) -> str:
-    """A time for people: "1.25 ms"."""
+    """Return a time for people: "1.25 ms"."""
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= unit:
             return f"{seconds / unit:.3g} {name}"
     return f"{seconds * 1e9:.0f} ns"
 
 
-def short(text: str, most: int = LONG) -> str:
-    """A text, or its beginning."""
-    return text if len(text) <= most else text[: most - 3] + "..."
+def short(text: str, length_max: int = LONG) -> str:
+    """Return a text, or its beginning."""
+    return text if len(text) <= length_max else text[: length_max - 3] + "..."
 
 
 # --- boxes and arrows -----------------------------------------------------------------------------
 
 
 def draw(boxes: Sequence[Box], arrows: Sequence[Arrow], title: str) -> str:
-    """Boxes in layers: each below all that it needs. Arrows lead from lower numbers to higher."""
+    """Draw boxes in layers, each below its inputs. Arrows lead from lower numbers to higher."""
     if not boxes:
         return svg(f'<text x="{SIDE}" y="22">nothing to draw</text>', 160, 34, title)
     plan = _Layers(boxes, arrows)
-    found = [plan.arrow(a, via) for a, via in zip(plan.arrows, plan.ways, strict=True)]
-    found += [_box(b, *plan.place(i), plan.widths[i], plan.heights[i]) for i, b in enumerate(boxes)]
+    shapes = [plan.arrow(a, via) for a, via in zip(plan.arrows, plan.ways, strict=True)]
+    shapes += [
+        _box(b, *plan.place(i), plan.widths[i], plan.heights[i]) for i, b in enumerate(boxes)
+    ]
     marker = (
         '<defs><marker id="dt-to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor" '
         'fill-opacity=".55"/></marker></defs>'
     )
-    return svg(marker + "".join(found), plan.width, plan.height, title)
+    return svg(marker + "".join(shapes), plan.width, plan.height, title)
 
 
 def _box(b: Box, x: float, y: float, width: float, height: float) -> str:
@@ -186,7 +188,7 @@ def _box(b: Box, x: float, y: float, width: float, height: float) -> str:
 
 
 class _Layers:
-    """Where boxes and the bends of arrows are: layers from top to bottom, sorted by neighbours."""
+    """The layout of boxes and of the bends of arrows: layers, sorted by neighbours."""
 
     def __init__(self, boxes: Sequence[Box], arrows: Sequence[Arrow]) -> None:
         self.arrows = [*{(a.start, a.end): a for a in arrows}.values()]
@@ -213,11 +215,11 @@ class _Layers:
             layer[a.end] = max(layer[a.end], layer[a.start] + 1)
         for a in self.arrows:
             first[a.start] = min(first[a.start], layer[a.end])
-        # what needs nothing stands right above what needs it
+        # a box without inputs stands right above its first user
         return [n if i in into or first[i] == count else first[i] - 1 for i, n in enumerate(layer)]
 
     def _way(self, a: Arrow) -> list[int]:
-        """The places that an arrow goes through, a bend in each layer between its ends."""
+        """Return the points of an arrow, with a bend in each layer between its ends."""
         way = [a.start]
         for n in range(self.layer[a.start] + 1, self.layer[a.end]):
             way.append(len(self.layer))
@@ -232,7 +234,7 @@ class _Layers:
         return way
 
     def _sort(self) -> None:
-        """Orders each layer by the means of its neighbours' places, downwards and upwards."""
+        """Sort each layer by the means of its neighbours' positions, down and up in turn."""
         at = {i: k / len(row) for row in self.rows for k, i in enumerate(row)}
         for turn in range(6):
             down = turn % 2 == 0
@@ -243,11 +245,11 @@ class _Layers:
                 at.update({i: (k + 0.5) / len(row) for k, i in enumerate(row)})
 
     def _mean(self, i: int, step: int, at: dict[int, float]) -> float:
-        found = [at[j] for j in self.near[i] if self.layer[j] == self.layer[i] + step]
-        return sum(found) / len(found) if found else at[i]
+        positions = [at[j] for j in self.near[i] if self.layer[j] == self.layer[i] + step]
+        return sum(positions) / len(positions) if positions else at[i]
 
     def _spread(self) -> None:
-        """Places along each layer: as near to the neighbours as there is room."""
+        """Set positions along each layer, as near to the neighbours as possible."""
         for row in self.rows:
             left = 0.0
             for i in row:
@@ -275,21 +277,21 @@ class _Layers:
             self.x[i] -= late
 
     def place(self, i: int) -> tuple[float, float]:
-        """The middle of the upper edge of a box."""
+        """Return the middle of the upper edge of a box."""
         return self.x[i], self.tops[self.layer[i]]
 
     def arrow(self, a: Arrow, way: list[int]) -> str:
-        """An arrow, with its text beside it."""
+        """Return an arrow, with its text beside it."""
         x, y = self.place(way[0])
         y += self.heights[way[0]]
         path = f"M{x:.0f} {y:.0f}"
-        said = ""
+        label = ""
         for n, i in enumerate(way[1:]):
             to, low = self.place(i)
             bend = (low - y) / 2
             path += f"C{x:.0f} {y + bend:.0f} {to:.0f} {low - bend:.0f} {to:.0f} {low:.0f}"
             if n == 0 and a.text:
-                said = (
+                label = (
                     f'<text x="{(x + to) / 2 + 5:.0f}" y="{(y + low) / 2 + 4:.0f}" '
                     f'font-size="10.5" opacity=".85">{escape(a.text)}</text>'
                 )
@@ -299,5 +301,5 @@ class _Layers:
                 path += f"V{y:.0f}"
         return (
             f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".45" '
-            f'marker-end="url(#dt-to)"/>{said}'
+            f'marker-end="url(#dt-to)"/>{label}'
         )

@@ -1,5 +1,7 @@
-"""`dt.explain(x)`: how the pending work of x would be done. Nothing runs, and it stays pending.
-`dt.explain(f)`: what a captured function does.
+"""The report of pending work or of a captured function: `dt.explain`.
+
+`dt.explain(x)` describes how the pending work of x would run. Nothing runs, and it stays pending.
+`dt.explain(f)` describes the launches of a captured function.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ __all__ = ["explain"]
 
 
 class Captured(Protocol):
-    """What `dt.jit` gives: `programs` are those that are replayed, and for which arguments."""
+    """A function that `dt.jit` gave. `programs`: its programs, each with its kind of arguments."""
 
     __name__: str
 
@@ -47,15 +49,16 @@ def explain(
     f: Captured, /, *args: object, source: bool = False, verbose: bool = False
 ) -> Replays: ...
 def explain(*tensors: object, source: bool = False, verbose: bool = False) -> Explanation | Replays:
-    """How the pending work of these tensors would be done, together: launches, reasons, kernels.
+    """Report how the pending work of these tensors would run: launches, reasons, kernels.
 
-    Nothing runs, and it stays pending. `tensors`: or a function that `dt.jit` gave; then what is
-    replayed for each kind of arguments, as `captures`, each with `launches` and the bytes of its
-    `arena`; arguments behind it ask for those of their kind alone, and why there is none
-    (`reasons`). `source`: True also compiles each kernel, to show what the backend makes of it.
-    What comes back is looked at (`launches`, `stored`, `nbytes`, `fresh`), or printed: a summary of
-    a few lines, with all kernels where `verbose`, as its `text()` is. A notebook draws it as a
-    graph, with the times of launches that `dt.profile` has seen; `save` writes that to a file.
+    Nothing runs, and it stays pending. `tensors`: or a function that `dt.jit` gave; then the
+    programs for each kind of arguments are reported, as `captures`, each with `launches` and the
+    bytes of its `arena`. Arguments after it select the program for their kind alone, or the reasons
+    why there is none (`reasons`). `source`: True also compiles each kernel, to show the backend's
+    code. The result can be inspected (`launches`, `stored`, `nbytes`, `fresh`), or printed: a
+    summary of a few lines, with all kernels where `verbose`, as its `text()` is. A notebook draws
+    it as a graph, with the times of launches that `dt.profile` has seen; `save` writes that to a
+    file.
     Shapes: any.
     Dtypes: all.
     Units: bytes for what launches move and allocate.
@@ -71,8 +74,8 @@ def explain(*tensors: object, source: bool = False, verbose: bool = False) -> Ex
     """
     source, verbose = flag("explain", source, "source"), flag("explain", verbose, "verbose")
     if tensors and _is_captured(f := tensors[0]):
-        found, reasons = f.explained(tensors[1:]) if len(tensors) > 1 else (f.programs, ())
-        replays = tuple(_replay(given, p, source, verbose) for given, p in found)
+        programs, reasons = f.explained(tensors[1:]) if len(tensors) > 1 else (f.programs, ())
+        replays = tuple(_replay(inputs, p, source, verbose) for inputs, p in programs)
         return Replays(f.__name__, replays, tuple(reasons))
     launches: list[Launch] = []
     plans = []
@@ -80,14 +83,14 @@ def explain(*tensors: object, source: bool = False, verbose: bool = False) -> Ex
     for s in sketches:
         first = len(launches)
         launches += [_launch(s.opened, step, source) for step in s.plan.steps]
-        given = tuple((i, _said(x), x.size * x.itemsize) for i, x in enumerate(s.read))
-        kept = tuple((slot, _said(x)) for slot, x in s.kept)
-        plans.append(Plan(first, len(launches), given, kept))
+        inputs = tuple((i, _spec_text(x), x.size * x.itemsize) for i, x in enumerate(s.read))
+        outputs = tuple((slot, _spec_text(x)) for slot, x in s.kept)
+        plans.append(Plan(first, len(launches), inputs, outputs))
     stored = tuple(f"{m.op} {m.spec}: {m.reason}" for s in sketches for m in s.plan.materialised)
     return Explanation(tuple(launches), stored, plans, verbose)
 
 
-def _said(x: Spec) -> str:
+def _spec_text(x: Spec) -> str:
     return f"{x.dtype.name}{[*x.shape]}"
 
 
@@ -97,12 +100,15 @@ def _replay(arguments: str, program: Program, source: bool, verbose: bool) -> Re
 
 
 def _act(
-    where: Opened, how: str, act: CapturedLaunch | CapturedCall | CapturedWork | HostStep,
+    where: Opened,
+    how: str,
+    act: CapturedLaunch | CapturedCall | CapturedWork | HostStep,
     source: bool,
-) -> Launch:  # fmt: skip
-    written = {(p.slot, p.offset) for p in act.written}
-    read = tuple((p.slot, p.offset) for p in act.places())
-    memory = tuple(m for m in read if m not in written), tuple(sorted(written))
+) -> Launch:
+    """Return the report of one step of a captured program."""
+    outputs = {(p.slot, p.offset) for p in act.save_drawing}
+    inputs = tuple((p.slot, p.offset) for p in act.places())
+    memory = tuple(m for m in inputs if m not in outputs), tuple(sorted(outputs))
     if isinstance(act, CapturedWork):
         text, why = act.source if source else "", "a kernel of one's own"
         device = str(where.device)
@@ -113,45 +119,71 @@ def _act(
         name, device = how + act.name, str(where.device)
         return Launch(name, device, "", "", "", "host routine", (), act.nbytes, 0, *memory)
     if isinstance(act, CapturedLaunch):
-        made = _launch(where, act.planned, source)
+        launch = _launch(where, act.planned, source)
         access = zip(act.buffers, act.planned.kernel.buffers, strict=True)
-        read = tuple((p.slot, p.offset) for p, b in access if b.access != "w")
-        sizes = {}  # of what is written, as the plan allocates it
+        inputs = tuple((p.slot, p.offset) for p, b in access if b.access != "w")
+        sizes = {}  # of the outputs, as the plan allocates them
         for p, (slot, _) in zip(act.buffers, act.planned.buffers, strict=True):
             sizes[p.slot, p.offset] = dict(act.planned.fresh).get(slot, 0)
-        return made._replace(
-            name=how + made.name, fresh=0, reads=read, writes=memory[1],
+        return launch._replace(
+            name=how + launch.name,
+            fresh=0,
+            reads=inputs,
+            writes=memory[1],
             sizes=tuple(sizes.get(m, 0) for m in memory[1]),
-        )  # fmt: skip
+        )
     name, device = how + act.op.name, str(where.device)
     return Launch(name, device, "", "", "", "vendor routine", (), act.nbytes, 0, *memory)
 
 
 def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
+    """Return the report of one step of a plan."""
     fresh, device = sum(n for _, n in step.fresh), str(where.device)
     why = "; ".join(map(str, step.why))
     if isinstance(step, Call):
-        read = tuple((x.slot, x.view.offset * x.dtype.itemsize) for x in step.inputs)
+        inputs = tuple((x.slot, x.view.offset * x.dtype.itemsize) for x in step.inputs)
         out = step.output.slot, step.output.view.offset * step.output.dtype.itemsize
         name = step.op.name
         return Launch(
-            name, device, why, "", "", "vendor routine", (), step.nbytes, fresh, read, (out,),
+            name,
+            device,
+            why,
+            "",
+            "",
+            "vendor routine",
+            (),
+            step.nbytes,
+            fresh,
+            inputs,
+            (out,),
             (dict(step.fresh).get(out[0], 0),),
-        )  # fmt: skip
+        )
     access = [*zip(step.buffers, (b.access for b in step.kernel.buffers), strict=True)]
     memory = (
-        tuple(m for m, how in access if how != "w"), tuple(m for m, how in access if how != "r")
-    )  # fmt: skip
+        tuple(m for m, how in access if how != "w"),
+        tuple(m for m, how in access if how != "r"),
+    )
     origin = programs.whereabouts(where, step.kernel)
     doer = programs.does(where, step.kernel)
     elsewhere, copied = "", 0
     if doer is not None and doer is not where:
         elsewhere, copied = str(doer.device), programs.copied(where, step)
-    made = programs.program(where, step.kernel).source if source else ""
+    code = programs.program(where, step.kernel).source if source else ""
     text, grid = str(step.kernel), step.grid
     name = step.kernel.name
     sizes = tuple(dict(step.fresh).get(slot, 0) for slot, _ in memory[1])
     return Launch(
-        name, device, why, text, made, origin, grid, step.nbytes, fresh, *memory, sizes,
-        elsewhere, copied,
-    )  # fmt: skip
+        name,
+        device,
+        why,
+        text,
+        code,
+        origin,
+        grid,
+        step.nbytes,
+        fresh,
+        *memory,
+        sizes,
+        elsewhere,
+        copied,
+    )

@@ -1,4 +1,4 @@
-"""What `dt.explain` gives: launches, in short, with their kernels, or as a graph in a notebook."""
+"""The results of `dt.explain`: launches with their kernels, as text or as a graph."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .profile import seconds_of
 
 __all__: list[str] = []
 
-Memory: TypeAlias = tuple[int, int]  # a slot, and a byte there: the same in all of one plan
+Memory: TypeAlias = tuple[int, int]  # a slot of the plan, and a byte offset there
 BIGGEST = 3  # launches that a summary names
 DRAWN = 200  # launches of a graph that are drawn
-LISTED = 50  # launches of a page that have a row, and whose kernels it has
+LISTED = 50  # launches that a page lists, with their kernels
 
 
 class Launch(NamedTuple):
-    """One kernel, or one call of a vendor's routine, and why it exists. Sizes are in bytes.
+    """One kernel, or one call of a vendor's routine, and its reason. Sizes are in bytes.
 
-    `sizes`: of what `writes` names, where they are known; else 0. `companion`: the device that runs
+    `sizes`: the sizes of `writes` if known; else 0. `companion`: the device that runs
     it for `device`, which does not accept it, and `copied` the bytes that go there and back; "", 0.
     """
 
@@ -32,9 +32,9 @@ class Launch(NamedTuple):
     device: str
     why: str
     text: str  # in the loop language; empty for a routine
-    source: str  # what the backend made of it, if asked for
-    # where its program is: "in memory", "on disk", "to be compiled"; or "vendor routine", "host
-    # routine"
+    source: str  # the backend's code, if asked for
+    # the place of its program: "in memory", "on disk", "to be compiled"; or "vendor routine",
+    # "host routine"
     origin: str
     grid: tuple[int, ...]
     nbytes: int  # read and written, each element once
@@ -59,7 +59,7 @@ class Launch(NamedTuple):
         return "\n".join(lines)
 
     def summary(self) -> str:
-        """One line: what it is, what it moves, its time if a profile has seen it, and why it is."""
+        """Return one line: its name, bytes, time if a profile has seen it, and reason."""
         facts = [f"moves {bytes_text(self.nbytes)}"]
         if self.fresh:
             facts.append(f"allocates {bytes_text(self.fresh)}")
@@ -74,7 +74,7 @@ class Launch(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """What it took when a profile saw its like last; None if none did."""
+        """Return its time when a profile saw its like last, or None."""
         name = self.name.rpartition(": ")[2]  # without the loop that it is inside of
         return seconds_of(self.device, name, self.grid, self.nbytes)
 
@@ -94,47 +94,50 @@ class Launch(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Launches whose memory has the same slots; what they read that is there, and what is kept."""
+    """Launches that share memory slots, with the inputs in memory and the outputs."""
 
     first: int
     last: int
-    given: tuple[tuple[int, str, int], ...]  # slot, what it is, and its bytes
+    given: tuple[tuple[int, str, int], ...]  # slot, description, and bytes
     kept: tuple[tuple[int, str], ...]
 
 
 class Explanation:
-    """What is pending, in the order in which it would run. `print` it, or look at its parts.
+    """The pending work, in the order in which it would run. `print` it, or inspect its parts.
 
     `launches`: kernels and vendor routines. `stored`: a line for each value that will be kept in
-    memory, with the reason; what is not named there is computed where it is used, never stored.
-    `text()` has all of it, with the kernels; a notebook draws it, and `save` keeps the drawing.
+    memory, with the reason; any other value is computed where it is used, never stored.
+    `text()` has all of it, with the kernels; a notebook draws it, and `save` writes the drawing.
     """
 
     def __init__(
-        self, launches: tuple[Launch, ...], stored: tuple[str, ...], plans: Sequence[Plan] = (),
+        self,
+        launches: tuple[Launch, ...],
+        stored: tuple[str, ...],
+        plans: Sequence[Plan] = (),
         verbose: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.launches, self.stored = launches, stored
         self._plans, self._verbose = tuple(plans), verbose
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all launches read and write."""
+        """Return the bytes that all launches read and write."""
         return sum(step.nbytes for step in self.launches)
 
     @property
     def copied(self) -> int:
-        """Bytes that go to the companion of a device and back, for what that does not accept."""
+        """Return the bytes copied to a companion and back, for work a device rejects."""
         return sum(step.copied for step in self.launches)
 
     @property
     def fresh(self) -> int:
-        """Bytes that all launches allocate."""
+        """Return the bytes that all launches allocate."""
         return sum(step.fresh for step in self.launches)
 
     @property
     def seconds(self) -> float | None:
-        """What the launches took when a profile saw their like; None where one is not known."""
+        """Return the launches' time when a profile saw their like; None if one is unknown."""
         return _seconds(self.launches)
 
     def __str__(self) -> str:
@@ -143,7 +146,7 @@ class Explanation:
     __repr__ = __str__
 
     def summary(self) -> str:
-        """How many launches, what they move, and the biggest of them."""
+        """Return the number of launches, their bytes, and the biggest of them."""
         if not self.launches:
             return NOTHING
         lines = [self._head(), *_biggest(self.launches)]
@@ -154,65 +157,72 @@ class Explanation:
         return "\n".join([*lines, "Their kernels: .text(), or dt.explain(..., verbose=True)"])
 
     def text(self) -> str:
-        """Every launch with its kernel, and every value that is stored."""
+        """Return every launch with its kernel, and every value that is stored."""
         if not self.launches:
             return NOTHING
         lines = [self._head(), *_in_full(self.launches)]
         return "\n".join([*lines, "", "Stored:", *(f"  {line}" for line in self.stored)])
 
     def _head(self) -> str:
-        count, known = len(self.launches), self.seconds
-        took = "" if known is None else f", {drawing.seconds_text(known)} when last profiled"
+        count, seconds = len(self.launches), self.seconds
+        took = "" if seconds is None else f", {drawing.seconds_text(seconds)} when last profiled"
         return (
             f"{count} launch{'es' if count > 1 else ''}, {bytes_text(self.nbytes)} moved, "
             f"{bytes_text(self.fresh)} allocated{_elsewhere(self.launches)}{took}. Nothing has run."
         )
 
     def svg(self) -> str:
-        """The launches as a graph: bytes and time beside what is handed on."""
+        """Return the launches as a graph, with bytes and times."""
         boxes, arrows = _graph(self.launches, self._plans)
         return drawing.draw(boxes, arrows, self._head() if self.launches else NOTHING)
 
     def html(self) -> str:
-        """The summary, the graph, and the kernels to be opened."""
+        """Return the summary, the graph, and the kernels, folded."""
         if not self.launches:
-            return drawing.framed(drawing.head("explain", NOTHING))
-        stored = drawing.folded(
+            return drawing.frame(drawing.head("explain", NOTHING))
+        stored = drawing.fold(
             f"{len(self.stored)} stored", drawing.preformatted("\n".join(self.stored))
         )
-        return drawing.framed(
-            drawing.head("explain", self._head()) + drawing.scrolled(self.svg())
-            + _listed(self.launches) + stored
-        )  # fmt: skip
+        return drawing.frame(
+            drawing.head("explain", self._head())
+            + drawing.make_scrollable(self.svg())
+            + _launch_table(self.launches)
+            + stored
+        )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a file, .svg or .html, and returns its path.
+        """Write a file, .svg or .html, and return its path.
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return drawing.written(path, "explain", self.svg(), self.html())
+        return drawing.save_drawing(path, "explain", self.svg(), self.html())
 
     def _repr_html_(self) -> str:
         return self.html()
 
 
 class Replay:
-    """What a captured function does for arguments of one kind. Sizes are in bytes.
+    """The program of a captured function for arguments of one kind. Sizes are in bytes.
 
-    `launches`: in order, those of loops and branches once. `arena`: where intermediate values lie;
-    `results`: what each call allocates besides.
+    `launches`: in order, those of loops and branches once. `arena`: the memory of intermediate
+    values;
+    `results`: the memory that each call allocates besides.
     """
 
     def __init__(
-        self, arguments: str, launches: tuple[Launch, ...], arena: int, results: int,
+        self,
+        arguments: str,
+        launches: tuple[Launch, ...],
+        arena: int,
+        results: int,
         verbose: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.arguments, self.launches = arguments, launches
         self.arena, self.results, self._verbose = arena, results, verbose
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all launches read and write, those of loops once."""
+        """Return the bytes that all launches read and write, those of loops once."""
         return sum(step.nbytes for step in self.launches)
 
     def __str__(self) -> str:
@@ -221,16 +231,16 @@ class Replay:
     __repr__ = __str__
 
     def summary(self) -> str:
-        """How many launches, what they move, and the biggest of them."""
+        """Return the number of launches, their bytes, and the biggest of them."""
         return "\n".join([self._head(), *_biggest(self.launches)])
 
     def text(self) -> str:
-        """Every launch with its kernel."""
+        """Return every launch with its kernel."""
         return "\n".join([self._head(), *_in_full(self.launches)])
 
     def _head(self) -> str:
-        count, known = len(self.launches), _seconds(self.launches)
-        took = "" if known is None else f", {drawing.seconds_text(known)} when last profiled"
+        count, seconds = len(self.launches), _seconds(self.launches)
+        took = "" if seconds is None else f", {drawing.seconds_text(seconds)} when last profiled"
         return (
             f"Of ({self.arguments}): {count} launch{'' if count == 1 else 'es'}, "
             f"{bytes_text(self.nbytes)} moved, an arena of {bytes_text(self.arena)}, "
@@ -238,25 +248,26 @@ class Replay:
         )
 
     def svg(self) -> str:
-        """The launches as a graph."""
+        """Return the launches as a graph."""
         boxes, arrows = _graph(self.launches, ())
         return drawing.draw(boxes, arrows, self._head())
 
     def html(self) -> str:
-        """The summary, the graph, and the kernels to be opened."""
-        return drawing.framed(
+        """Return the summary, the graph, and the kernels, folded."""
+        return drawing.frame(
             drawing.head("replayed", self._head().replace("Of (", "of (", 1))
-            + drawing.scrolled(self.svg()) + _listed(self.launches)
-        )  # fmt: skip
+            + drawing.make_scrollable(self.svg())
+            + _launch_table(self.launches)
+        )
 
     def _repr_html_(self) -> str:
         return self.html()
 
 
 class Replays:
-    """What a captured function does, for each kind of arguments it was captured for.
+    """The programs of a captured function, for each kind of arguments it was captured for.
 
-    `reasons`: why it runs as always for those that were asked about.
+    `reasons`: why there is no program for the given arguments.
     """
 
     def __init__(
@@ -265,15 +276,15 @@ class Replays:
         self.name, self.captures, self.reasons = name, captures, reasons
 
     def __str__(self) -> str:
-        return self._joined([*map(str, self.captures)])
+        return self._join([*map(str, self.captures)])
 
     __repr__ = __str__
 
     def text(self) -> str:
-        """Every launch of every capture with its kernel."""
-        return self._joined([c.text() for c in self.captures])
+        """Return every launch of every capture with its kernel."""
+        return self._join([c.text() for c in self.captures])
 
-    def _joined(self, texts: list[str]) -> str:
+    def _join(self, texts: list[str]) -> str:
         if self.reasons:
             return f"{self.name} runs as always for such arguments: {'; '.join(self.reasons)}."
         if not self.captures:
@@ -281,10 +292,10 @@ class Replays:
         return "\n\n".join([f"{self.name}, captured:", *texts])
 
     def html(self) -> str:
-        """A piece for each kind of arguments."""
-        line = f"{self.name}, captured:" if self.captures else self._joined([])
+        """Return a piece for each kind of arguments."""
+        line = f"{self.name}, captured:" if self.captures else self._join([])
         pieces = "".join(c.html() for c in self.captures)
-        return drawing.framed(drawing.head("explain", line) + pieces)
+        return drawing.frame(drawing.head("explain", line) + pieces)
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -294,20 +305,20 @@ NOTHING = "Nothing is pending: the values are in memory."
 
 
 def _seconds(launches: Sequence[Launch]) -> float | None:
-    known = [step.seconds for step in launches]
-    return None if not known or None in known else sum(s for s in known if s is not None)
+    times = [step.seconds for step in launches]
+    return None if not times or None in times else sum(s for s in times if s is not None)
 
 
 def _elsewhere(launches: Sequence[Launch]) -> str:
-    """What companions do, in a head; nothing where that is nothing."""
+    """Return header text about work of companions, or ""."""
     count, copied = sum(bool(x.companion) for x in launches), sum(x.copied for x in launches)
     return f", {count} by a companion, {bytes_text(copied)} copied for it" if count else ""
 
 
 def _biggest(launches: Sequence[Launch]) -> list[str]:
-    """A line for each of the launches that move most, in order."""
-    found = nlargest(BIGGEST, enumerate(launches, 1), key=lambda pair: pair[1].nbytes)
-    lines = [f"  {n}. {step.summary()}" for n, step in sorted(found, key=lambda pair: pair[0])]
+    """Return a line for each of the launches that move most, in order."""
+    biggest = nlargest(BIGGEST, enumerate(launches, 1), key=lambda pair: pair[1].nbytes)
+    lines = [f"  {n}. {step.summary()}" for n, step in sorted(biggest, key=lambda pair: pair[0])]
     if len(launches) > BIGGEST:
         lines.append(f"  ... and {len(launches) - BIGGEST} that move less")
     return lines
@@ -321,29 +332,29 @@ def _in_full(launches: Sequence[Launch]) -> list[str]:
 
 
 def _graph(launches: Sequence[Launch], plans: Sequence[Plan]) -> tuple[list[Box], list[Arrow]]:
-    """A box for each launch, for memory that is read and for what is kept."""
+    """Return a box for each launch, for memory that it reads and for results."""
     boxes: list[Box] = []
     arrows: list[Arrow] = []
-    most = max((step.nbytes for step in launches), default=0)
+    bytes_max = max((step.nbytes for step in launches), default=0)
     for plan in plans or [Plan(0, len(launches), (), ())]:
         shown = launches[plan.first : min(plan.last, DRAWN)]
         writer: dict[Memory | int, tuple[int, int]] = {}  # the box, and bytes
-        read = {slot for step in shown for slot, _ in step.reads}
+        slots_read = {slot for step in shown for slot, _ in step.reads}
         for slot, what, nbytes in plan.given:
-            if slot in read:
+            if slot in slots_read:
                 writer[slot] = len(boxes), 0  # the box says how many bytes
                 boxes.append(Box((what, bytes_text(nbytes)), "memory", f"in memory: {what}"))
         for n, step in enumerate(shown, plan.first + 1):
-            me = len(boxes)
-            # within an arena the byte says what it is; of a plan the slot does
+            box = len(boxes)
+            # within an arena the byte offset identifies memory; in a plan the slot does
             for at in dict.fromkeys(m if not plans else m[0] for m in step.reads):
                 if at in writer:
                     start, nbytes = writer[at]
-                    arrows.append(Arrow(start, me, bytes_text(nbytes) if nbytes else ""))
-            boxes.append(_box(n, step, most))
+                    arrows.append(Arrow(start, box, bytes_text(nbytes) if nbytes else ""))
+            boxes.append(_box(n, step, bytes_max))
             for i, m in enumerate(step.writes):
                 nbytes = step.sizes[i] if i < len(step.sizes) else 0
-                writer[m if not plans else m[0]] = me, nbytes
+                writer[m if not plans else m[0]] = box, nbytes
         for slot, what in plan.kept if plan.last <= DRAWN else ():
             if slot in writer:
                 start, nbytes = writer[slot]
@@ -354,11 +365,11 @@ def _graph(launches: Sequence[Launch], plans: Sequence[Plan]) -> tuple[list[Box]
     return boxes, arrows
 
 
-def _box(n: int, step: Launch, most: int) -> Box:
+def _box(n: int, step: Launch, bytes_max: int) -> Box:
     facts = f"{bytes_text(step.nbytes)} moved"
-    known = step.seconds
-    took = () if known is None else (_rate(known, step.nbytes),)
-    kind = "much" if most and step.nbytes == most else "work"
+    seconds = step.seconds
+    took = () if seconds is None else (_rate(seconds, step.nbytes),)
+    kind = "much" if bytes_max and step.nbytes == bytes_max else "work"
     apart = (f"on {step.companion}",) if step.companion else ()
     return Box((f"{n}. {step.name}", *apart, facts, *took), kind, step.summary())
 
@@ -368,23 +379,31 @@ def _rate(seconds: float, nbytes: int) -> str:
     return f"{drawing.seconds_text(seconds)}{rate}"
 
 
-def _listed(launches: Sequence[Launch]) -> str:
-    """A table of the launches, and their kernels, folded."""
+def _launch_table(launches: Sequence[Launch]) -> str:
+    """Return a table of the launches, and their kernels, folded."""
     rows = []
     for n, step in enumerate(launches[:LISTED], 1):
         took = "" if step.seconds is None else drawing.seconds_text(step.seconds)
         rows.append(
-            (str(n), step.name, step._where, step.origin, drawing.short(step.why, 60),
-             bytes_text(step.nbytes), bytes_text(step.fresh), took)
-        )  # fmt: skip
+            (
+                str(n),
+                step.name,
+                step._where,
+                step.origin,
+                drawing.short(step.why, 60),
+                bytes_text(step.nbytes),
+                bytes_text(step.fresh),
+                took,
+            )
+        )
     more = len(launches) - LISTED
-    said = f"<div>... and {more} more</div>" if more > 0 else ""
+    note = f"<div>... and {more} more</div>" if more > 0 else ""
     names = ("", "launch", "device", "program", "since", "moves", "allocates", "took")
     kernels = "".join(
-        drawing.folded(f"{n}. {step.name}", drawing.preformatted(str(step)))
+        drawing.fold(f"{n}. {step.name}", drawing.preformatted(str(step)))
         for n, step in enumerate(launches[:LISTED], 1)
     )
-    listed = drawing.table(names, rows, 5) + said
-    return drawing.folded(f"{len(launches)} launches as a table", listed) + drawing.folded(
-        "kernels", kernels + said
+    rows_html = drawing.table(names, rows, 5) + note
+    return drawing.fold(f"{len(launches)} launches as a table", rows_html) + drawing.fold(
+        "kernels", kernels + note
     )

@@ -1,8 +1,8 @@
-"""What a notebook shows of a tensor: a line of facts, its values, an image, and its memory.
+"""The notebook page of a tensor: a line of facts, its values, an image, and its memory.
 
-One piece of HTML without a script, in the colours of the page around it. It looks at no more than
-`repr` does, and as that elides; of a tensor without values of its own (while a function is
-captured, or one of many examples) there is the line alone.
+One piece of HTML without a script, in the colours of the page around it. It reads no more values
+than `repr` does, and elides the same ones. A tensor without values of its own (while a function is
+captured, or one of many examples) has the line alone.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ..tensor.host import evaluated, shown
 from ..tensor.print_options import options
 from ..tensor.printing import texts
 from ..tensor.tensor import Tensor, parts_of
-from .drawing import EDGES, folded, framed
+from .drawing import EDGES, fold, frame
 from .show import show
 
 __all__: list[str] = []
 
-IMAGE = 8  # rows and columns from which a matrix is drawn, too; of a smaller one the table says all
+IMAGE = 8  # a matrix of so many rows and columns is drawn; the table suffices for a smaller one
 PIXELS = 512  # of an image, along either axis; beyond, every second, third, ... one is drawn
-WIDE = 256  # a smaller image is shown so wide
-CELLS = 64  # of a storage whose picture is there even if the tensor is dense in it
-LONG = 20  # elements of a vector from which it is folded into lines of half of that
-TABLES = 36  # matrices of a tensor of more than two dimensions
+WIDE = 256  # pixels: the width of smaller images on the page
+CELLS = 64  # a storage of at most so many cells is drawn even if the tensor is dense in it
+LONG = 20  # a vector of more elements is folded into lines of half of that
+TABLES = 36  # matrices shown of a tensor of more than two dimensions
 
-# Of this piece alone; where a page takes styles away there are plain tables.
+# The style of this piece alone; if a page removes styles, plain tables remain.
 STYLE = (
     "<style>"
     ".dt-t table{border-collapse:collapse;margin:0;font:inherit;border:0}"
@@ -47,19 +47,19 @@ DOTS = '<td class="o">&hellip;</td>'
 
 
 def html(x: Tensor) -> str:
-    """What `_repr_html_` of a tensor gives."""
+    """Return the HTML of a tensor for `_repr_html_`."""
     why = unknown(x)
     if why:
-        return framed(_line(x, why))
+        return frame(_line(x, why))
     if type(x) is not Tensor:
-        return framed(_line(x, ""))
+        return frame(_line(x, ""))
     evaluated(x)
     side = '<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">'
-    return framed(f"{_line(x, '')}{side}{_image(x)}{_values(x)}</div>{_gradient(x)}{_memory(x)}")
+    return frame(f"{_line(x, '')}{side}{_image(x)}{_values(x)}</div>{_gradient(x)}{_memory(x)}")
 
 
 def unknown(x: Tensor) -> str:
-    """Why the values of a tensor cannot be looked at here; empty where they can."""
+    """Return why the values of a tensor cannot be read here, or ""."""
     try:
         recording.refuse_read("a notebook shows a tensor, which", *parts_of(x))
     except CaptureError:
@@ -70,49 +70,49 @@ def unknown(x: Tensor) -> str:
 
 
 def _line(x: Tensor, why: str) -> str:
-    """The facts: dtype, shape, device, layout, and whether it requires a gradient."""
+    """Return the facts: dtype, shape, device, layout, and gradient."""
     facts = [str(x.shape), f"on {x.device}", x.layout.name]
     if type(x) is Tensor and not why and not x.is_contiguous():
         facts.append(f"strides {x.stride()}")
     if x.requires_grad:
-        made = x._expr.tape.name if type(x) is Tensor and x._expr.tape.edges else ""
-        facts.append(f"gradient flows through {made}" if made else "requires_grad")
-    said = " &middot; ".join(map(escape, facts + [why] * bool(why)))
-    return f'<div style="margin:0 0 4px"><b>{escape(x.dtype.name)}</b> {said}</div>'
+        op = x._expr.tape.name if type(x) is Tensor and x._expr.tape.edges else ""
+        facts.append(f"gradient flows through {op}" if op else "requires_grad")
+    text = " &middot; ".join(map(escape, facts + [why] * bool(why)))
+    return f'<div style="margin:0 0 4px"><b>{escape(x.dtype.name)}</b> {text}</div>'
 
 
 # --- values ---------------------------------------------------------------------------------------
 
 
 def _values(x: Tensor) -> str:
-    """The values as a table, or as several; the middle of long axes is left out, as by `repr`."""
+    """Return the values as tables; the middle of long axes is left out, as by `repr`."""
     if not x.size or not x.ndim:
         return f"<div>{escape(str(texts(x))) if x.size else 'no elements'}</div>"
-    found = _vector(x) if x.ndim == 1 else "".join(_matrices(x))
+    tables = _vector(x) if x.ndim == 1 else "".join(_matrices(x))
     return (
         f'{STYLE}<div class="dt-t" style="max-height:360px;max-width:100%;overflow:auto;'
-        f'display:flex;flex-wrap:wrap;gap:8px 14px;align-items:flex-start">{found}</div>'
+        f'display:flex;flex-wrap:wrap;gap:8px 14px;align-items:flex-start">{tables}</div>'
     )
 
 
 def _gaps(x: Tensor) -> list[bool]:
-    """Of which axes the middle is left out."""
+    """Return for each axis True if its middle is left out."""
     chosen = options()
     return [x.size > chosen["threshold"] and n > 2 * chosen["edgeitems"] for n in x.shape]
 
 
 def _matrices(x: Tensor) -> list[str]:
-    """A table for each matrix, and how many more there are."""
+    """Return a table for each matrix, and the number of further ones."""
     cells, (*leading, down, across) = texts(x), _gaps(x)
-    places = (_places(n, gap) for n, gap in zip(x.shape[:-2], leading, strict=True))
-    pairs = zip(product(*places), cells.reshape(-1, *cells.shape[-2:]), strict=True)
-    found = [f"<div>{_caption(at)}{_table(m, down, across)}</div>" for at, m in pairs][:TABLES]
-    more = prod(x.shape[:-2]) - len(found)
-    return found + [f"<div>&hellip; and {more} more</div>"] * bool(more)
+    shown_indices = (_places(n, gap) for n, gap in zip(x.shape[:-2], leading, strict=True))
+    pairs = zip(product(*shown_indices), cells.reshape(-1, *cells.shape[-2:]), strict=True)
+    tables = [f"<div>{_caption(at)}{_table(m, down, across)}</div>" for at, m in pairs][:TABLES]
+    more = prod(x.shape[:-2]) - len(tables)
+    return tables + [f"<div>&hellip; and {more} more</div>"] * bool(more)
 
 
 def _places(n: int, gap: bool) -> list[int]:
-    """The places along an axis that are shown."""
+    """Return the indices along an axis that are shown."""
     edge = options()["edgeitems"]
     return [*range(edge), *range(n - edge, n)] if gap else [*range(n)]
 
@@ -122,40 +122,40 @@ def _caption(at: tuple[int, ...]) -> str:
 
 
 def _table(matrix: np.ndarray, down: bool, across: bool) -> str:
-    """A table of texts; with dots in the middle of its rows and columns."""
-    found, edge = [], options()["edgeitems"]
+    """Return a table of texts, with dots in the middle of its rows and columns."""
+    rows, edge = [], options()["edgeitems"]
     for r, row in enumerate(matrix):
         if down and r == edge:
-            found.append(f"<tr>{DOTS * (len(row) + across)}</tr>")
+            rows.append(f"<tr>{DOTS * (len(row) + across)}</tr>")
         cells = [f"<td>{_cell(text)}</td>" for text in row]
         if across:
             cells.insert(edge, DOTS)
-        found.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table><tbody>{''.join(found)}</tbody></table>"
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _vector(x: Tensor) -> str:
-    """A vector as a row; a long one in lines, before each where it begins."""
+    """Return a vector as a row; a long one in lines that begin with their index."""
     cells, wide = texts(x), LONG // 2
     gap = _gaps(x)[0]
     if gap or len(cells) <= LONG:
         return _table(cells[None], False, gap)
-    found = []
+    rows = []
     for start in range(0, len(cells), wide):
         row = "".join(f"<td>{_cell(text)}</td>" for text in cells[start : start + wide])
-        found.append(f'<tr><td class="n">{start}</td>{row}</tr>')
-    return f"<table><tbody>{''.join(found)}</tbody></table>"
+        rows.append(f'<tr><td class="n">{start}</td>{row}</tr>')
+    return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _cell(text: object) -> str:
-    return escape(str(text).lstrip())  # what follows a number has points stand below each other
+    return escape(str(text).lstrip())  # trailing spaces align the decimal points
 
 
 # --- images ---------------------------------------------------------------------------------------
 
 
 def _image(x: Tensor) -> str:
-    """A matrix as grey, (h, w, 3) and (3, h, w) as colours, if they can be; empty for others."""
+    """Return a matrix in grey, (h, w, 3) or (3, h, w) in colours, or "" for others."""
     x = x[0] if x.ndim == 3 and x.shape[0] == 1 else x  # grey as PyTorch has it: (1, h, w)
     coloured, first = x.ndim == 3 and _is_colour(x), False
     if coloured and x.shape[2] != 3:
@@ -167,13 +167,14 @@ def _image(x: Tensor) -> str:
     values = shown(x if step == 1 else x[::step, ::step])
     if first and not _are_parts(values):
         return ""
-    pixels, said = _bytes(values, coloured)
-    said += ", channels first" if first else ""
-    said += f"; one row and column of {step}" if step > 1 else ""
-    return f'<div>{_drawn(pixels)}<div style="opacity:.7">{escape(said)}</div></div>'
+    pixels, caption = _bytes(values, coloured)
+    caption += ", channels first" if first else ""
+    caption += f"; one row and column of {step}" if step > 1 else ""
+    return f'<div>{_image_tag(pixels)}<div style="opacity:.7">{escape(caption)}</div></div>'
 
 
-def _drawn(pixels: np.ndarray) -> str:
+def _image_tag(pixels: np.ndarray) -> str:
+    """Return an image tag of pixels."""
     height, width = pixels.shape[:2]
     size = f"width:{WIDE}px;image-rendering:pixelated" if width < WIDE else f"width:{width}px"
     return (
@@ -187,12 +188,15 @@ def _is_colour(x: Tensor) -> bool:
 
 
 def _are_parts(values: np.ndarray) -> bool:
-    """Whether these can be colours: bytes, or from 0 to 1. Three maps of features seldom are."""
+    """Return True if values can be colours: bytes, or from 0 to 1.
+
+    Three feature maps seldom are.
+    """
     return values.dtype == np.uint8 or bool(np.all((values >= 0) & (values <= 1)))
 
 
 def _bytes(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
-    """The pixels, and how they are to be read. What is no number is red."""
+    """Return the pixels, and their legend. Values that are not finite are red."""
     if values.dtype == np.uint8:
         return values, "colours" if coloured else "0 is black, 255 white"
     if values.dtype == np.bool_:
@@ -200,26 +204,29 @@ def _bytes(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
     wide = values.astype(np.float64)
     finite = np.isfinite(wide)
     low, high = (0.0, 1.0) if coloured else _range(wide[finite])
-    said = "colours from 0 to 1" if coloured else f"black is {low:.4g}, white {high:.4g}"
+    legend = "colours from 0 to 1" if coloured else f"black is {low:.4g}, white {high:.4g}"
     pixels = _scaled(wide, low, high)
     if finite.all():
-        return pixels, said if low < high else f"each is {low:.4g}"
+        return pixels, legend if low < high else f"each is {low:.4g}"
     if not finite.any():
-        said = "none is a finite number"
+        legend = "none is a finite number"
     else:
-        said = (said if low < high else f"black is {low:.4g}") + "; red is no finite number"
-    return _reddened(pixels, finite), said
+        legend = (legend if low < high else f"black is {low:.4g}") + "; red is no finite number"
+    return _mark_nonfinite(pixels, finite), legend
 
 
 def _scaled(wide: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Bytes, from 0 for `low` to 255 for `high`; of halves, as their range is always a number."""
+    """Return bytes, from 0 for `low` to 255 for `high`.
+
+    Halves are computed, because their range never overflows.
+    """
     with np.errstate(all="ignore"):
         parts = (wide / 2 - low / 2) / ((high / 2 - low / 2) or 1.0)
     return np.round(np.clip(np.nan_to_num(parts), 0, 1) * 255).astype(np.uint8)
 
 
-def _reddened(pixels: np.ndarray, finite: np.ndarray) -> np.ndarray:
-    """The same in colours, and red where something is not finite."""
+def _mark_nonfinite(pixels: np.ndarray, finite: np.ndarray) -> np.ndarray:
+    """Return pixels in colours, with those that are not finite in red."""
     if pixels.ndim == 2:
         pixels, finite = np.repeat(pixels[:, :, None], 3, 2), finite[:, :, None]
     pixels[~finite.all(2)] = (220, 40, 40)
@@ -231,7 +238,7 @@ def _range(finite: np.ndarray) -> tuple[float, float]:
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """A PNG file of bytes: (h, w) are grey, (h, w, 3) colours (RFC 2083)."""
+    """Return a PNG file of bytes: (h, w) are grey, (h, w, 3) colours (RFC 2083)."""
     height, width = pixels.shape[:2]
     kind, step = (2, 3) if pixels.ndim == 3 else (0, 1)
     rows = np.ascontiguousarray(pixels).reshape(height, -1)
@@ -251,16 +258,16 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 
 def _gradient(x: Tensor) -> str:
-    """The gradient that has come to a tensor, folded, as it would be shown itself."""
-    found = x.grad if x.requires_grad else None
-    return "" if found is None else folded("gradient", html(found))
+    """Return the accumulated gradient of a tensor, folded, shown like a tensor."""
+    grad = x.grad if x.requires_grad else None
+    return "" if grad is None else fold("gradient", html(grad))
 
 
 # --- memory ---------------------------------------------------------------------------------------
 
 
 def _memory(x: Tensor) -> str:
-    """The picture of `dt.show`, folded, of few cells and of views."""
+    """Return the picture of `dt.show`, folded, for few cells and for views."""
     if not x.size or not x.ndim:
         return ""
     cells = x.storage().nbytes // x.itemsize

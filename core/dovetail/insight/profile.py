@@ -1,7 +1,7 @@
-"""`dt.profile`: what evaluation did and how long it took, as a trace for Perfetto and as a table.
+"""The profiler `dt.profile`: events of evaluation with times, as a trace and as a table.
 
-While a profile is taken every launch is waited for, so that its time is its own. Nothing else
-changes.
+While a profile is taken dovetail waits for every launch, so that its time is its own. Nothing else
+changes. Perfetto reads the trace.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 __all__ = ["profile"]
 
 
-# What launches took: by device, name, grid and bytes; the last that a profile has seen.
+# Seconds of the last profiled launch, by device, name, grid and bytes.
 _seen: Recent[tuple[str, str, tuple[int, ...], int], float] = Recent(4096)
 
 
 def seconds_of(device: str, name: str, grid: tuple[int, ...], nbytes: int) -> float | None:
-    """What a launch took when a profile saw its like last; None if none did."""
+    """Return the time of a launch when a profile saw its like last, or None."""
     return _seen.find((device, name, grid, nbytes))
 
 
 @dataclass
 class Line:
-    """All events of one name: how many, their seconds, and the bytes that they read and wrote."""
+    """The events of one name: their number, seconds, and the bytes that they read and wrote."""
 
     name: str
     count: int = 0
@@ -47,7 +47,7 @@ class Line:
 
     @property
     def gigabytes_per_second(self) -> float:
-        """10^9 bytes a second; 0 where no bytes are counted."""
+        """Return 10^9 bytes a second; 0 where no bytes are counted."""
         return self.nbytes / self.seconds / 1e9 if self.seconds else 0.0
 
 
@@ -83,24 +83,24 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """From entering to leaving; until now, inside."""
+        """Return the time from entering to leaving, or until now."""
         return ((self._ended or time.perf_counter_ns()) - self._begun) / 1e9
 
     def lines(self) -> list[Line]:
-        """One line for each name, the longest first."""
-        found: dict[str, Line] = {}
+        """Return one line for each name, the longest first."""
+        by_name: dict[str, Line] = {}
         for event in self.events:
-            line = found.setdefault(event["name"], Line(event["name"]))
+            line = by_name.setdefault(event["name"], Line(event["name"]))
             line.count += 1
             line.seconds += (event["ended"] - event["begun"]) / 1e9
             line.nbytes += event["details"].get("bytes", 0)
-        return sorted(found.values(), key=lambda line: -line.seconds)
+        return sorted(by_name.values(), key=lambda line: -line.seconds)
 
     def __str__(self) -> str:
         return self.summary()
 
     def summary(self) -> str:
-        """The lines as a table of text."""
+        """Return the lines as a table of text."""
         rows = [_cells(line, self.seconds) for line in self.lines()]
         wide = max([len("event"), *(len(row[0]) for row in rows)])
         lines = [
@@ -108,11 +108,13 @@ class Profile:
             + "".join(f"{cell:>{w}}" for cell, w in zip(cells, _WIDTHS, strict=True))
             for name, *cells in [_COLUMNS, *rows]
         ]
-        seen = sum(line.seconds for line in self.lines())
-        return "\n".join([*lines, f"{seen * 1e3:.3f} ms in events, of {self.seconds * 1e3:.3f} ms"])
+        seconds = sum(line.seconds for line in self.lines())
+        return "\n".join(
+            [*lines, f"{seconds * 1e3:.3f} ms in events, of {self.seconds * 1e3:.3f} ms"]
+        )
 
     def __rich__(self) -> Table:
-        from rich.table import Table  # here, so that `import dovetail` stays light
+        from rich.table import Table  # a local import keeps `import dovetail` light
 
         table = Table(_COLUMNS[0], title=f"{self.seconds * 1e3:.3f} ms")
         for column in _COLUMNS[1:]:
@@ -122,7 +124,7 @@ class Profile:
         return table
 
     def svg(self) -> str:
-        """The events as bars along time, and the memory in use below them."""
+        """Return the events as bars along time, with the memory in use below them."""
         return timeline.svg(self.events, self._begun, self._ended or time.perf_counter_ns())
 
     def _repr_html_(self) -> str:
@@ -133,11 +135,11 @@ class Profile:
         return timeline.html(self.svg(), head, _COLUMNS, rows, more)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the timeline to a file, .svg or .html, and returns its path.
+        """Write the timeline to a file, .svg or .html, and return its path.
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return drawing.written(path, "profile", self.svg(), self._repr_html_())
+        return drawing.save_drawing(path, "profile", self.svg(), self._repr_html_())
 
     # Source: Chrome's Trace Event Format, which Perfetto reads: "X" is a complete event, "C" a
     # counter; times are in microseconds.
@@ -148,9 +150,14 @@ class Profile:
             begun, ended = ((event[k] - self._begun) / 1e3 for k in ("begun", "ended"))
             kind = event["name"].split(" ")[0]
             yield {
-                **at, "ph": "X", "name": event["name"], "cat": kind, "ts": begun,
-                "dur": ended - begun, "args": event["details"],
-            }  # fmt: skip
+                **at,
+                "ph": "X",
+                "name": event["name"],
+                "cat": kind,
+                "ts": begun,
+                "dur": ended - begun,
+                "args": event["details"],
+            }
             if "live" in event["details"]:
                 live = {"live bytes": event["details"]["live"]}
                 yield {**at, "ph": "C", "name": "memory", "ts": ended, "args": live}
@@ -169,7 +176,7 @@ def _cells(line: Line, whole: float) -> tuple[str, ...]:
 
 
 def profile(path: str | os.PathLike[str] | None = None) -> Profile:
-    """A context that notes what evaluation does; at its end the trace goes to `path`, if given.
+    """Return a context that records what evaluation does; write the trace to `path`, if given.
 
     `path`: a file for Perfetto (https://ui.perfetto.dev), or None. While a profile is taken every
     launch is waited for, so that its time is its own; results are the same. In a notebook it is a

@@ -1,8 +1,8 @@
-"""`dt.show(x)`: a picture of the memory that a tensor views, and of the way that it takes there.
+"""Pictures of the memory that a tensor views: `dt.show(x)`.
 
-A `Picture` has a panel for each tensor: what it is, its elements as a table, and the cells of its
-storage, in the colours of the order in which a walk through the view, row by row, meets them. What
-is shown of much is its beginning and its end. All of it is SVG, without a script.
+A `Picture` has a panel for each tensor: a title, its elements as a table, and the cells of its
+storage. Cells are coloured by the order in which a walk through the view, row by row, meets them.
+Large tables show their beginning and their end. All of it is SVG, without a script.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ TABLES = 3  # of a tensor of more than two dimensions
 LINES = 8  # of memory
 WIDTH = COLUMNS * CELL + 2
 LETTERS = 52  # in a line of text of that width
-SOLUTIONS = 32  # elements of a view that are looked for in one cell
+SOLUTIONS = 32  # the search for elements of a view in one cell ends after so many
 # From light to dark, so that they differ in grey, too.
 FIRST, LAST = (222, 235, 247), (8, 69, 148)
 
 
 class View(NamedTuple):
-    """A strided view of a storage: all that a picture of it needs."""
+    """A strided view of a storage, with all facts that its picture needs."""
 
     title: str
     shape: Shape
     strides: Shape
     offset: int
-    cells: int  # elements that the storage has
-    tensor: Tensor  # all of them, as a vector
+    cells: int  # elements of the storage
+    tensor: Tensor  # the whole storage, as a vector
     facts: tuple[str, ...]
 
     @property
     def size(self) -> int:
-        """How many elements the view has."""
+        """Return the number of elements of the view."""
         return prod(self.shape)
 
     def position(self, index: Sequence[int]) -> int:
-        """The cell of an element."""
+        """Return the cell of an element."""
         return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
     def visits(self, cell: int) -> tuple[int, int | None]:
-        """How many elements are in a cell, and the place of the first of them in a walk."""
+        """Return the number of elements in a cell, and the first one's place in a walk."""
         axes = sorted(range(len(self.shape)), key=lambda d: -abs(self.strides[d]))
         steps = [0] * len(self.shape)  # of places in the walk, by axis
         step = 1
@@ -67,32 +67,34 @@ class View(NamedTuple):
         repeats = prod(self.shape[d] for d in still)
         if not self.size:
             return 0, None
-        found = [*self._solutions(cell - self.offset, moving, steps)]
-        return (len(found) * repeats, min(found)) if found else (0, None)
+        places = [*self._solutions(cell - self.offset, moving, steps)]
+        return (len(places) * repeats, min(places)) if places else (0, None)
 
-    def _solutions(self, rest: int, axes: list[int], steps: list[int]) -> Iterator[int]:
-        """The places of elements that lie `rest` from the first one, at most a few."""
+    def _solutions(self, distance: int, axes: list[int], steps: list[int]) -> Iterator[int]:
+        """Yield the places of elements at `distance` from the first one, at most a few."""
         if not axes:
-            if rest == 0:
+            if distance == 0:
                 yield 0
             return
         d, others = axes[0], axes[1:]
         spans = [(self.shape[o] - 1) * self.strides[o] for o in others]
         low, high = sum(min(s, 0) for s in spans), sum(max(s, 0) for s in spans)
         stride = self.strides[d]
-        near, far = (rest - high, rest - low) if stride > 0 else (rest - low, rest - high)
+        near, far = (
+            (distance - high, distance - low) if stride > 0 else (distance - low, distance - high)
+        )
         first, last = max(0, -(-near // stride)), min(self.shape[d] - 1, far // stride)
-        met = 0
+        count = 0
         for i in range(first, last + 1):
-            for found in self._solutions(rest - i * stride, others, steps):
-                yield found + i * steps[d]
-                met += 1
-                if met >= SOLUTIONS:
+            for place in self._solutions(distance - i * stride, others, steps):
+                yield place + i * steps[d]
+                count += 1
+                if count >= SOLUTIONS:
                     return
 
 
 class Picture:
-    """What `dt.show` gives: a notebook draws it, `save` keeps it, `print` says it in text.
+    """The result of `dt.show`: a notebook draws it, `save` writes it, `print` gives text.
 
     `svg`: one drawing. `html`: a panel for each tensor, side by side where there is room.
     """
@@ -101,33 +103,33 @@ class Picture:
         self._panels = tuple(panels)
 
     def svg(self) -> str:
-        """All panels in one drawing, side by side."""
-        drawn = [_panel(views, pattern) for views, pattern in self._panels]
-        width, height = len(drawn) * (WIDTH + 30) + 10, max(h for _, h in drawn) + 20
+        """Return all panels in one drawing, side by side."""
+        panels = [_panel(views, pattern) for views, pattern in self._panels]
+        width, height = len(panels) * (WIDTH + 30) + 10, max(h for _, h in panels) + 20
         inner = "".join(
             f'<g transform="translate({20 + i * (WIDTH + 30)} 10)">{text}</g>'
-            for i, (text, _) in enumerate(drawn)
+            for i, (text, _) in enumerate(panels)
         )
-        return _svg(inner, width, height, self._said())
+        return _svg(inner, width, height, self._title())
 
     def html(self) -> str:
-        """A panel for each tensor; on a narrow screen they are below each other."""
-        found = []
+        """Return a panel for each tensor; a narrow screen shows them below each other."""
+        drawings = []
         for views, pattern in self._panels:
             text, height = _panel(views, pattern)
             inner = f'<g transform="translate(10 10)">{text}</g>'
-            found.append(_svg(inner, WIDTH + 20, height + 20, views[0].title))
+            drawings.append(_svg(inner, WIDTH + 20, height + 20, views[0].title))
         return (
             '<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">'
-            f"{''.join(found)}</div>"
+            f"{''.join(drawings)}</div>"
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a file, .svg or .html, and returns its path.
+        """Write a file, .svg or .html, and return its path.
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return write(path, self.svg(), page(self._said(), self.html(), "#fff", "light"))
+        return write(path, self.svg(), page(self._title(), self.html(), "#fff", "light"))
 
     def _repr_svg_(self) -> str:
         return self.svg()
@@ -135,22 +137,22 @@ class Picture:
     def _repr_html_(self) -> str:
         return self.html()
 
-    def _said(self) -> str:
+    def _title(self) -> str:
         return "; ".join(views[0].title for views, _ in self._panels)
 
     def __repr__(self) -> str:
-        return f"<Picture of {self._said()}>"
+        return f"<Picture of {self._title()}>"
 
     def __str__(self) -> str:
         return "\n\n".join("\n".join(_lines(v)) for views, _ in self._panels for v in views)
 
 
 def show(*tensors: Tensor) -> Picture:
-    """A picture of where tensors' elements lie in memory, for notebooks and files.
+    """Draw the positions of tensors' elements in memory, for notebooks and files.
 
     The darker a cell of memory, the later a walk through the view, row by row, comes there; cells
     that it does not touch are grey, and one that it meets several times says how often. Several
-    tensors are drawn side by side: `dt.show(x, x.T)`. Of much the beginning and the end are shown.
+    tensors are drawn side by side: `dt.show(x, x.T)`. Large tables show the beginning and the end.
     Tensors that are pending are computed.
     Shapes: any.
     Dtypes: all.
@@ -169,13 +171,13 @@ def show(*tensors: Tensor) -> Picture:
      value   0   1   2   3   4   5
       walk   .   0   2   .   1   3
     """
-    given = sequence("show", tensors, "tensors", "tensors")
-    if not given:
+    listed = sequence("show", tensors, "tensors", "tensors")
+    if not listed:
         raise ArgumentError("show: needs at least one tensor: dt.show(x), dt.show(x, x.T)")
     panels: list[tuple[tuple[View, ...], Pattern | None]] = []
     storages: list[int] = []
     for x in tensors:
-        parts = parts_of(required("show", x))
+        strided_parts = parts_of(required("show", x))
         if type(x) is Tensor:
             memory = id(x.storage())
             shared = storages.index(memory) + 1 if memory in storages else 0
@@ -183,49 +185,47 @@ def show(*tensors: Tensor) -> Picture:
             panels.append(((_view(x, "", shared),), None))
             continue
         storages.append(0)
-        names = _names_of_parts(x, len(parts))
-        views = tuple(_view(p, name) for p, name in zip(parts, names, strict=True))
+        names = _names_of_parts(x, len(strided_parts))
+        views = tuple(_view(p, name) for p, name in zip(strided_parts, names, strict=True))
         head = f"{x.dtype.name} {_shape(x.shape)} on {x.device}, {x.layout.name}"
-        own = View(head, (), (), 0, 0, x, (f"{len(parts)} parts, {x.nbytes} bytes",))
-        panels.append(((own, *views), _pattern(x, parts)))
+        own = View(head, (), (), 0, 0, x, (f"{len(strided_parts)} parts, {x.nbytes} bytes",))
+        panels.append(((own, *views), _pattern(x, strided_parts)))
     return Picture(panels)
 
 
-# --- what is drawn --------------------------------------------------------------------------------
+# --- panels ---------------------------------------------------------------------------------------
 
 
 def _view(x: Tensor, name: str, shared: int = 0) -> View:
-    """What there is to say of a strided tensor, which is computed."""
+    """Return the view of a strided tensor, with its facts; the tensor is computed."""
     cells = x.storage().view(x.dtype)
     strides, offset = x.stride(), x.storage_offset()
     title = f"{x.dtype.name} {_shape(x.shape)} on {x.device}"
     title = f"{name}: {title}" if name else title
-    how = f"strides {_shape(strides)}, offset {offset}, {x.itemsize} byte"
-    how += f"{'s' * (x.itemsize != 1)} an element"
+    strides_text = f"strides {_shape(strides)}, offset {offset}, {x.itemsize} byte"
+    strides_text += f"{'s' * (x.itemsize != 1)} an element"
     view = View(title, x.shape, strides, offset, cells.size, cells, ())
-    touched = _touched(view)
-    of = f"touches {touched} of {cells.size} cell{'s' * (cells.size != 1)}"
+    count = _count_touched(view)
+    of = f"touches {count} of {cells.size} cell{'s' * (cells.size != 1)}"
     order = "row by row" if x.is_contiguous() and x.size == cells.size else "not row by row"
     if 0 in [s for n, s in zip(x.shape, strides, strict=True) if n > 1]:
         order = "stride 0 repeats elements"
     elif any(s < 0 for s in strides):
         order = "a negative stride walks back"
     same = (f"the same memory as picture {shared}",) if shared else ()
-    return view._replace(facts=(how, f"{of}, {order}", *same))
+    return view._replace(facts=(strides_text, f"{of}, {order}", *same))
 
 
-def _touched(v: View) -> str:
-    """How many cells a view touches."""
-    moving = sorted(
-        (abs(s), n) for n, s in zip(v.shape, v.strides, strict=True) if s and n > 1
-    )  # fmt: skip
+def _count_touched(v: View) -> str:
+    """Return the number of cells that a view touches, as text."""
+    moving = sorted((abs(s), n) for n, s in zip(v.shape, v.strides, strict=True) if s and n > 1)
     if not v.size:
         return "0"
-    reach, apart = 0, True
+    reach, is_disjoint = 0, True
     for s, n in moving:
-        apart &= s > reach
+        is_disjoint &= s > reach
         reach += s * (n - 1)
-    if apart:
+    if is_disjoint:
         return str(prod(n for _, n in moving))
     if v.cells <= 1 << 12:
         return str(sum(v.visits(c)[0] > 0 for c in range(v.cells)))
@@ -233,7 +233,7 @@ def _touched(v: View) -> str:
 
 
 def _shape(sizes: Shape) -> str:
-    """A tuple for a line of text."""
+    """Return a tuple for a line of text."""
     if len(sizes) <= 6:
         return str(sizes)
     first, last = ", ".join(map(str, sizes[:3])), ", ".join(map(str, sizes[-2:]))
@@ -241,14 +241,14 @@ def _shape(sizes: Shape) -> str:
 
 
 def _some(n: int, most: int) -> list[int | None]:
-    """Which of n there is room for: the first ones, None for those left out, and the last."""
+    """Return the first of n indices, None for a gap, and the last, at most `most` in all."""
     if n <= most:
         return [*range(n)]
     return [*range(most - 2), None, n - 1]
 
 
 def _text(value: object) -> str:
-    """A value that a cell has room for."""
+    """Return a value as a text that fits a cell."""
     if isinstance(value, bool):
         return "T" if value else "F"
     if isinstance(value, complex):
@@ -258,19 +258,19 @@ def _text(value: object) -> str:
 
 
 def _values(v: View, cells: Sequence[int]) -> dict[int, str]:
-    """The values of cells, as text; they are read together."""
+    """Return the values of cells, as text; they are read together."""
     if not cells:
         return {}
     low, high = min(cells), max(cells) + 1
     if high - low <= 4 * len(cells):
-        found = dict(zip(range(low, high), v.tensor[low:high].tolist(), strict=True))  # type: ignore[arg-type]  # a vector
-        return {c: _text(found[c]) for c in cells}
+        texts = dict(zip(range(low, high), v.tensor[low:high].tolist(), strict=True))  # type: ignore[arg-type]  # a vector
+        return {c: _text(texts[c]) for c in cells}
     picked: list[object] = v.tensor[list(cells)].tolist()  # type: ignore[assignment]  # as above
     return {c: _text(value) for c, value in zip(cells, picked, strict=True)}
 
 
 def _colour(place: int | None, of: int) -> tuple[str, str]:
-    """The colours of a cell, and of the text in it, by its place in a walk."""
+    """Return the colours of a cell, and of its text, by its place in a walk."""
     if place is None:
         return "#f4f4f5", "#71717a"
     t = place / max(of - 1, 1)
@@ -279,40 +279,40 @@ def _colour(place: int | None, of: int) -> tuple[str, str]:
 
 
 def _brief(n: int, digits: int = 5) -> str:
-    """A count or a place that the corner of a cell has room for."""
+    """Return a count or a place as a text that fits a corner of a cell."""
     return str(n) if n < 10**digits else f"{n:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
 def _at(place: int) -> str:
-    """A place, which has a corner to itself: neighbours are told apart."""
+    """Return a place as a text that tells neighbours apart."""
     return f"@{_brief(place, 7)}"
 
 
 def _cell(
     left: int, top: int, value: str, above: str, below: str, place: int | None, of: int
 ) -> str:
-    """A cell: its value, what is small above it, and below."""
+    """Return a cell: its value, and the small texts above and below."""
     fill, ink = _colour(place, of)
     size = 13 if len(value) <= 5 else 11 if len(value) <= 6 else 9
     middle = left + CELL // 2
     dashed = ' stroke-dasharray="3 2"' if place is None else ""
-    found = [
+    shapes = [
         f'<rect x="{left}" y="{top}" width="{CELL}" height="{HIGH}" fill="{fill}" '
         f'stroke="#a1a1aa"{dashed}/>',
         f'<text x="{middle}" y="{top + 24}" font-size="{size}" fill="{ink}" '
         f'text-anchor="middle">{escape(value)}</text>',
     ]
     if above:
-        found.append(
+        shapes.append(
             f'<text x="{left + 3}" y="{top + 10}" font-size="9" fill="{ink}" '
             f'opacity=".8">{above}</text>'
         )
     if below:
-        found.append(
+        shapes.append(
             f'<text x="{left + CELL - 3}" y="{top + HIGH - 4}" font-size="9" fill="{ink}" '
             f'text-anchor="end" opacity=".8">{below}</text>'
         )
-    return "".join(found)
+    return "".join(shapes)
 
 
 def _note(left: int, top: int, text: str, size: int = 11, weight: str = "normal") -> str:
@@ -335,30 +335,30 @@ def _svg(inner: str, width: int, height: int, title: str) -> str:
 
 
 def _panel(views: tuple[View, ...], pattern: Pattern | None) -> tuple[str, int]:
-    """The drawing of a tensor, and how high it is."""
-    found, top = [], 0
+    """Return the drawing of a tensor, and its height."""
+    shapes, top = [], 0
     for i, v in enumerate(views):
         top += 14 + 12 * bool(i)
-        found.append(_note(0, top, v.title, 13, "bold"))
+        shapes.append(_note(0, top, v.title, 13, "bold"))
         for fact in v.facts:
             top += 16
-            found.append(_note(0, top, fact))
+            shapes.append(_note(0, top, fact))
         top += 10
         if pattern is not None and i == 0:
             text, top = _pattern_table(pattern, top)
-            found.append(text)
+            shapes.append(text)
         elif len(views) == 1 and v.shape:
             text, top = _tables(v, top)
-            found.append(text)
+            shapes.append(text)
         if v.cells:
             text, top = _memory(v, top, len(views) == 1)
-            found.append(text)
-    return "".join(found), top
+            shapes.append(text)
+    return "".join(shapes), top
 
 
 def _tables(v: View, top: int) -> tuple[str, int]:
-    """The elements as tables: above each its cell in memory, below it when a walk comes there."""
-    found: list[str] = []
+    """Return the elements as tables: above each its cell in memory."""
+    shapes: list[str] = []
     rows, columns = (1, *v.shape)[-2:] if len(v.shape) == 1 else v.shape[-2:]
     matrices = v.shape[:-2]
     leading = [*product(*(_some(n, TABLES + 1) for n in matrices))]
@@ -368,90 +368,91 @@ def _tables(v: View, top: int) -> tuple[str, int]:
     for at in shown[:TABLES]:
         if matrices:
             top += 14
-            found.append(_note(0, top, f"[{', '.join(map(str, at))}, :, :]"))
+            shapes.append(_note(0, top, f"[{', '.join(map(str, at))}, :, :]"))
             top += 5
         text, top = _table(v, tuple(i for i in at if i is not None), rows, columns, top)
-        found.append(text)
+        shapes.append(text)
     more = prod(matrices) - min(len(shown), TABLES)
     if more > 0:
         top += 13
-        found.append(_note(0, top, f"... and {more} more of these"))
-    return "".join(found), top + 6
+        shapes.append(_note(0, top, f"... and {more} more of these"))
+    return "".join(shapes), top + 6
 
 
 def _table(v: View, at: Shape, rows: int, columns: int, top: int) -> tuple[str, int]:
     down, across = _some(rows, ROWS), _some(columns, COLUMNS)
     flat = len(v.shape) == 1
-    places = {
+    positions = {
         (r, c): v.position((c,) if flat else (*at, r, c))
-        for r in down for c in across
+        for r in down
+        for c in across
         if r is not None and c is not None
-    }  # fmt: skip
-    values = _values(v, sorted({*places.values()}))
-    before = 0
+    }
+    values = _values(v, sorted({*positions.values()}))
+    matrix = 0
     for i, n in zip(at, v.shape[: len(at)], strict=True):
-        before = before * n + i
-    found = []
+        matrix = matrix * n + i
+    shapes = []
     for line, r in enumerate(down):
         for column, c in enumerate(across):
             left, high = 1 + column * CELL, top + line * HIGH
             if r is None or c is None:
-                found.append(
+                shapes.append(
                     f'<text x="{left + CELL // 2}" y="{high + 23}" font-size="13" fill="#71717a" '
                     'text-anchor="middle">...</text>'
                 )
                 continue
-            cell = places[r, c]
-            order = (before * rows + r) * columns + c
-            found.append(_cell(left, high, values[cell], _at(cell), "", order, v.size))
-    return "".join(found), top + len(down) * HIGH + 4
+            cell = positions[r, c]
+            order = (matrix * rows + r) * columns + c
+            shapes.append(_cell(left, high, values[cell], _at(cell), "", order, v.size))
+    return "".join(shapes), top + len(down) * HIGH + 4
 
 
 def _memory(v: View, top: int, walked: bool) -> tuple[str, int]:
-    """The cells of the storage: above each where it is, below it when a walk comes there."""
+    """Return the cells of the storage: above each its number, below it its place in the walk."""
     top += 16
     line = "memory: @ cell" + (", # place in the walk, x how often" if walked else "")
-    found = [_note(0, top, line)]
+    shapes = [_note(0, top, line)]
     top += 6
-    cells = _shown_cells(v)
+    cells = _cells_to_show(v)
     values = _values(v, [c for c in cells if c is not None])
     for n, c in enumerate(cells):
         left, high = 1 + n % COLUMNS * CELL, top + n // COLUMNS * HIGH
         if c is None:
-            found.append(
+            shapes.append(
                 f'<text x="{left + CELL // 2}" y="{high + 23}" font-size="13" fill="#71717a" '
                 'text-anchor="middle">...</text>'
             )
             continue
         times, first = v.visits(c)
         often = f" x{_brief(times)}" if times > 1 else ""
-        seen = "" if first is None or not walked else f"#{_brief(first)}{often}"
-        found.append(_cell(left, high, values[c], _at(c), seen, first, v.size))
-    return "".join(found), top + -(-len(cells) // COLUMNS) * HIGH + 4
+        walk = "" if first is None or not walked else f"#{_brief(first)}{often}"
+        shapes.append(_cell(left, high, values[c], _at(c), walk, first, v.size))
+    return "".join(shapes), top + -(-len(cells) // COLUMNS) * HIGH + 4
 
 
-def _shown_cells(v: View) -> list[int | None]:
-    """The cells that are drawn: the first ones, where the view begins, and the last."""
-    most = LINES * COLUMNS
-    if v.cells <= most:
+def _cells_to_show(v: View) -> list[int | None]:
+    """Return the cells to draw: the first ones, those at the view's start, and the last."""
+    cells_max = LINES * COLUMNS
+    if v.cells <= cells_max:
         return [*range(v.cells)]
     start = v.offset if v.size else 0
     blocks = [range(COLUMNS), range(start - COLUMNS, start + 4 * COLUMNS)]
     blocks.append(range(v.cells - COLUMNS, v.cells))
     wanted = sorted({c for block in blocks for c in block if 0 <= c < v.cells})
-    found: list[int | None] = []
+    shown: list[int | None] = []
     for c in wanted:
-        if found and found[-1] != c - 1:
-            found.append(None)
-        found.append(c)
-    return found
+        if shown and shown[-1] != c - 1:
+            shown.append(None)
+        shown.append(c)
+    return shown
 
 
 # --- other layouts --------------------------------------------------------------------------------
 
 
 class Pattern(NamedTuple):
-    """Where the entries of a sparse matrix are: by row and column which one."""
+    """The entries of a sparse matrix: row and column -> number."""
 
     shape: Shape
     entries: dict[tuple[int, int], int]
@@ -459,54 +460,54 @@ class Pattern(NamedTuple):
 
 
 def _names_of_parts(x: Tensor, count: int) -> list[str]:
-    """What the parts of a layout are called here."""
+    """Return the names of the parts of a layout."""
     if x.layout.name == "sparse_coo":
         return [*(f"indices, axis {d}" for d in range(count - 1)), "values"]
     return [f"part {n}" for n in range(count)]
 
 
 def _pattern(x: Tensor, parts: Sequence[Tensor]) -> Pattern | None:
-    """The entries of a sparse vector or matrix of which there are few."""
+    """Return the entries of a sparse vector or matrix if there are few, or None."""
     if x.layout.name != "sparse_coo" or not 1 <= x.ndim <= 2 or parts[-1].ndim != 1:
         return None
     if parts[-1].size > 1 << 12 or len(parts) != x.ndim + 1:
         return None
-    places: list[list[int]] = [p.tolist() for p in parts[:-1]]  # type: ignore[misc]  # vectors
-    kept: list[object] = parts[-1].tolist()  # type: ignore[assignment]  # a vector
-    rows = places[0] if x.ndim == 2 else [0] * parts[-1].size
-    entries = {place: n for n, place in enumerate(zip(rows, places[-1], strict=True))}
-    values = [_text(value) for value in kept]
+    indices: list[list[int]] = [p.tolist() for p in parts[:-1]]  # type: ignore[misc]  # vectors
+    entry_values: list[object] = parts[-1].tolist()  # type: ignore[assignment]  # a vector
+    rows = indices[0] if x.ndim == 2 else [0] * parts[-1].size
+    entries = {index: n for n, index in enumerate(zip(rows, indices[-1], strict=True))}
+    values = [_text(value) for value in entry_values]
     shape = x.shape if x.ndim == 2 else (1, *x.shape)
     return Pattern(shape, entries, values)
 
 
 def _pattern_table(pattern: Pattern, top: int) -> tuple[str, int]:
-    """A table with the entries alone, in the order in which they are kept."""
+    """Return a table with the entries alone, in the order in which they are stored."""
     down, across = _some(pattern.shape[0], ROWS), _some(pattern.shape[1], COLUMNS)
-    found, count = [], len(pattern.values)
+    shapes, count = [], len(pattern.values)
     for line, r in enumerate(down):
         for column, c in enumerate(across):
             left, high = 1 + column * CELL, top + line * HIGH
             n = None if r is None or c is None else pattern.entries.get((r, c))
             if r is None or c is None:
-                found.append(
+                shapes.append(
                     f'<text x="{left + CELL // 2}" y="{high + 23}" font-size="13" fill="#71717a" '
                     'text-anchor="middle">...</text>'
                 )
             elif n is None:
-                found.append(_cell(left, high, "", "", "", None, count))
+                shapes.append(_cell(left, high, "", "", "", None, count))
             else:
-                found.append(_cell(left, high, pattern.values[n], f"#{_brief(n)}", "", n, count))
-    return "".join(found), top + len(down) * HIGH + 4
+                shapes.append(_cell(left, high, pattern.values[n], f"#{_brief(n)}", "", n, count))
+    return "".join(shapes), top + len(down) * HIGH + 4
 
 
 # --- as text --------------------------------------------------------------------------------------
 
 
 def _lines(v: View) -> Iterator[str]:
-    """A view as lines of text: for each cell its value, and when a walk comes there."""
+    """Yield a view as lines of text: the value of each cell, and its place in a walk."""
     yield from (v.title, *v.facts)
-    cells = _shown_cells(v)
+    cells = _cells_to_show(v)
     values = _values(v, [c for c in cells if c is not None])
     for start in range(0, len(cells), 2 * COLUMNS):
         columns = []
