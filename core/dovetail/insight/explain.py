@@ -106,7 +106,7 @@ def _act(
     source: bool,
 ) -> Launch:
     """Return the report of one step of a captured program."""
-    outputs = {(p.slot, p.offset) for p in act.save_drawing}
+    outputs = {(p.slot, p.offset) for p in act.written}
     inputs = tuple((p.slot, p.offset) for p in act.places())
     memory = tuple(m for m in inputs if m not in outputs), tuple(sorted(outputs))
     if isinstance(act, CapturedWork):

@@ -71,14 +71,14 @@ def _length(e: Event) -> int:
 
 
 def _rows(events: Sequence[Event]) -> list[int]:
-    """In which row each stands, so that none lies over another; events are sorted."""
+    """Return the row of each event, so that none overlaps another; events are sorted."""
     ends: list[int] = []
-    found = []
+    rows = []
     for e in events:
         row = next((i for i, end in enumerate(ends) if end <= e["begun"]), len(ends))
         ends[row : row + 1] = [e["ended"]]
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _bar(e: Event, x: float, y: float, width: float) -> str:
