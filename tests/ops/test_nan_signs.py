@@ -11,7 +11,7 @@ from dovetail.dtypes import COMPLEX, DType, bool_, float16, float32, float64
 from dovetail.ops import table as ops
 from dovetail.tensor import verbs
 from dovetail.testing.cases import rows
-from dovetail.testing.values import Array, held
+from dovetail.testing.values import Array, host_dtype
 
 # The first two are about the sign bit itself, of NaN, too; the third is told what comes out.
 LEFT_OUT = {"signbit", "copysign", "astype"}
@@ -34,13 +34,13 @@ PAIRS = [(n, d) for n in NAMES for d in COMPLEX if takes(n, d)]
 
 def operands(d: DType, arity: int, nan: float) -> list[Array]:
     """Every combination of parts of which one at least is NaN, with that NaN."""
-    part = held(d.part if d in COMPLEX else d)
+    part = host_dtype(d.part if d in COMPLEX else d)
     parts = np.array([nan, *OTHERS], part)
     count = arity * (2 if d in COMPLEX else 1)
     kept = parts if count < 4 else parts[[0, 1, 2, 3, 7, 8]]
     grid = np.array([v for v in itertools.product(kept, repeat=count) if np.isnan(v).any()], part)
     columns = np.ascontiguousarray(grid.reshape(len(grid), arity, -1).transpose(1, 0, 2))
-    return [np.ascontiguousarray(c).view(held(d))[:, 0] for c in columns]
+    return [np.ascontiguousarray(c).view(host_dtype(d))[:, 0] for c in columns]
 
 
 def found(name: str, d: DType, nan: float) -> Array:

@@ -1,5 +1,4 @@
-"""The conformance kit: what every backend must do, as pytest cases that compare it with the
-reference, bit by bit.
+"""The conformance kit: pytest cases that compare a backend with the reference, bit by bit.
 
     dovetail test-backend NAME [--report out.json]
     pytest --pyargs dovetail.testing --dovetail-device=NAME
@@ -9,7 +8,7 @@ Levels, from the ground up. Kernels, without tensors: `test_lifecycle`, `test_al
 `test_counting`, `test_runs`, `test_fusion`, `test_gradients`, `test_sparse`, `test_complex`,
 `test_limits`.
 
-A backend says what it cannot do in the hook `dovetail_conformance`: {pattern of case names, as in
+A backend declares its gaps in the hook `dovetail_conformance`: {pattern of case names, as in
 "scalar_ops.*.fma-*": reason}. Such a case must fail; if it passes, or no case has such a name, the
 kit fails.
 """

@@ -1,6 +1,6 @@
-"""A bar of the kit's cases in place of pytest's dots, for who watches a terminal.
+"""A progress bar of the kit's cases, in place of pytest's dots on a terminal.
 
-`cli` loads it there alone. What a case prints is captured, so the bar is drawn between cases, and
+`cli` loads it there alone. The output of a case is captured, so the bar is drawn between cases, and
 by no thread of its own.
 """
 
@@ -19,42 +19,44 @@ Status = tuple[str, str, Any]  # category, letter, word
 
 
 class Bar:
-    """How many cases are done, and how many of them have failed."""
+    """A bar with the number of cases that are done, and of those that have failed."""
 
     def __init__(self) -> None:
         columns = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
             TimeRemainingColumn(),
-        )  # fmt: skip
+        )
         self.shown = Progress(*columns, transient=True, auto_refresh=False)
         self.task, self.failed, self.drawn = self.shown.add_task("cases", total=None), 0, 0.0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Begins, where the cases run in this process."""
+        """Start the bar if the cases run in this process."""
         self._begin(len(session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Begins, where they run in workers; each has collected all."""
+        """Start the bar if they run in workers, which all collect all."""
         self._begin(len(ids))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Generator[None, Status, Status]:
-        """No letter for a case."""
+        """Return no letter for a case."""
         category, _, _ = yield
         return category, "", ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """One case more, when it has ended."""
+        """Count a case when it has ended."""
         self.failed += report.failed
         if report.when == "teardown":
-            said = f"cases, [red]{self.failed} failed[/]" if self.failed else "cases"
-            self.shown.update(self.task, advance=1, description=said)
+            label = f"cases, [red]{self.failed} failed[/]" if self.failed else "cases"
+            self.shown.update(self.task, advance=1, description=label)
             self._draw()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Takes the bar away."""
+        """Remove the bar."""
         self.shown.stop()
 
     def _begin(self, cases: int) -> None:
@@ -70,6 +72,6 @@ class Bar:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Shows the bar, but in no worker of pytest-xdist."""
+    """Register the bar, but in no worker of pytest-xdist."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Bar(), "dovetail-bar")

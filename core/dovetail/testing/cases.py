@@ -1,5 +1,7 @@
-"""What the kit tries rows of the op table on: dtypes that a row takes, and tensors of given values
-in memory of a certain arrangement."""
+"""Operands of the kit's cases: dtypes that a row takes, and tensors in memory layouts.
+
+Each layout function returns a tensor of the given values in memory of a certain arrangement.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ CHEAP = 8  # rows that cost more are run in fewer layouts: their kernels take lo
 Place = Callable[[Array, DType, Device], T.Tensor]
 
 
-# --- layouts: a tensor of these values, in memory of a certain arrangement
+# --- layouts
 
 
 def dense(v: Array, d: DType, on: Device) -> T.Tensor:
@@ -39,15 +41,15 @@ def transposed(v: Array, d: DType, on: Device) -> T.Tensor:
 
 
 def flipped(v: Array, d: DType, on: Device) -> T.Tensor:
-    turned = np.ascontiguousarray(np.flip(v))
+    reversed_values = np.ascontiguousarray(np.flip(v))
     return view(
-        from_host(turned, d, on),
+        from_host(reversed_values, d, on),
         ("slice", tuple(n - 1 for n in v.shape), v.shape, (-1,) * v.ndim),
     )
 
 
 def spaced(v: Array, d: DType, on: Device) -> T.Tensor:
-    """Every second element of every axis, from 1; what lies between is something else."""
+    """Return every second element of every axis, from 1, with other values between."""
     wide = np.resize(specials(d)[::-1], tuple(2 * n + 1 for n in v.shape))
     wide[tuple(slice(1, 2 * n, 2) for n in v.shape)] = v
     return view(from_host(wide, d, on), ("slice", (1,) * v.ndim, v.shape, (2,) * v.ndim))
@@ -105,11 +107,11 @@ def layouts(op: Op, d: DType) -> Sequence[str]:
     return "contiguous", SOME[1 + ALL.index(d) % (len(SOME) - 1)]
 
 
-# --- which dtypes a row takes
+# --- dtypes of rows
 
 
 def operands(op: Op, d: DType) -> tuple[DType, ...]:
-    """The dtypes of the operands of an elementwise row at `d`."""
+    """Return the dtypes of the operands of an elementwise row at `d`."""
     return (bool_, d, d) if op is ops.WHERE else (d,) * op.arity
 
 
@@ -136,7 +138,7 @@ CHEAP_MAPS = [(n, d) for n, d in MAPS if ops.TABLE[n].cost < CHEAP]
 
 
 def grids(op: Op, d: DType) -> list[Array]:
-    """An array for each operand."""
+    """Return an array for each operand."""
     return [sample(e, (ROWS, COLUMNS), seed) for seed, e in enumerate(operands(op, d))]
 
 

@@ -1,5 +1,7 @@
-"""What a run of the kit found, as JSON: which device, which versions, how many cases, and a
-digest of all results."""
+"""The certificate of a run of the kit, as JSON.
+
+It names the device and the versions, counts the cases, and has a digest of all results.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ BAD = ("failed", "error", "unexpected pass", "skipped")
 
 @dataclass
 class Certificate:
-    """Collects one outcome for each case."""
+    """A collector of one outcome for each case."""
 
     device: DeviceInfo
     plugin: str
@@ -35,15 +37,15 @@ class Certificate:
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, tuple[str, str]] = field(default_factory=dict)  # how to see it, what it is
     comparisons: int = 0
-    elsewhere: int = 0  # launches that the companion has done
-    offered: int = 0  # cases that the kit has
+    elsewhere: int = 0  # launches on the companion
+    offered: int = 0  # cases of the kit
     absent: int = 0  # of these, those that need a dtype which the device says it lacks
     unknown_gaps: list[str] = field(default_factory=list)  # declared, and no case has such a name
     status: int = 0  # pytest's exit status, once it is known
     begun: float = field(default_factory=time.time)
 
     def note(self, case: str, outcome: str, reproduce: str = "", message: str = "") -> None:
-        """Notes how a case ended; what went wrong first stays."""
+        """Record the outcome of a case; the first failure stays."""
         if self.outcomes.get(case, "passed") not in BAD:
             self.outcomes[case] = outcome
             if outcome in BAD:
@@ -51,35 +53,35 @@ class Certificate:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Cases by outcome."""
+        """Return the cases by outcome."""
         return dict(Counter(self.outcomes.values()))
 
     @property
     def levels(self) -> dict[str, dict[str, int]]:
-        """For each level of the kit, cases by outcome."""
-        found: dict[str, Counter[str]] = {}
+        """Return the cases by outcome, for each level of the kit."""
+        by_level: dict[str, Counter[str]] = {}
         for case, outcome in sorted(self.outcomes.items()):
-            found.setdefault(case.partition(".")[0], Counter())[outcome] += 1
-        return {level: dict(counts) for level, counts in found.items()}
+            by_level.setdefault(case.partition(".")[0], Counter())[outcome] += 1
+        return {level: dict(counts) for level, counts in by_level.items()}
 
     @property
     def whole(self) -> bool:
-        """Whether every case of the kit was run that the device has dtypes for."""
+        """Return True if every case ran that the device has dtypes for."""
         return self.executed == self.offered - self.absent
 
     @property
     def conforms(self) -> bool:
-        """Whether all that was run went well, to its end."""
+        """Return True if all cases that ran went well, to the end."""
         return not (self.complaint or self.status or any(map(self.counts.get, BAD)))
 
     @property
     def executed(self) -> int:
-        """Cases that ran."""
+        """Return the number of cases that ran."""
         return sum(n for outcome, n in self.counts.items() if outcome != "skipped")
 
     @property
     def complaint(self) -> str:
-        """Why the device does not conform, beyond failed cases; empty if there is nothing to
+        """Return why the device does not conform, beyond failed cases, or "".
         say."""
         if self.unknown_gaps:
             names = ", ".join(self.unknown_gaps)
@@ -95,12 +97,12 @@ class Certificate:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all cases and their outcomes, in order."""
+        """Return the SHA-256 of all cases and their outcomes, in order."""
         lines = "".join(f"{case} {outcome}\n" for case, outcome in sorted(self.outcomes.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Return the certificate as plain data."""
         return {
             "device": {
                 "type": self.device.type,
@@ -149,7 +151,7 @@ class Certificate:
         }
 
     def write(self, path: str) -> None:
-        """Writes it as JSON."""
+        """Write the certificate as JSON."""
         Path(path).write_text(json.dumps(self.as_json(), indent=2) + "\n", "utf-8")
 
 
@@ -161,14 +163,16 @@ def _version(distribution: str) -> str:
 
 
 def kit_digest() -> str:
-    """SHA-256 of the kit's own sources: which kit it was."""
+    """Return the SHA-256 of the kit's own sources, which identifies the kit."""
     sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
     return hashlib.sha256(b"\0".join(sources)).hexdigest()
 
 
 def commit() -> str:
-    """The commit of the working tree that the kit is in, "+" if it was changed since; empty for an
-    installed package."""
+    """Return the commit of the kit's working tree, with "+" if it was changed since.
+
+    An installed package gives "".
+    """
     folder = Path(__file__).parent
     if not any(parent.joinpath(".git").exists() for parent in folder.parents):
         return ""

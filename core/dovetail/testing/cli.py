@@ -13,19 +13,19 @@ from importlib.util import find_spec
 
 from ..command_line import Parser, whole
 
-# What shows case after case anyway, or has the terminal for itself.
+# Options that print case after case anyway, or that need the terminal.
 DOTS = ("-v", "-vv", "-vvv", "--verbose", "-s", "--capture=no", "--pdb", "--collect-only", "--co")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the kit; 0 if the device conforms."""
+    """Run the kit; return 0 if the device conforms."""
     command = parser()
     asked, more = command.parse_known_args(arguments)
     return run(command, [*common(asked), "--pyargs", "dovetail.testing"], more)
 
 
 def run(command: Parser, options: Sequence[str], more: Sequence[str]) -> int:
-    """Runs pytest; its exit status. `more` are the user's own options."""
+    """Run pytest, and return its exit status. `more`: the user's own options."""
     try:
         import pytest  # an optional dependency, and slow to import
     except ImportError:
@@ -38,46 +38,46 @@ def run(command: Parser, options: Sequence[str], more: Sequence[str]) -> int:
         more = ["--dist=loadgroup", *more]
     if sys.stdout.isatty() and not any(option in DOTS for option in more):
         more = ["-p", "dovetail.testing.bar", "-o", "console_output_style=classic", *more]
-    said = io.StringIO()
-    with redirect_stderr(said):
+    errors = io.StringIO()
+    with redirect_stderr(errors):
         status = int(pytest.main([*options, *more]))
     if status == pytest.ExitCode.USAGE_ERROR:
-        return command.refusal(complaint(said.getvalue(), command.prog))
-    sys.stderr.write(said.getvalue())
+        return command.refusal(complaint(errors.getvalue(), command.prog))
+    sys.stderr.write(errors.getvalue())
     return status
 
 
-def complaint(said: str, command: str) -> str:
-    """What pytest says of wrong options, without its usage. A plugin's traceback stays whole."""
-    text = re.sub(r"\x1b\[[\d;]*m", "", said).partition("ERROR: ")[2].strip()
+def complaint(errors: str, command: str) -> str:
+    """Return pytest's message about wrong options, without its usage, or a whole traceback."""
+    text = re.sub(r"\x1b\[[\d;]*m", "", errors).partition("ERROR: ")[2].strip()
     if text.startswith("usage:"):
         return f"{text.partition('error: ')[2].splitlines()[0]}; see {command} --help"
     return re.sub(r"^--dovetail-\w+=\S+: ", "", text)
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(
+    """Return the options of this command."""
+    command = Parser(
         prog="dovetail test-backend",
         description=__doc__,
         epilog="Other options go to pytest: -k, -x, ..., and -n 2 to pytest-xdist, if installed",
     )
-    made.add_argument("device", metavar="NAME", help='a device, e.g. "opencl" or "opencl:1"')
-    options(made)
-    return made
+    command.add_argument("device", metavar="NAME", help='a device, e.g. "opencl" or "opencl:1"')
+    options(command)
+    return command
 
 
-def options(made: Parser) -> None:
-    """Adds what all kits take."""
-    made.add_output(None, "write a certificate, as JSON", "--report")
-    made.add_argument(
+def options(command: Parser) -> None:
+    """Add the options of all kits."""
+    command.add_output(None, "write a certificate, as JSON", "--report")
+    command.add_argument(
         "--sample", metavar="N", type=whole, default=1, help="run about one case in N"
     )
 
 
 def common(asked: argparse.Namespace) -> list[str]:
-    """What both kits tell pytest."""
-    # No configuration: the kit's verdict must not depend on the directory that it is run in.
+    """Return the arguments of pytest for all kits."""
+    # No configuration file: the kit's verdict must not depend on the current directory.
     options = [
         "-c",
         os.devnull,

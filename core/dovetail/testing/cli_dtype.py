@@ -11,7 +11,7 @@ from .kit import REFERENCE
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the kit; 0 if the dtype conforms."""
+    """Run the kit; return 0 if the dtype conforms."""
     command = parser()
     asked, more = command.parse_known_args(arguments)
     cases = [f"dovetail.testing.{name}" for name in case_files()]
@@ -21,13 +21,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(
+    """Return the options of this command."""
+    command = Parser(
         prog="dovetail test-dtype",
         description=__doc__,
         epilog="Other options go to pytest: -k, -x, -n 2, ...",
     )
-    made.add_argument("dtype", metavar="NAME", help='a dtype of a plugin, e.g. "float8_e4m3"')
-    made.add_argument("--device", metavar="NAME", default=REFERENCE, help="where it is tested")
-    options(made)
-    return made
+    command.add_argument("dtype", metavar="NAME", help='a dtype of a plugin, e.g. "float8_e4m3"')
+    command.add_argument("--device", metavar="NAME", default=REFERENCE, help="where it is tested")
+    options(command)
+    return command

@@ -11,7 +11,7 @@ from .kit import REFERENCE
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the kit; 0 if the layout conforms."""
+    """Run the kit; return 0 if the layout conforms."""
     command = parser()
     asked, more = command.parse_known_args(arguments)
     cases = [f"dovetail.testing.{p.stem}" for p in sorted(Path(__file__).parent.glob("layout_*"))]
@@ -21,13 +21,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(
+    """Return the options of this command."""
+    command = Parser(
         prog="dovetail test-layout",
         description=__doc__,
         epilog="Other options go to pytest: -k, -x, -n 2, ...",
     )
-    made.add_argument("layout", metavar="NAME", help='a layout, e.g. "sparse_coo"')
-    made.add_argument("--device", metavar="NAME", default=REFERENCE, help="where it is tested")
-    options(made)
-    return made
+    command.add_argument("layout", metavar="NAME", help='a layout, e.g. "sparse_coo"')
+    command.add_argument("--device", metavar="NAME", default=REFERENCE, help="where it is tested")
+    options(command)
+    return command

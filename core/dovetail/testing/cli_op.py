@@ -11,20 +11,20 @@ from typing import Any
 
 from ..command_line import Parser, one_line
 from ..errors import ArgumentError, DovetailError
-from .own_ops import judged, subject
+from .own_ops import run_checks, subject
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the checks and prints what came out; 0 if the op passes all of them."""
+    """Run the checks and print the outcomes; return 0 if the op passes all of them."""
     options = parser()
     asked = options.parse_args(arguments)
     try:
-        judge = subject(found(asked.op), asked.op, asked.device)
+        judge = subject(load_op(asked.op), asked.op, asked.device)
     except DovetailError as error:
         return options.refusal(one_line(error))
     print(f"{asked.op} on {', '.join(map(str, judge.devices))}, {len(judge.calls)} examples")
     outcomes = []
-    for outcome in judged(judge, asked.k):
+    for outcome in run_checks(judge, asked.k):
         outcomes.append(outcome)
         count = f"{outcome.comparisons} compared, {outcome.seconds:.1f} s"
         print(f"  {outcome.state:7} {outcome.name:24} {count}", flush=True)
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     return int(bool(failed) or not compared)
 
 
-def found(name: str) -> Any:
+def load_op(name: str) -> Any:
     """The object "module:name". Raises: ArgumentError."""
     module, _, path = name.partition(":")
     if not module or not path:
@@ -58,12 +58,17 @@ def found(name: str) -> Any:
 
 
 def parser() -> Parser:
-    """The options of this command."""
-    made = Parser(prog="dovetail test-op", description=__doc__)
-    made.add_argument("op", metavar="MODULE:NAME", help="where the op is, e.g. mine.ops:softplus")
-    made.add_argument(
-        "--device", metavar="NAME", action="append", default=[],
+    """Return the options of this command."""
+    command = Parser(prog="dovetail test-op", description=__doc__)
+    command.add_argument(
+        "op", metavar="MODULE:NAME", help="where the op is, e.g. mine.ops:softplus"
+    )
+    command.add_argument(
+        "--device",
+        metavar="NAME",
+        action="append",
+        default=[],
         help="compare this device with the reference; may be repeated; without it all there are",
-    )  # fmt: skip
-    made.add_argument("-k", metavar="TEXT", default="", help="only checks whose name has TEXT")
-    return made
+    )
+    command.add_argument("-k", metavar="TEXT", default="", help="only checks whose name has TEXT")
+    return command

@@ -1,4 +1,4 @@
-"""Blocks: numbers that share a scale go to the nearest level, and are read by every function."""
+"""Cases of block formats: numbers that share a scale go to the nearest level."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ SHAPES = ((32,), (1,), (5, 64), (3, 100), (0, 40), (4, 0), (2, 3, 33), (70, 96))
 
 def numbers(shape: tuple[int, ...], seed: int = 1) -> Array:
     rng = np.random.default_rng(seed)
-    found: Array = (rng.normal(size=shape) * 2.0 ** rng.integers(-9, 9, shape)).astype(np.float32)
-    return found
+    values: Array = (rng.normal(size=shape) * 2.0 ** rng.integers(-9, 9, shape)).astype(np.float32)
+    return values
 
 
 def put(kit: BlockKit, values: Array, on: Device | None = None) -> Any:
-    """A tensor in blocks, by the name of the blocks."""
+    """Return a tensor in blocks, by the name of the blocks."""
     return astype(from_host(values, float32, on or kit.device), kit.name)
 
 
 def exact(kit: BlockKit, shape: tuple[int, ...], seed: int) -> Array:
-    """Numbers that are levels of their blocks, and whose products are exact."""
+    """Return numbers that are levels of their blocks, and whose products are exact."""
     info, rng = kit.blocks.info, np.random.default_rng(seed)
-    found: Array = rng.choice(np.array(info.levels, np.float32), shape)
-    found[..., :: info.block] = info.levels[-1]
-    return found
+    values: Array = rng.choice(np.array(info.levels, np.float32), shape)
+    values[..., :: info.block] = info.levels[-1]
+    return values
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -56,10 +56,10 @@ def test_numbers_go_to_the_nearest_level(kit: BlockKit, shape: tuple[int, ...]) 
         x = numbers(shape, seed)
         with kit.on_device("quantised"):
             q = put(kit, x)
-            found = host(q.to_dense())
+            actual = host(q.to_dense())
         kit.claim(isinstance(q, LayoutTensor) and q.layout is kit.blocks.info.layout, "layout")
         kit.claim((q.shape, q.dtype, q.device) == (shape, float32, kit.device), f"{q!r}")
-        kit.alike(found, kit.blocks.nearest(x), f"numbers of shape {shape}", x)
+        kit.alike(actual, kit.blocks.nearest(x), f"numbers of shape {shape}", x)
 
 
 def test_ties_go_to_the_even_level(kit: BlockKit) -> None:
@@ -73,7 +73,7 @@ def test_ties_go_to_the_even_level(kit: BlockKit) -> None:
 
 
 def test_levels_stay(kit: BlockKit) -> None:
-    """What is a level of its block already is not changed, however often."""
+    """A value that is a level of its block already is never changed."""
     x = exact(kit, (6, 3 * kit.blocks.info.block), 2)
     for scale in (1.0, 0.125, 1024.0):
         q = put(kit, x * np.float32(scale))
@@ -98,9 +98,9 @@ def test_special_values(kit: BlockKit) -> None:
     x[0, 1], x[1, info.block], x[2, -1] = np.nan, np.inf, -np.inf
     x[3], x[4, :] = 0.0, -0.0
     x[5, : info.block] = np.resize(specials(float32)[np.isfinite(specials(float32))], info.block)
-    found, wanted = host(put(kit, x).to_dense()), kit.blocks.nearest(x)
-    kit.alike(np.abs(found), np.abs(wanted), "special values", x)
-    kit.claim(np.isnan(found).sum() == 3 * info.block, "NaN spreads, or does not")
+    actual, wanted = host(put(kit, x).to_dense()), kit.blocks.nearest(x)
+    kit.alike(np.abs(actual), np.abs(wanted), "special values", x)
+    kit.claim(np.isnan(actual).sum() == 3 * info.block, "NaN spreads, or does not")
 
 
 def test_blocks_are_apart(kit: BlockKit) -> None:
@@ -120,8 +120,8 @@ def test_from_others(kit: BlockKit) -> None:
     """From every float; what has no axis or is no float is refused by name."""
     x = numbers((3, 40)).astype(np.float16)
     with np.errstate(all="ignore"):
-        found = host(astype(from_host(x, float16, kit.device), kit.name).to_dense())
-    kit.alike(found, kit.blocks.nearest(x.astype(np.float32)), "from float16")
+        actual = host(astype(from_host(x, float16, kit.device), kit.name).to_dense())
+    kit.alike(actual, kit.blocks.nearest(x.astype(np.float32)), "from float16")
     number = constructors.zeros((), device=kit.device)
     integers = constructors.zeros(4, dtype=int32, device=kit.device)
     for wrong, error in ((number, ShapeError), (integers, DTypeError)):
@@ -133,15 +133,24 @@ def test_from_others(kit: BlockKit) -> None:
 
 
 def results(kit: BlockKit, on: Device) -> list[T.Tensor]:
-    """What functions make of blocks: products both ways, and what reads every element."""
+    """Return results of functions of blocks: products both ways, and elementwise ones."""
     block = kit.blocks.info.block
-    q, x = put(kit, numbers((7, 2 * block + 5)), on), from_host(numbers((3, 2 * block + 5), 4),
-                                                               float32, on)  # fmt: skip
+    q, x = (
+        put(kit, numbers((7, 2 * block + 5)), on),
+        from_host(numbers((3, 2 * block + 5), 4), float32, on),
+    )
     return [
-        *q.parts, q.to_dense(), matmul(x, q.T), matmul(q, x.T), matmul(q, x[0]),
-        op_functions.exp(q) + 1, q * 2 - q, statistics.sum(q, axis=1), q[2:5, ::-3],
+        *q.parts,
+        q.to_dense(),
+        matmul(x, q.T),
+        matmul(q, x.T),
+        matmul(q, x[0]),
+        op_functions.exp(q) + 1,
+        q * 2 - q,
+        statistics.sum(q, axis=1),
+        q[2:5, ::-3],
         q.T.reshape(-1),
-    ]  # fmt: skip
+    ]
 
 
 def test_devices_agree(kit: BlockKit) -> None:
@@ -168,7 +177,7 @@ READERS: dict[str, Callable[[T.Tensor], T.Tensor]] = {
 
 
 def test_functions_read_it(kit: BlockKit) -> None:
-    """As they read the numbers that it stands for."""
+    """Functions read the numbers that blocks stand for."""
     block = kit.blocks.info.block
     q = put(kit, numbers((6, 3 * block)))
     d = q.to_dense()
@@ -206,13 +215,16 @@ def test_gradients_reach_activations(kit: BlockKit) -> None:
 
 
 @pytest.mark.parametrize("how", ("copy", "deepcopy", "pickle"))
-def test_kept(kit: BlockKit, how: str) -> None:
-    made: Callable[[Any], Any] = {"copy": copy.copy, "deepcopy": copy.deepcopy,
-            "pickle": lambda x: pickle.loads(pickle.dumps(x, 4))}[how]  # fmt: skip
+def test_kept(kit: BlockKit, way: str) -> None:
+    copiers: Callable[[Any], Any] = {
+        "copy": copy.copy,
+        "deepcopy": copy.deepcopy,
+        "pickle": lambda x: pickle.loads(pickle.dumps(x, 4)),
+    }[way]
     q = put(kit, numbers((3, 50)))
     for x in (q, q.T):
-        y = made(x)
+        y = copiers(x)
         kit.claim((y.shape, y.layout, y.device) == (x.shape, x.layout, x.device), f"{y!r}")
-        kit.alike(host(y.to_dense()), host(x.to_dense()), how)
+        kit.alike(host(y.to_dense()), host(x.to_dense()), way)
     for fact in (kit.name, "float32", "3", "50"):
         kit.claim(fact in repr(q), f"repr does not say {fact}: {q!r}")

@@ -11,14 +11,14 @@ from ..tensor.host import from_host
 from .dtype import DTypeKit
 from .kit import host
 from .test_scalar_ops import named
-from .values import Array, decoded, held, sample, specials
+from .values import Array, decode, host_dtype, sample, specials
 
 STORED = tuple(d for d in ALL if d not in COMPLEX)
 
 
 @pytest.mark.parametrize("other", ALL, ids=named)
 def test_promotion(kit: DTypeKit, other: DType) -> None:
-    """What two meet in holds the numbers of both, and it does not depend on which comes first."""
+    """The promoted dtype holds the numbers of both, and their order does not matter."""
     d = kit.dtype
     met = result_type(d, other)
     kit.claim(promote(d, other) is promote(other, d) is met, f"with {other.name}: two results")
@@ -44,7 +44,7 @@ def test_numbers_beside_it_are_weak(kit: DTypeKit) -> None:
     kit.claim((x * 2).dtype is (1.5 - x).dtype is (x > 1.0).astype(d).dtype is d, "operators")
 
 
-def _given(source: DType) -> Array:
+def _samples_of(source: DType) -> Array:
     x = np.concatenate([specials(source), sample(source, 2000, 1)])
     if source.kind in "iu":  # and small ones, not only those at the ends of the range
         x = np.concatenate([x, np.arange(0 if source.kind == "u" else -100, 120).astype(x.dtype)])
@@ -53,19 +53,22 @@ def _given(source: DType) -> Array:
 
 @pytest.mark.parametrize("source", STORED, ids=named)
 def test_from_others(kit: DTypeKit, source: DType) -> None:
-    """One rounding, of whatever number it was."""
+    """Every number is rounded once."""
     if not kit.has(source):
         kit.claim(True, "nothing to cast")
         return
-    x = _given(source)
+    x = _samples_of(source)
     wide = (x.astype(np.uint32) << 16).view(np.float32) if source.name == "bfloat16" else x
     wanted = _of_integers(kit, x) if source.kind in "iu" else kit.brought.nearest(wide)
-    found = astype(from_host(x, source, kit.device), kit.dtype)
-    kit.alike(kit.values(found), wanted, f"from {source.name}", x)
+    actual = astype(from_host(x, source, kit.device), kit.dtype)
+    kit.alike(kit.values(actual), wanted, f"from {source.name}", x)
 
 
 def _of_integers(kit: DTypeKit, x: Array) -> Array:
-    """As float64 to odd, which 53 bits of an integer may not hold."""
+    """Return the expected results of integers.
+
+    They are rounded to odd as float64, because 53 bits may not hold them.
+    """
     near = x.astype(np.float64)
     back = [int(v) for v in near]
     bits = near.view(np.int64)
@@ -77,30 +80,30 @@ def _of_integers(kit: DTypeKit, x: Array) -> Array:
 
 @pytest.mark.parametrize("target", STORED, ids=named)
 def test_to_others(kit: DTypeKit, target: DType) -> None:
-    """As the float32 that it equals."""
+    """A cast gives the same bits as a cast of the equal float32 number."""
     if not kit.has(target):
         kit.claim(True, "nothing to cast")
         return
     x = from_host(kit.brought.codes, kit.dtype, kit.device)
     wide = from_host(kit.brought.numbers, float32, kit.device)
-    found, wanted = host(astype(x, target)), host(astype(wide, target))
-    kit.same(found, wanted, target, f"to {target.name}", str)
+    actual, wanted = host(astype(x, target)), host(astype(wide, target))
+    kit.same(actual, wanted, target, f"to {target.name}", str)
 
 
 def test_complex(kit: DTypeKit) -> None:
     for target in COMPLEX:
         if kit.has(target):
-            found = host(astype(from_host(kit.brought.codes, kit.dtype, kit.device), target))
-            kit.alike(found.real.astype(np.float32), kit.brought.numbers, f"to {target.name}")
+            actual = host(astype(from_host(kit.brought.codes, kit.dtype, kit.device), target))
+            kit.alike(actual.real.astype(np.float32), kit.brought.numbers, f"to {target.name}")
     kit.claim(True, "")
 
 
 def test_bits(kit: DTypeKit) -> None:
-    """Its bits are there to be seen, and bits become it."""
+    """A view shows the bits, and a view of bits gives the numbers."""
     from_bits = from_host(kit.brought.codes, kit.dtype, kit.device)
     unsigned = f"uint{kit.dtype.bits}"
-    seen = host(from_bits.view(unsigned))
-    kit.claim(np.array_equal(seen, kit.brought.codes), f"x.view({unsigned}) has other bits")
-    again = from_host(seen.view(held(kit.dtype)), from_bits.view(unsigned).dtype, kit.device)
+    bits = host(from_bits.view(unsigned))
+    kit.claim(np.array_equal(bits, kit.brought.codes), f"x.view({unsigned}) has other bits")
+    again = from_host(bits.view(host_dtype(kit.dtype)), from_bits.view(unsigned).dtype, kit.device)
     back = again.view(kit.dtype)
-    kit.alike(decoded(host(back), kit.dtype), kit.brought.numbers, "bits viewed as numbers")
+    kit.alike(decode(host(back), kit.dtype), kit.brought.numbers, "bits viewed as numbers")

@@ -1,4 +1,4 @@
-"""Dtypes, level 1: the codes, what they stand for, and that numbers go to the nearest."""
+"""Dtypes, level 1: the codes, their numbers, and rounding to the nearest number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..functions.datatypes import finfo, isdtype
 from ..loops.language import cast
 from .dtype import DTypeKit
 from .test_scalar_ops import kernel_of, named
-from .values import Array, decoded, held, specials
+from .values import Array, decode, host_dtype, specials
 
 SEEDS = (1, 2, 3)
 
@@ -29,53 +29,57 @@ def test_it_is_what_it_is_called(kit: DTypeKit) -> None:
     kit.claim(d == info.name and hash(d) == hash(info.name), "differs from its name")
     for other in D.BUILT_IN:
         kit.claim(d != other and d.name != other.name, f"is equal to {other.name}")
-    for made in (pickle.loads(pickle.dumps(d)), copy.deepcopy(d), copy.copy(d)):
-        kit.claim(made is d, "is another dtype once it was copied or sent")
+    for copied in (pickle.loads(pickle.dumps(d)), copy.deepcopy(d), copy.copy(d)):
+        kit.claim(copied is d, "is another dtype once it was copied or sent")
 
 
 def test_codes_are_numbers(kit: DTypeKit) -> None:
     """Zero, then ascending, with the sign in front; what is no number comes last."""
-    numbers, known = kit.brought.numbers, kit.brought.positive
+    numbers, positive = kit.brought.numbers, kit.brought.positive
     half = numbers.size // 2
-    kit.claim(known.size > 2, f"only {known.size} of its codes are numbers that are not negative")
-    kit.claim(known[0] == 0 and not np.signbit(numbers[0]), f"code 0 stands for {numbers[0]}")
-    falls = np.flatnonzero(np.diff(known) <= 0)
+    kit.claim(
+        positive.size > 2, f"only {positive.size} of its codes are numbers that are not negative"
+    )
+    kit.claim(positive[0] == 0 and not np.signbit(numbers[0]), f"code 0 stands for {numbers[0]}")
+    falls = np.flatnonzero(np.diff(positive) <= 0)
     kit.claim(not falls.size, f"codes {falls[:3].tolist()} are not below the next ones")
-    rest = numbers[known.size : half]
-    kit.claim(not np.isfinite(rest).any(), "numbers follow what is infinite or NaN")
+    not_finite = numbers[positive.size : half]
+    kit.claim(not np.isfinite(not_finite).any(), "numbers follow what is infinite or NaN")
     kit.claim(np.isnan(numbers).any(), "it has no NaN")
-    has = bool(np.isinf(rest).any())
+    has = bool(np.isinf(not_finite).any())
     kit.claim(has == kit.brought.info.infinities, f"infinities: {has}, which is not what it says")
     if has:
-        kit.claim(rest[0] == np.inf, "infinity does not follow the largest number")
-    kit.alike(numbers[half:][: known.size], -known.astype(np.float32), "the negative codes")
+        kit.claim(not_finite[0] == np.inf, "infinity does not follow the largest number")
+    kit.alike(numbers[half:][: positive.size], -positive.astype(np.float32), "the negative codes")
 
 
 def test_limits(kit: DTypeKit) -> None:
-    """What the description says of its numbers is so."""
-    info, known = kit.brought.info, kit.brought.positive
-    kit.claim(known[-1] == info.max, f"max is {known[-1]}, and not {info.max}")
-    kit.claim(known[1] == info.smallest, f"smallest is {known[1]}, and not {info.smallest}")
-    normal = known[known >= info.smallest_normal]
+    """The description of the numbers is true."""
+    info, positive = kit.brought.info, kit.brought.positive
+    kit.claim(positive[-1] == info.max, f"max is {positive[-1]}, and not {info.max}")
+    kit.claim(positive[1] == info.smallest, f"smallest is {positive[1]}, and not {info.smallest}")
+    normal = positive[positive >= info.smallest_normal]
     kit.claim(normal[0] == info.smallest_normal, "smallest_normal is none of its numbers")
     unit = 2.0 ** (np.frexp(normal[:-1])[1] - info.digits)
     wrong = np.flatnonzero(np.diff(normal) != unit)
     kit.claim(not wrong.size, f"{info.digits} digits: not from {normal[wrong[:3]].tolist()} on")
     full = info.smallest_normal * 2.0 ** (1 - info.digits)
-    kept = info.smallest in (full, info.smallest_normal)
-    kit.claim(kept, f"smallest_normal {normal[0]}: smaller ones have {info.digits} digits, or less")
-    below = np.diff(known[known <= info.smallest_normal])
+    is_valid = info.smallest in (full, info.smallest_normal)
+    kit.claim(
+        is_valid, f"smallest_normal {normal[0]}: smaller ones have {info.digits} digits, or less"
+    )
+    below = np.diff(positive[positive <= info.smallest_normal])
     kit.claim(np.all(below == info.smallest), f"below {normal[0]} they are not evenly spaced")
-    found = finfo(kit.dtype)
-    kit.claim((found.bits, found.eps) == (kit.dtype.bits, 2.0 ** (1 - info.digits)), "finfo")
-    kit.claim((found.max, found.min) == (info.max, -info.max), "finfo")
+    info_ = finfo(kit.dtype)
+    kit.claim((info_.bits, info_.eps) == (kit.dtype.bits, 2.0 ** (1 - info.digits)), "finfo")
+    kit.claim((info_.max, info_.min) == (info.max, -info.max), "finfo")
 
 
 def test_round_trip(kit: DTypeKit) -> None:
     """Every code that is a number comes back as it was, every NaN as one."""
     d, codes, numbers = kit.dtype, kit.brought.codes, kit.brought.numbers
     back = run(kit, numbers, float32)
-    kit.alike(decoded(back, d), numbers, "to float32 and back")
+    kit.alike(decode(back, d), numbers, "to float32 and back")
     same = (back == codes) | np.isnan(numbers)
     kit.claim(same.all(), f"codes {codes[~same][:5].tolist()} become {back[~same][:5].tolist()}")
 
@@ -85,34 +89,42 @@ def test_every_code_on_the_device(kit: DTypeKit) -> None:
     for form in ("grid", "map"):
         kernel = kernel_of(form, "up", [kit.dtype], float32, lambda v: cast(v, float32))
         sizes = [codes.size]
-        _, y = kit.check(kernel, [codes, np.zeros(codes.size, "f4")], sizes, [],
-                         sizes if form == "grid" else [])  # fmt: skip
+        _, y = kit.check(
+            kernel, [codes, np.zeros(codes.size, "f4")], sizes, [], sizes if form == "grid" else []
+        )
         kit.alike(y, numbers, f"every code as float32, {form}")
 
 
 def run(kit: DTypeKit, x: Array, source: DType) -> Array:
-    """The codes that a cast makes on the device, which are those of the reference."""
+    """Return the codes that a cast makes on the device, which are those of the reference."""
     kernel = kernel_of("grid", "down", [source], kit.dtype, lambda v: cast(v, kit.dtype))
-    return kit.check(kernel, [x, np.zeros(x.size, held(kit.dtype))], [x.size], [], [x.size])[1]
+    return kit.check(kernel, [x, np.zeros(x.size, host_dtype(kit.dtype))], [x.size], [], [x.size])[
+        1
+    ]
 
 
 def ties(kit: DTypeKit) -> Array:
-    """All numbers, those half way between two, and beyond the largest; of both signs."""
-    known = kit.brought.positive
-    step = known[-1] - known[-2]
-    top = known[-1] + step * np.array([0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 1000.0])
-    every = np.concatenate([known, (known[:-1] + known[1:]) / 2, top])
+    """Return all numbers, those half way between two, and beyond the largest; of both signs."""
+    positive = kit.brought.positive
+    step = positive[-1] - positive[-2]
+    top = positive[-1] + step * np.array([0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 1000.0])
+    every = np.concatenate([positive, (positive[:-1] + positive[1:]) / 2, top])
     return np.concatenate([every, -every]).astype(np.float32)
 
 
 @pytest.mark.parametrize("source", (float32, float64), ids=named)
 def test_numbers_go_to_the_nearest(kit: DTypeKit, source: DType) -> None:
     """Numbers half way to the one whose code is even; those a hair beside it to their side."""
-    middle = ties(kit).astype(held(source))
+    middle = ties(kit).astype(host_dtype(source))
     with np.errstate(over="ignore"):
-        x = np.concatenate([middle, np.nextafter(middle, held(source).type(np.inf)),
-                            np.nextafter(middle, -held(source).type(np.inf))])  # fmt: skip
-    kit.alike(decoded(run(kit, x, source), kit.dtype), kit.brought.nearest(x), "nearest", x)
+        x = np.concatenate(
+            [
+                middle,
+                np.nextafter(middle, host_dtype(source).type(np.inf)),
+                np.nextafter(middle, -host_dtype(source).type(np.inf)),
+            ]
+        )
+    kit.alike(decode(run(kit, x, source), kit.dtype), kit.brought.nearest(x), "nearest", x)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -124,15 +136,15 @@ def test_any_float32_goes_to_the_nearest(kit: DTypeKit, seed: int) -> None:
     within = 2.0 ** rng.uniform(low, high, 20_000) * rng.choice([-1.0, 1.0], 20_000)
     with np.errstate(over="ignore"):
         x = np.concatenate([every, within.astype(np.float32), specials(float32)])
-    kit.alike(decoded(run(kit, x, float32), kit.dtype), kit.brought.nearest(x), "nearest", x)
+    kit.alike(decode(run(kit, x, float32), kit.dtype), kit.brought.nearest(x), "nearest", x)
 
 
 def test_special_values(kit: DTypeKit) -> None:
     """NaN stays one, infinities and zeros keep their signs."""
     x = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], np.float32)
-    found = decoded(run(kit, x, float32), kit.dtype)
-    kit.claim(np.isnan(found[:2]).all(), f"NaN becomes {found[:2].tolist()}")
-    kit.alike(found, kit.brought.nearest(x), "special values", x)
-    kit.claim(np.signbit(found[4:]).tolist() == [False, True], "zeros lose their signs")
+    actual = decode(run(kit, x, float32), kit.dtype)
+    kit.claim(np.isnan(actual[:2]).all(), f"NaN becomes {actual[:2].tolist()}")
+    kit.alike(actual, kit.brought.nearest(x), "special values", x)
+    kit.claim(np.signbit(actual[4:]).tolist() == [False, True], "zeros lose their signs")
     if kit.brought.info.infinities:
-        kit.claim(found[2:4].tolist() == [np.inf, -np.inf], f"infinities: {found[2:4].tolist()}")
+        kit.claim(actual[2:4].tolist() == [np.inf, -np.inf], f"infinities: {actual[2:4].tolist()}")

@@ -36,7 +36,7 @@ from ..tensor.verbs import apply
 from .cases import rows
 from .dtype import DTypeKit
 from .kit import REFERENCE, host
-from .values import Array, decoded, held
+from .values import Array, decode, host_dtype
 
 Function = Callable[..., Any]
 MAPS = tuple(op.name for op in rows("map") if op is not ops.ASTYPE)
@@ -44,23 +44,23 @@ EXACT = {"nextafter"}  # ops that see the dtype itself
 
 
 def grid(kit: DTypeKit, shape: tuple[int, ...], seed: int) -> Array:
-    """Codes of ordinary numbers."""
-    rng, known = np.random.default_rng(seed), kit.brought.positive
-    usual = np.flatnonzero((known > 2.0**-4) & (known < 8.0))
-    codes = rng.choice(usual if usual.size else np.arange(known.size), shape)
+    """Return codes of ordinary numbers."""
+    rng, positive = np.random.default_rng(seed), kit.brought.positive
+    usual = np.flatnonzero((positive > 2.0**-4) & (positive < 8.0))
+    codes = rng.choice(usual if usual.size else np.arange(positive.size), shape)
     signs = rng.integers(0, 2, shape) << (kit.dtype.bits - 1)
-    found: Array = (codes | signs).astype(held(kit.dtype))
-    return found
+    numbers: Array = (codes | signs).astype(host_dtype(kit.dtype))
+    return numbers
 
 
 def both(kit: DTypeKit, codes: Array) -> tuple[T.Tensor, T.Tensor]:
-    """The same numbers in the dtype on the device, and in float32 on the reference."""
-    wide = from_host(decoded(codes, kit.dtype), float32, device(REFERENCE))
+    """Return numbers in the dtype on the device, and in float32 on the reference."""
+    wide = from_host(decode(codes, kit.dtype), float32, device(REFERENCE))
     return from_host(codes, kit.dtype, kit.device), wide
 
 
-def rounded(kit: DTypeKit, x: T.Tensor) -> Array:
-    """A float32 result, rounded once."""
+def round_once(kit: DTypeKit, x: T.Tensor) -> Array:
+    """Return a float32 result, rounded once."""
     return kit.brought.nearest(host(x))
 
 
@@ -85,30 +85,30 @@ def test_elementwise(kit: DTypeKit, name: str) -> None:
         codes = np.concatenate([codes[:: codes.size // 128], codes[-3:], codes[:3]])
     columns = [codes] if op.arity == 1 else [g.ravel() for g in np.meshgrid(codes[::5], codes[::3])]
     columns += [columns[0][::-1].copy()] * (op.arity - len(columns))
-    given = [both(kit, c) for c in columns]
+    inputs = [both(kit, c) for c in columns]
     with kit.on_device(name):
-        found = apply(op, [x for x, _ in given])
-        seen = host(found)
+        actual = apply(op, [x for x, _ in inputs])
+        values = host(actual)
     with eager():
-        wanted = apply(op, [w for _, w in given])
+        wanted = apply(op, [w for _, w in inputs])
         expected = host(wanted)
-    if found.dtype is not d:
-        kit.claim(found.dtype is wanted.dtype, f"{name} gives {found.dtype.name}")
-        kit.same(seen, expected, found.dtype, name, str)
+    if actual.dtype is not d:
+        kit.claim(actual.dtype is wanted.dtype, f"{name} gives {actual.dtype.name}")
+        kit.same(values, expected, actual.dtype, name, str)
     elif name not in EXACT:
-        kit.alike(decoded(seen, d), kit.brought.nearest(expected), name, columns[0])
+        kit.alike(decode(values, d), kit.brought.nearest(expected), name, columns[0])
     else:
         kit.claim(True, "its own")
 
 
 def test_nextafter(kit: DTypeKit) -> None:
     """The next code, in either direction."""
-    known = kit.brought.positive
-    x, _ = both(kit, np.arange(known.size - 1).astype(held(kit.dtype)))
-    top = from_host(np.array([known.size - 1], held(kit.dtype)), kit.dtype, kit.device)
+    positive = kit.brought.positive
+    x, _ = both(kit, np.arange(positive.size - 1).astype(host_dtype(kit.dtype)))
+    top = from_host(np.array([positive.size - 1], host_dtype(kit.dtype)), kit.dtype, kit.device)
     up, down = op_functions.nextafter(x, top), op_functions.nextafter(x, -top)
-    kit.alike(kit.values(up), known[1:].astype(np.float32), "upwards")
-    below = np.append(-known[1:2], known[: known.size - 2]).astype(np.float32)
+    kit.alike(kit.values(up), positive[1:].astype(np.float32), "upwards")
+    below = np.append(-positive[1:2], positive[: positive.size - 2]).astype(np.float32)
     kit.alike(kit.values(down), below, "downwards")
 
 
@@ -161,22 +161,22 @@ def test_functions(kit: DTypeKit, name: str, how: str) -> None:
     with kit.on_device(name):
         if how == "eager":
             with eager():
-                found = kit.values(f(x))
+                actual = kit.values(f(x))
         else:
             g = jit(f) if how == "captured" else f
-            found = kit.values(g(x))
+            actual = kit.values(g(x))
             if how == "captured":
-                kit.alike(kit.values(g(x)), found, f"{name}, replayed")
-    kit.alike(found, rounded(kit, f(wide)), f"{name}, {how}")
+                kit.alike(kit.values(g(x)), actual, f"{name}, replayed")
+    kit.alike(actual, round_once(kit, f(wide)), f"{name}, {how}")
 
 
 @pytest.mark.parametrize("name", LOOKS)
 def test_looks(kit: DTypeKit, name: str) -> None:
     f = LOOKS[name]
     x, wide = both(kit, grid(kit, (13, 37), 6))
-    found, wanted = f(x), f(wide)
-    kit.claim(found.dtype is wanted.dtype, f"{name} gives {found.dtype.name}")
-    kit.same(host(found), host(wanted), found.dtype, name, str)
+    actual, wanted = f(x), f(wide)
+    kit.claim(actual.dtype is wanted.dtype, f"{name} gives {actual.dtype.name}")
+    kit.same(host(actual), host(wanted), actual.dtype, name, str)
 
 
 def test_every_code_is_sorted(kit: DTypeKit) -> None:
@@ -184,8 +184,8 @@ def test_every_code_is_sorted(kit: DTypeKit) -> None:
     codes = np.random.default_rng(4).permutation(kit.brought.codes)
     x, wide = both(kit, codes)
     kit.alike(kit.values(stable_sort.sort(x)), host(stable_sort.sort(wide)), "sort of every code")
-    found, wanted = stable_sort.argsort(x), stable_sort.argsort(wide)
-    kit.same(host(found), host(wanted), found.dtype, "argsort of every code", str)
+    actual, wanted = stable_sort.argsort(x), stable_sort.argsort(wide)
+    kit.same(host(actual), host(wanted), actual.dtype, "argsort of every code", str)
 
 
 @pytest.mark.parametrize("name", [n for n in MAPS if rules_of(ops.TABLE[n])])
@@ -195,9 +195,9 @@ def test_gradients(kit: DTypeKit, name: str) -> None:
     if not _takes(name, kit.dtype):
         kit.claim(True, "is not taken")
         return
-    given = [both(kit, grid(kit, (11,), seed)) for seed in range(op.arity)]
-    leaves = [x.detach().requires_grad_() for x, _ in given]
-    wides = [w.detach().requires_grad_() for _, w in given]
+    inputs = [both(kit, grid(kit, (11,), seed)) for seed in range(op.arity)]
+    leaves = [x.detach().requires_grad_() for x, _ in inputs]
+    wides = [w.detach().requires_grad_() for _, w in inputs]
     for operands in (leaves, wides):
         out = apply(op, operands)
         if not out.requires_grad:
@@ -209,9 +209,9 @@ def test_gradients(kit: DTypeKit, name: str) -> None:
             kit.claim(x.grad is None, f"{name}: a gradient where float32 has none")
             continue
         assert x.grad is not None, kit.failure(f"{name}: no gradient", "")
-        found, wanted = kit.values(x.grad), host(w.grad)
-        lost = np.isnan(found) & (np.abs(wanted) < kit.brought.info.max)
-        kit.claim(not lost.any(), f"the gradient of {name} is {found[lost][:3].tolist()}")
+        actual, wanted = kit.values(x.grad), host(w.grad)
+        lost = np.isnan(actual) & (np.abs(wanted) < kit.brought.info.max)
+        kit.claim(not lost.any(), f"the gradient of {name} is {actual[lost][:3].tolist()}")
 
 
 def test_a_gradient_is_rounded_once(kit: DTypeKit) -> None:
@@ -225,8 +225,11 @@ def test_a_gradient_is_rounded_once(kit: DTypeKit) -> None:
 
 def test_creation_and_writes(kit: DTypeKit) -> None:
     d, on = kit.dtype, kit.device
-    kit.alike(kit.values(constructors.full((3,), 1.5, dtype=d, device=on)),
-              kit.brought.nearest(np.full(3, 1.5)), "full")  # fmt: skip
+    kit.alike(
+        kit.values(constructors.full((3,), 1.5, dtype=d, device=on)),
+        kit.brought.nearest(np.full(3, 1.5)),
+        "full",
+    )
     kit.alike(kit.values(constructors.zeros(3, dtype=d, device=on)), np.zeros(3), "zeros")
     kit.alike(
         kit.values(constructors.ones((2, 2), dtype=d.name, device=on)), np.ones((2, 2)), "ones"
@@ -244,11 +247,11 @@ def test_random(kit: DTypeKit) -> None:
     kit.claim((u >= 0).all() and (u < 1).all() and np.unique(u).size > 3, "uniform is not in 0..1")
     z = kit.values(Generator(7).normal((2000,), dtype=d, device=on))
     wide = Generator(7).normal((2000,), dtype=float32, device=device(REFERENCE))
-    kit.alike(z, rounded(kit, wide), "normal")
+    kit.alike(z, round_once(kit, wide), "normal")
 
 
 def test_shown(kit: DTypeKit) -> None:
-    """As the numbers that it holds, with its name."""
+    """A tensor prints its numbers, with the name of its dtype."""
     codes = grid(kit, (3, 4), 3)
     x, wide = both(kit, codes)
     kit.claim(str(x) == str(wide), f"prints as {x}")
@@ -298,8 +301,8 @@ def test_devices_agree(kit: DTypeKit) -> None:
     for name in backends.devices():
         opened = open_device(name)
         x = from_host(codes, kit.dtype, opened.device)
-        parts = (x.to(kit.device), CHAIN(x), matmul(x, x.T), stable_sort.sort(x, axis=0), x + 1.0)
-        found = [host(p) for p in parts]
-        wanted = found if wanted is None else wanted
-        for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
+        results = (x.to(kit.device), CHAIN(x), matmul(x, x.T), stable_sort.sort(x, axis=0), x + 1.0)
+        bits = [host(p) for p in results]
+        wanted = bits if wanted is None else wanted
+        for k, (a, b) in enumerate(zip(bits, wanted, strict=True)):
             kit.same(a, b, kit.dtype, f"result {k} on {name}", str)

@@ -1,4 +1,4 @@
-"""The device under test: runs kernels and tensor programs on it, and compares every bit with
+"""The device under test: it runs kernels and tensor programs, and compares every bit.
 the reference."""
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ..settings import eager
 from ..tensor import tensor as T
 from ..tensor import verbs
 from ..tensor.host import evaluated
-from .values import Array, held, is_nan, raw
+from .values import Array, host_dtype, is_nan, raw
 
 REFERENCE = "reference"
-KNOWN = 1000  # programs that are kept for cases to come
+KNOWN = 1000  # programs that are cached for later cases
 BEFORE, AFTER, GUARD = 37, 29, 0xA5  # elements around each buffer, and the byte that fills them
 
 Make = Callable[[Device], T.Tensor]
@@ -40,8 +40,10 @@ Case = tuple[Make, str]  # a program, and what it is
 
 @dataclass
 class Kit:
-    """One case's view of the device. `comparisons` counts arrays compared: a case without any
-    fails."""
+    """One case's view of the device.
+
+    `comparisons` counts the arrays that were compared: a case without any fails.
+    """
 
     opened: Opened
     reproduce: str
@@ -50,34 +52,34 @@ class Kit:
 
     @property
     def device(self) -> Device:
-        """The device under test."""
+        """Return the device under test."""
         return self.opened.device
 
     @property
     def backend(self) -> Any:
-        """Its backend."""
+        """Return its backend."""
         return self.opened.backend
 
     @property
     def companions(self) -> list[Device]:
-        """The devices that do what it does not accept: its companion, that one's, ..."""
-        found, at = [], companion_of(self.backend)
+        """Return the devices that run work it does not accept: its companion, that one's, ..."""
+        devices, at = [], companion_of(self.backend)
         while at is not None:
-            found.append(at.device)
+            devices.append(at.device)
             at = companion_of(at.backend)
-        return found
+        return devices
 
     @property
     def elsewhere(self) -> int:
-        """How many launches its companion has done for it."""
+        """Return the number of launches that its companion has run for it."""
         return self.backend.launches if isinstance(self.backend, Accompanied) else 0
 
     def has(self, d: DType) -> bool:
-        """Whether the device has a dtype."""
+        """Return True if the device has a dtype."""
         return has_dtype(self.backend.info.capabilities, d)
 
     def thread_counts(self) -> Iterator[int | None]:
-        """Sets the backend to 1, then 2 threads, if it has any to set; None otherwise."""
+        """Set the backend to 1, then 2 threads, and yield the number, or None once."""
         if not hasattr(self.backend, "set_num_threads"):
             yield None
             return
@@ -91,8 +93,10 @@ class Kit:
 
     @contextmanager
     def on_device(self, what: str) -> Iterator[None]:
-        """Fails if memory of any other device is used meanwhile: work must not be done elsewhere
-        than where it was asked for."""
+        """Fail if memory of any other device is used in the context.
+
+        Work must run on the device that was asked for.
+        """
         before = self._elsewhere()
         yield
         others = [d for d, n in self._elsewhere().items() if n != before.get(d, 0)]
@@ -105,26 +109,36 @@ class Kit:
     # --- kernels
 
     def check(
-        self, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int] = (),
-        scalars: Sequence[Any] = (), grid: Sequence[int] = (),
-    ) -> list[Array]:  # fmt: skip
-        """The buffers after a kernel has run on the device. Fails unless they are as the
+        self,
+        kernel: Kernel,
+        arrays: Sequence[Array],
+        ints: Sequence[int] = (),
+        scalars: Sequence[Any] = (),
+        grid: Sequence[int] = (),
+    ) -> list[Array]:
+        """Run a kernel, and return the buffers; fail unless they equal the reference's.
         reference leaves them."""
-        found = self.run(kernel, arrays, ints, scalars, grid)
+        actual = self.run(kernel, arrays, ints, scalars, grid)
         expected = [np.array(a) for a in arrays]
         if 0 not in grid:
             interpret(kernel, expected, ints, scalars, grid)
         sizes = f"ints {list(ints)}, scalars {list(scalars)}, grid {list(grid)}"
-        for b, x, y in zip(kernel.buffers, found, expected, strict=True):
+        for b, x, y in zip(kernel.buffers, actual, expected, strict=True):
             self.same(x, y, b.dtype, f"buffer {b.name} ({sizes})", lambda: str(kernel))
-        return found
+        return actual
 
     def run(
-        self, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int] = (),
-        scalars: Sequence[Any] = (), grid: Sequence[int] = (),
-    ) -> list[Array]:  # fmt: skip
-        """The buffers after a kernel has run. Each lies between guards, at an odd place, in its
-        own memory."""
+        self,
+        kernel: Kernel,
+        arrays: Sequence[Array],
+        ints: Sequence[int] = (),
+        scalars: Sequence[Any] = (),
+        grid: Sequence[int] = (),
+    ) -> list[Array]:
+        """Run a kernel, and return the buffers.
+
+        Each lies between guards, at an odd offset, in its own memory.
+        """
         placed = [self._put(a) for a in arrays]
         if 0 not in grid:
             handles = tuple(
@@ -138,26 +152,26 @@ class Kit:
         return [self._get(p, a, str(kernel)) for p, a in zip(placed, arrays, strict=True)]
 
     def bind(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """A launch of a kernel, ready."""
+        """Return a launch of a kernel, ready."""
         return limits.bind(self.backend, self.program(kernel), tuple(ints), tuple(grid))
 
     def program(self, kernel: Kernel) -> Program:
-        """The kernel, legalised and compiled."""
+        """Return the kernel, legalised and compiled."""
         self.compile([kernel])
         return self._programs[self.device, str(kernel)]
 
     def compile(self, kernels: Sequence[Kernel]) -> None:
-        """Compiles what is not known of these, together: some backends do that faster."""
-        known, device = self._programs, self.device
-        new = {str(k): k for k in kernels if (device, str(k)) not in known}
-        if len(known) + len(new) > KNOWN:
-            known.clear()
+        """Compile unknown kernels together: some backends do that faster."""
+        programs, device = self._programs, self.device
+        new = {str(k): k for k in kernels if (device, str(k)) not in programs}
+        if len(programs) + len(new) > KNOWN:
+            programs.clear()
             new = {str(k): k for k in kernels}
         legal = [legalize(k, self.backend.info.capabilities) for k in new.values()]
-        made = (
+        compiled = (
             self.backend.compile_all(legal) if len(legal) > 1 else map(self.backend.compile, legal)
         )
-        known.update(zip([(device, text) for text in new], made, strict=True))
+        programs.update(zip([(device, text) for text in new], compiled, strict=True))
 
     def _put(self, a: Array) -> DataPtr:
         block = np.full((BEFORE + a.size + AFTER) * a.itemsize, GUARD, np.uint8)
@@ -178,21 +192,23 @@ class Kit:
     # --- tensors
 
     def agree(self, make: Make, what: str) -> None:
-        """Fails unless `make` gives the same bits on the device as on the reference, one op at
-        a time."""
+        """Fail unless `make` gives the same bits on the device as on the reference.
+
+        The reference runs one op at a time.
+        """
         with self.on_device(what):
-            found = make(self.device)
-            x = host(found)
+            actual = make(self.device)
+            x = host(actual)
         with eager():
             expected = make(device(REFERENCE))
             y = host(expected)
-        assert found.dtype is expected.dtype, self.failure(
-            f"{what}: {found.dtype}, not {expected.dtype}", ""
+        assert actual.dtype is expected.dtype, self.failure(
+            f"{what}: {actual.dtype}, not {expected.dtype}", ""
         )
-        self.same(x, y, found.dtype, what, lambda: kernels(make(self.device)))
+        self.same(x, y, actual.dtype, what, lambda: kernels(make(self.device)))
 
     def agree_all(self, cases: Sequence[Case]) -> None:
-        """`agree` for each, after all that they need has been compiled together."""
+        """Run `agree` for each, after all their kernels have been compiled together."""
         asked = [make(self.device) for make, _ in cases]
         compile_ahead([x._expr for x in asked])
         del asked
@@ -202,49 +218,49 @@ class Kit:
     # --- comparing
 
     def same(
-        self, found: Array, expected: Array, d: DType, what: str, text: Callable[[], str]
+        self, actual: Array, expected: Array, d: DType, what: str, text: Callable[[], str]
     ) -> None:
-        """Fails unless the bits are equal; any NaN is as good as another."""
+        """Fail unless the bits are equal; any NaN is as good as another."""
         self.comparisons += 1
-        assert found.shape == expected.shape, self.failure(
-            f"{what}: {found.shape}, not {expected.shape}", text()
+        assert actual.shape == expected.shape, self.failure(
+            f"{what}: {actual.shape}, not {expected.shape}", text()
         )
-        wrong = differences(found, expected, d)
+        wrong = differences(actual, expected, d)
         if wrong.size:
             pick = wrong[:5]
-            x, y = found.reshape(-1)[pick], expected.reshape(-1)[pick]
-            where = f"{wrong.size} of {found.size} differ; at {pick.tolist()}"
+            x, y = actual.reshape(-1)[pick], expected.reshape(-1)[pick]
+            where = f"{wrong.size} of {actual.size} differ; at {pick.tolist()}"
             shown = f"{what}: {where}: {x} instead of {y}"
             raise AssertionError(self.failure(shown, text()))
 
     def failure(self, what: str, text: str) -> str:
-        """A message with the kernel and one line that reproduces it."""
+        """Return a message with the kernel and one line that reproduces the failure."""
         return f"{self.device}: {what}\n{text}\nto reproduce: {self.reproduce}"
 
 
 def has_dtype(capabilities: Any, d: DType) -> bool:
-    """Whether a device of these capabilities has a dtype."""
+    """Return True if a device of these capabilities has a dtype."""
     d = d.part if d in BUILT_IN else BITS_OF[d.itemsize]
     return d in capabilities.dtypes and (d is not float64 or capabilities.float64)
 
 
-def differences(found: Array, expected: Array, d: DType) -> Array:
-    """Flat positions at which the bits differ; of complex numbers, of their parts."""
+def differences(actual: Array, expected: Array, d: DType) -> Array:
+    """Return flat positions at which the bits differ; of complex numbers, of their parts."""
     if d.kind == "c":
-        part = held(d.part)
-        found, expected, d = found.reshape(-1).view(part), expected.reshape(-1).view(part), d.part
-        return np.unique(differences(found, expected, d) // 2)
-    unsigned = np.dtype(f"u{found.itemsize}")
-    x, y = np.ascontiguousarray(found).reshape(-1), np.ascontiguousarray(expected).reshape(-1)
+        part = host_dtype(d.part)
+        actual, expected, d = actual.reshape(-1).view(part), expected.reshape(-1).view(part), d.part
+        return np.unique(differences(actual, expected, d) // 2)
+    unsigned = np.dtype(f"u{actual.itemsize}")
+    x, y = np.ascontiguousarray(actual).reshape(-1), np.ascontiguousarray(expected).reshape(-1)
     alike = (x.view(unsigned) == y.view(unsigned)) | (is_nan(x, d) & is_nan(y, d))
     return np.flatnonzero(~alike)
 
 
 def host(x: T.Tensor) -> Array:
-    """A tensor's values, as the host holds them."""
+    """Return a tensor's values, as the host holds them."""
     e = evaluated(x if x.is_contiguous() else verbs.apply(ops.COPY, (x,)))
     backend, ptr = open_device(x.device).backend, storage_of(e).ptr
-    out = np.empty(x.shape, held(x.dtype))
+    out = np.empty(x.shape, host_dtype(x.dtype))
     if out.size:
         assert ptr is not None
         backend.copy_out(raw(out), ptr.handle, ptr.offset + e.offset * out.itemsize)
@@ -252,7 +268,7 @@ def host(x: T.Tensor) -> Array:
 
 
 def kernels(x: T.Tensor) -> str:
-    """The kernels that would compute a tensor, as text."""
+    """Return the kernels that would compute a tensor, as text."""
     plans = [plan for _, plan in planned([x._expr])]
-    found = [str(s.kernel) for plan in plans for s in plan.steps if hasattr(s, "kernel")]
-    return "\n".join(found) or "(already computed)"
+    texts = [str(s.kernel) for plan in plans for s in plan.steps if hasattr(s, "kernel")]
+    return "\n".join(texts) or "(already computed)"

@@ -1,5 +1,7 @@
-"""The layout under test: tensors of it made from samples, and each op on them compared with the
-same op on the strided tensor."""
+"""The layout under test: each op on its tensors is compared with the op on strided ones.
+
+The tensors are made from samples.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ from ..tensor.host import from_host
 from ..tensor.layout_registry import registry
 from ..tensor.other_layouts import LayoutInfo, LayoutTensor
 from .kit import REFERENCE, Kit, differences, host
-from .values import Array, as_held, held, specials
+from .values import Array, as_held, host_dtype, specials
 
 Function = Callable[..., Any]
 
-# Errors name the outermost function of dovetail's that was called: a user is outside of it.
+# Errors name the outermost function of dovetail that the user called.
 as_a_user = eval("lambda f, *operands: f(*operands)", {"__package__": ""})
 # Verbs whose results may have a shape, or an order, that only a related layout holds.
 MOVES = ("view", "index", "concat", "diagonal")
@@ -32,22 +34,24 @@ WAY_OUT = re.compile(r"to_dense\(|x\.to\w*\(|\b(see|use|convert) ")
 
 
 class Refused(AssertionError):
-    """The layout has a rule, which raised LayoutError: a declared gap may do so."""
+    """The layout has a rule, which raised LayoutError; a declared gap may do so."""
 
 
 class Differs(AssertionError):
-    """A result has other values than the strided one: in a declared gap it may mean something
-    else."""
+    """A result has other values than the strided one.
+
+    In a declared gap the layout may give the op another meaning.
+    """
 
 
 # --- samples -------------------------------------------------------------------------------------
 
 
 def apart(shape: Shape) -> Array:
-    """Row less column, over the last two axes."""
+    """Return row minus column, over the last two axes."""
     rows, columns = np.indices(shape[-2:])
-    found: Array = rows - columns
-    return found
+    difference: Array = rows - columns
+    return difference
 
 
 MASKS: dict[str, Callable[[Shape, np.random.Generator], Array]] = {
@@ -62,7 +66,7 @@ MASKS: dict[str, Callable[[Shape, np.random.Generator], Array]] = {
 
 @dataclass(frozen=True)
 class Sample:
-    """An array to be held in the layout: a shape, and where it is not zero."""
+    """An array to hold in the layout: a shape, and a mask of the elements that are not zero."""
 
     mask: str
     shape: Shape
@@ -71,29 +75,31 @@ class Sample:
         return f"{self.mask} {'x'.join(map(str, self.shape)) or '0-d'}"
 
     def where(self, seed: int = 0) -> Array:
-        """Where it is not zero."""
+        """Return the mask of elements that are not zero."""
         return np.asarray(MASKS[self.mask](self.shape, np.random.default_rng(seed)))
 
     def array(self, d: DType, seed: int = 0, pattern: int | None = None) -> Array:
-        """Small whole numbers, whose sums and products are exact in any order, and zeros."""
+        """Return small whole numbers, with exact sums and products in any order, and zeros."""
         rng = np.random.default_rng(seed + 1)
         numbers = {"b": (1,), "u": (1, 2, 3)}.get(d.kind, (-3, -2, -1, 1, 2, 3))
         values = as_held(rng.choice(np.array(numbers, np.float64), self.shape), d)
-        return np.where(self.where(seed if pattern is None else pattern), values, held(d).type(0))
+        return np.where(
+            self.where(seed if pattern is None else pattern), values, host_dtype(d).type(0)
+        )
 
     def special(self, d: DType, seed: int = 0) -> Array:
-        """The special values of a dtype but zeros: what is not stored is one of those."""
+        """Return the special values of a dtype except zeros, because zeros are not stored."""
         some = specials(d)
         some = some[~is_zero(some, d)]
         values = np.random.default_rng(seed + 1).choice(some, self.shape)
-        return np.where(self.where(), values, held(d).type(0))
+        return np.where(self.where(), values, host_dtype(d).type(0))
 
     def signs(self, d: DType, seed: int = 0) -> Array:
-        """1, -1 and 2: products are exact."""
+        """Return 1, -1 and 2, whose products are exact."""
         numbers = {"b": (1,), "u": (1, 2)}.get(d.kind, (-1, 1, 2))
         rng = np.random.default_rng(seed + 1)
         values = as_held(rng.choice(np.array(numbers, np.float64), self.shape), d)
-        return np.where(self.where(seed), values, held(d).type(0))
+        return np.where(self.where(seed), values, host_dtype(d).type(0))
 
 
 SHAPES: tuple[Shape, ...] = ((), (5,), (6, 6), (4, 7), (3, 4, 5), (1, 1), (0,), (0, 4), (61, 47))
@@ -103,26 +109,31 @@ SAMPLES = (
     *(Sample(mask, s) for mask in ("diagonal", "upper", "band") for s in (SQUARE, OBLONG)),
     *(Sample(mask, CUBE) for mask in ("diagonal", "upper")),
 )
-# Those that ops are tried on: what a layout does not hold is left out.
+# The samples that ops are tried on, without those that a layout does not hold.
 FEW = (
     Sample("scattered", OBLONG), Sample("full", SQUARE), Sample("diagonal", SQUARE),
     Sample("upper", SQUARE), Sample("nothing", SQUARE),
 )  # fmt: skip
 SOME = (
-    *FEW, Sample("scattered", ()), Sample("full", ()), Sample("scattered", (5,)),
-    Sample("scattered", (3, 4, 5)), Sample("scattered", (0, 4)), Sample("diagonal", OBLONG),
+    *FEW,
+    Sample("scattered", ()),
+    Sample("full", ()),
+    Sample("scattered", (5,)),
+    Sample("scattered", (3, 4, 5)),
+    Sample("scattered", (0, 4)),
+    Sample("diagonal", OBLONG),
     Sample("diagonal", CUBE),
-)  # fmt: skip
+)
 
 
 def is_zero(values: Array, d: DType) -> Array:
-    """Where held values are zero, of either sign."""
+    """Return True at values that are zero, of either sign."""
     return np.asarray((values & 0x7FFF) == 0 if d is bfloat16 else values == 0)
 
 
 def unsigned_zeros(values: Array, d: DType) -> Array:
-    """The values, with every zero positive: one that is not stored has no sign."""
-    return np.where(is_zero(values, d), held(d).type(0), values)
+    """Return the values with every zero positive: a zero that is not stored has no sign."""
+    return np.where(is_zero(values, d), host_dtype(d).type(0), values)
 
 
 # --- the layout ----------------------------------------------------------------------------------
@@ -130,7 +141,7 @@ def unsigned_zeros(values: Array, d: DType) -> Array:
 
 @dataclass(frozen=True)
 class Subject:
-    """A layout that is to be judged: what it says of itself."""
+    """A layout under test, with its own description."""
 
     info: LayoutInfo
     record: Record
@@ -139,16 +150,16 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The layout's name."""
+        """Return the layout's name."""
         return self.info.layout.name
 
     def make(self, x: T.Tensor) -> Any:
-        """A strided tensor's elements in this layout."""
+        """Return a strided tensor's elements in this layout."""
         assert self.info.from_dense is not None
         return self.info.from_dense(x)
 
     def takes(self, sample: Sample, d: DType, on: Device) -> bool:
-        """Whether the layout holds such an array: it raises LayoutError for what it does not."""
+        """Return True if the layout holds such an array; it raises LayoutError for others."""
         key = (sample, d, on)
         if key not in self.known:
             try:
@@ -162,7 +173,7 @@ class Subject:
         return self.known[key]
 
     def holds(self, params: Mapping[str, object], on: Device) -> bool:
-        """Whether the layout holds the samples and dtypes that a case is about."""
+        """Return True if the layout holds the samples and dtypes of a case."""
         dtypes = [p for p in params.values() if isinstance(p, DType)] or [float32]
         samples = [p for p in params.values() if isinstance(p, Sample)]
         if samples:
@@ -171,14 +182,14 @@ class Subject:
 
 
 def subject(name: str) -> Subject:
-    """The layout of this name, as its plugin describes it.
+    """Return the layout of this name, as its plugin describes it.
 
     Raises: DeviceError where there is none, PluginError where it cannot be used.
     """
     record = registry.records().get(name)
     if record is None:
-        known = ", ".join(registry.records())
-        raise DeviceError(f"no layout {name!r} is installed; known: {known}")
+        installed = ", ".join(registry.records())
+        raise DeviceError(f"no layout {name!r} is installed; known: {installed}")
     registry.probe(name)
     if record.state is not State.OPEN:
         raise record.error()
@@ -200,95 +211,103 @@ class LayoutKit(Kit):
 
     @property
     def name(self) -> str:
-        """The layout's name."""
+        """Return the layout's name."""
         return self.subject.name
 
     def samples(self, among: Sequence[Sample] = FEW, d: DType = float32) -> list[Sample]:
-        """Those that the layout holds."""
+        """Return the samples that the layout holds."""
         return [s for s in among if self.subject.takes(s, d, self.device)]
 
     def put(self, values: Array, d: DType, on: Device | None = None) -> tuple[Any, T.Tensor]:
-        """An array in the layout, and strided."""
+        """Return an array in the layout, and strided."""
         x = from_host(values, d, on or self.device)
         return self.subject.make(x), x
 
     def has_rule(self, verb: str) -> bool:
-        """Whether the layout says that it has a meaning for a verb."""
+        """Return True if the layout has a rule for a verb."""
         s = next(s for s in SAMPLES if self.subject.takes(s, float32, self.device))
         return verb in self.put(s.array(float32), float32)[0].rules
 
     # --- comparing
 
     def agrees(
-        self, verb: str, name: str, f: Function, operands: Sequence[tuple[Array, DType, bool]],
+        self,
+        verb: str,
+        name: str,
+        f: Function,
+        operands: Sequence[tuple[Array, DType, bool]],
         what: str,
-    ) -> None:  # fmt: skip
-        """Fails unless `f` of operands in the layout (True) or strided is what it is of strided
-        ones. Where the layout has no rule for the verb, it has to be refused."""
+    ) -> None:
+        """Fail unless `f` gives the same for operands in the layout (True) as for strided ones.
+
+        If the layout has no rule for the verb, it must refuse it.
+        """
         ruled, plain = self.both(operands, self.device)
         if verb not in _rules(ruled):
             self.refuses(name, what, f, *ruled)
             return
         wanted = _outcome(f, plain)
         with self.on_device(what):
-            found = _outcome(f, ruled)
-            if isinstance(found, T.Tensor):
-                self.sound(found, what)
-                seen = host(dense(found))
-        if isinstance(found, DovetailError):
-            self._is_due(found, wanted, name, what)
+            actual = _outcome(f, ruled)
+            if isinstance(actual, T.Tensor):
+                self.sound(actual, what)
+                values = host(dense(actual))
+        if isinstance(actual, DovetailError):
+            self._is_due(actual, wanted, name, what)
             return
         assert not isinstance(wanted, DovetailError), self.failure(
             f"{what}: gave a result, where a strided tensor raises {wanted!r}", ""
         )
-        self._is_like(found, wanted, verb, what)
-        self._has_the_reference_s_bits(f, found, operands, what)
-        self.equal(seen, host(wanted), wanted.dtype, what)
+        self._is_like(actual, wanted, verb, what)
+        self._has_the_reference_s_bits(f, actual, operands, what)
+        self.equal(values, host(wanted), wanted.dtype, what)
 
     def both(
         self, operands: Sequence[tuple[Array, DType, bool]], on: Device
     ) -> tuple[list[T.Tensor], list[T.Tensor]]:
-        """Operands as they are asked for, and all strided."""
-        made = [self.put(v, d, on) if ours else (None, from_host(v, d, on))
-                for v, d, ours in operands]  # fmt: skip
-        return [y if x is None else x for x, y in made], [y for _, y in made]
+        """Return the operands in the layouts asked for, and all of them strided."""
+        pairs = [
+            self.put(v, d, on) if ours else (None, from_host(v, d, on)) for v, d, ours in operands
+        ]
+        return [y if x is None else x for x, y in pairs], [y for _, y in pairs]
 
-    def _is_due(self, found: DovetailError, wanted: object, name: str, what: str) -> None:
-        """Fails unless an error is that of a strided tensor; Refused for a LayoutError."""
-        if isinstance(found, LayoutError):
-            self.named(found, name, what)
-            raise Refused(self.failure(f"{what}: refused, and no declared gap: {found}", ""))
-        assert type(found) is type(wanted), self.failure(
-            f"{what}: raises {found!r}, where a strided tensor gives {_short(wanted)}", ""
+    def _is_due(self, error: DovetailError, wanted: object, name: str, what: str) -> None:
+        """Fail unless an error is that of a strided tensor; raise Refused for LayoutError."""
+        if isinstance(error, LayoutError):
+            self.named(error, name, what)
+            raise Refused(self.failure(f"{what}: refused, and no declared gap: {error}", ""))
+        assert type(error) is type(wanted), self.failure(
+            f"{what}: raises {error!r}, where a strided tensor gives {_short(wanted)}", ""
         )
         self.comparisons += 1
 
-    def _is_like(self, found: Any, wanted: T.Tensor, verb: str, what: str) -> None:
-        kept = verb in self.subject.info.keeps
+    def _is_like(self, actual: Any, wanted: T.Tensor, verb: str, what: str) -> None:
+        """Fail unless a result has the dtype, shape, device and layout that are due."""
+        keeps_layout = verb in self.subject.info.keeps
         for part in ("dtype", "shape", "device"):
-            a, b = getattr(found, part), getattr(wanted, part)
+            a, b = getattr(actual, part), getattr(wanted, part)
             assert a == b, self.failure(f"{what}: {part} {a}, not {b}", "")
-        related = found.related if verb in MOVES and isinstance(found, LayoutTensor) else ()
-        layouts = (self.subject.info.layout, *related, *(() if kept else (strided,)))
-        assert found.layout in layouts, self.failure(
-            f"{what}: a result of layout {found.layout.name}, and {verb} keeps {self.name}", ""
+        related = actual.related if verb in MOVES and isinstance(actual, LayoutTensor) else ()
+        layouts = (self.subject.info.layout, *related, *(() if keeps_layout else (strided,)))
+        assert actual.layout in layouts, self.failure(
+            f"{what}: a result of layout {actual.layout.name}, and {verb} keeps {self.name}", ""
         )
 
     def _has_the_reference_s_bits(
-        self, f: Function, found: Any, operands: Sequence[tuple[Array, DType, bool]], what: str
+        self, f: Function, actual: Any, operands: Sequence[tuple[Array, DType, bool]], what: str
     ) -> None:
-        """All that is stored is what the reference stores: signs of zeros too."""
+        """Fail unless all stored bits are the reference's, signs of zeros too."""
         if self.compared or str(self.device) == str(device(REFERENCE)):
             return
         self.compared = True
         theirs = f(*self.both(operands, device(REFERENCE))[0])
-        for k, (a, b) in enumerate(zip(parts(found), parts(theirs), strict=True)):
+        for k, (a, b) in enumerate(zip(parts(actual), parts(theirs), strict=True)):
             self.same(host(a), host(b), a.dtype, f"{what}, part {k}", str)
 
-    def equal(self, found: Array, wanted: Array, d: DType, what: str) -> None:
-        """Raises Differs unless the values have the same bits; zeros, and NaNs, are alike."""
+    def equal(self, actual: Array, wanted: Array, d: DType, what: str) -> None:
+        """Raise Differs unless the values have the same bits; zeros, and NaNs, are alike."""
         self.comparisons += 1
-        x, y = unsigned_zeros(found, d), unsigned_zeros(wanted, d)
+        x, y = unsigned_zeros(actual, d), unsigned_zeros(wanted, d)
         assert x.shape == y.shape, self.failure(f"{what}: {x.shape}, not {y.shape}", "")
         wrong = differences(x, y, d)
         if wrong.size:
@@ -298,7 +317,7 @@ class LayoutKit(Kit):
             raise Differs(self.failure(text, ""))
 
     def sound(self, x: T.Tensor, what: str) -> None:
-        """Fails unless a tensor of the layout is made of strided ones on its own device."""
+        """Fail unless a tensor of the layout consists of strided ones on its own device."""
         if type(x) is T.Tensor:
             return
         assert isinstance(x, LayoutTensor), self.failure(f"{what}: {type(x).__name__}", "")
@@ -311,9 +330,9 @@ class LayoutKit(Kit):
     # --- errors
 
     def refuses(self, name: str, what: str, f: Function, *operands: object) -> None:
-        """Fails unless a call raises a LayoutError that names the op and a way out."""
+        """Fail unless a call raises a LayoutError that names the op and a way out."""
         try:
-            found = as_a_user(f, *operands)
+            result = as_a_user(f, *operands)
         except LayoutError as error:
             self.named(error, name, what)
             self.comparisons += 1
@@ -322,11 +341,11 @@ class LayoutKit(Kit):
             raise AssertionError(
                 self.failure(f"{what}: raises {error!r} and not LayoutError", "")
             ) from error
-        text = f"{what}: gave {_short(found)}, where the layout has no rule, or no memory to write"
+        text = f"{what}: gave {_short(result)}, where the layout has no rule, or no memory to write"
         raise AssertionError(self.failure(text, ""))
 
     def named(self, error: DovetailError, name: str, what: str) -> None:
-        """Fails unless a message begins with the op's name and ends with a way out."""
+        """Fail unless a message begins with the op's name and ends with a way out."""
         text = str(error)
         first = re.match(r"[\w.]+", text)
         named = first is not None and first[0].rpartition(".")[2] in (name, *name.split("|"))
@@ -336,32 +355,32 @@ class LayoutKit(Kit):
     def raises_alike(
         self, name: str, f: Function, operands: Sequence[tuple[Array, DType, bool]], what: str
     ) -> None:
-        """Fails unless a wrong call raises what it raises of strided tensors, by name."""
+        """Fail unless a wrong call raises the error of strided tensors, by name."""
         ruled, plain = self.both(operands, self.device)
-        wanted, found = _outcome(f, plain), _outcome(f, ruled)
+        wanted, actual = _outcome(f, plain), _outcome(f, ruled)
         assert isinstance(wanted, DovetailError), f"{what} is no mistake: the kit's own"
-        assert isinstance(found, DovetailError), self.failure(
-            f"{what}: gave {_short(found)}, where a strided tensor raises {wanted!r}", ""
+        assert isinstance(actual, DovetailError), self.failure(
+            f"{what}: gave {_short(actual)}, where a strided tensor raises {wanted!r}", ""
         )
-        alike = isinstance(found, (type(wanted), LayoutError))
-        assert alike, self.failure(f"{what}: {found!r}, where a strided one raises {wanted!r}", "")
-        assert name in str(found), self.failure(f"{what}: an error without its name: {found}", "")
+        alike = isinstance(actual, (type(wanted), LayoutError))
+        assert alike, self.failure(f"{what}: {actual!r}, where a strided one raises {wanted!r}", "")
+        assert name in str(actual), self.failure(f"{what}: an error without its name: {actual}", "")
         self.comparisons += 1
 
 
 def dense(x: Any) -> T.Tensor:
-    """A result as a strided tensor."""
-    found: T.Tensor = x if type(x) is T.Tensor else x.to_dense()
-    return found
+    """Return a result as a strided tensor."""
+    tensor: T.Tensor = x if type(x) is T.Tensor else x.to_dense()
+    return tensor
 
 
 def parts(x: Any) -> tuple[T.Tensor, ...]:
-    """The strided tensors that a result is made of."""
+    """Return the strided tensors of a result."""
     return (x,) if type(x) is T.Tensor else x.parts
 
 
-def stored(x: Any) -> list[Array]:
-    """The bits of all that a tensor stores."""
+def part_bits(x: Any) -> list[Array]:
+    """Return the bits of all parts of a tensor."""
     return [host(p) for p in parts(x)]
 
 
@@ -370,7 +389,7 @@ def _rules(operands: Sequence[object]) -> Mapping[str, object]:
 
 
 def _outcome(f: Function, operands: Sequence[object]) -> Any:
-    """What a call gives, an error of dovetail's included."""
+    """Return the result of a call, or its dovetail error."""
     try:
         return as_a_user(f, *operands)
     except DovetailError as error:

@@ -1,4 +1,4 @@
-"""Layouts, level 2: every elementwise row of the op table, on tensors of the layout, beside strided
+"""Layouts, level 2: every elementwise row, with strided operands and Python numbers.
 ones and beside Python numbers."""
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SINGLE = [(n, d) for n, d in MAPS if d.kind == "f" and ops.TABLE[n].arity == 1]
 SHAPES = (((4, 7), (1, 7)), ((4, 7), (7,)), ((1, 6), (6, 1)), ((3, 4, 5), (4, 1)), ((5,), ()))
 
 
-def applied(name: str) -> Any:
+def apply_row(name: str) -> Any:
     return lambda *args: apply(ops.TABLE[name], args)
 
 
-def given(name: str, d: DType, s: Sample, joint: bool = False) -> list[Any]:
-    """An operand for each place, all in the layout: entries at other places, or at the same."""
+def make_operands(name: str, d: DType, s: Sample, joint: bool = False) -> list[Any]:
+    """Return an operand for each position, in the layout, with equal or different patterns."""
     op = ops.TABLE[name]
     return [
         (s.array(e, seed, 0 if joint else None), e, True) for seed, e in enumerate(operands(op, d))
@@ -48,13 +48,13 @@ def test_of_layouts(kit: LayoutKit, name: str, d: DType) -> None:
     for s in kit.samples(SOME, d) if often else kit.samples(FEW, d)[:2]:
         for joint in (False, True) if often and ops.TABLE[name].arity > 1 else (False,):
             what = f"{name} of {d.name}, {s}, entries at {'the same' if joint else 'other'} places"
-            kit.agrees("apply", name, applied(name), given(name, d, s, joint), what)
+            kit.agrees("apply", name, apply_row(name), make_operands(name, d, s, joint), what)
 
 
 @pytest.mark.parametrize(("name", "d"), SINGLE, ids=named)
 def test_special_values(kit: LayoutKit, name: str, d: DType) -> None:
     for s in kit.samples(FEW, d):
-        kit.agrees("apply", name, applied(name), [(s.special(d), d, True)], f"{name} of specials")
+        kit.agrees("apply", name, apply_row(name), [(s.special(d), d, True)], f"{name} of specials")
 
 
 @pytest.mark.parametrize("first", (True, False), ids=("layout first", "strided first"))
@@ -65,20 +65,28 @@ def test_with_strided(kit: LayoutKit, name: str, d: DType, first: bool) -> None:
     for s in kit.samples(FEW, d):
         full = Sample("full", s.shape).array(d, 5)
         pair = [(s.array(d), d, True), (full, d, False)]
-        kit.agrees("apply", name, applied(name), pair if first else pair[::-1],
-                   f"{name} of {d.name}, {s}, and a strided one")  # fmt: skip
+        kit.agrees(
+            "apply",
+            name,
+            apply_row(name),
+            pair if first else pair[::-1],
+            f"{name} of {d.name}, {s}, and a strided one",
+        )
 
 
 @pytest.mark.parametrize("number", (2, 0))
 @pytest.mark.parametrize("first", (True, False), ids=("layout first", "number first"))
 @pytest.mark.parametrize(("name", "d"), [p for p in PAIRS if p[1] is float32], ids=named)
 def test_with_numbers(kit: LayoutKit, name: str, d: DType, first: bool, number: int) -> None:
-    f = applied(name)
+    f = apply_row(name)
     for s in kit.samples(FEW, d):
         kit.agrees(
-            "apply", name, lambda x: f(x, number) if first else f(number, x),
-            [(s.array(d), d, True)], f"{name} of {s} and {number}",
-        )  # fmt: skip
+            "apply",
+            name,
+            lambda x: f(x, number) if first else f(number, x),
+            [(s.array(d), d, True)],
+            f"{name} of {s} and {number}",
+        )
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
@@ -87,13 +95,13 @@ def test_broadcast(kit: LayoutKit, name: str, shapes: Any) -> None:
     """Shapes that differ, both in the layout; a layout that does not hold them is left out."""
     for d in (float32, int64):
         samples = [Sample("scattered", s) for s in shapes]
-        held = [kit.subject.takes(s, d, kit.device) for s in samples]
-        if not all(held):
+        tried = [kit.subject.takes(s, d, kit.device) for s in samples]
+        if not all(tried):
             kit.comparisons += 1
             continue
         arrays = [(s.array(d, k), d, True) for k, s in enumerate(samples)]
-        kit.agrees("apply", name, applied(name), arrays, f"{name} of {shapes}")
-        kit.agrees("apply", name, applied(name), arrays[::-1], f"{name} of {shapes[::-1]}")
+        kit.agrees("apply", name, apply_row(name), arrays, f"{name} of {shapes}")
+        kit.agrees("apply", name, apply_row(name), arrays[::-1], f"{name} of {shapes[::-1]}")
 
 
 @pytest.mark.parametrize(
@@ -108,4 +116,4 @@ def test_promotion(kit: LayoutKit, name: str, dtypes: tuple[DType, DType]) -> No
         return
     for s in kit.samples():
         pair = [(s.array(d, k), d, True) for k, d in enumerate(dtypes)]
-        kit.agrees("apply", name, applied(name), pair, f"{name} of {dtypes}")
+        kit.agrees("apply", name, apply_row(name), pair, f"{name} of {dtypes}")

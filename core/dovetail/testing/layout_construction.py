@@ -20,7 +20,7 @@ from ..tensor import tensor as T
 from ..tensor.host import from_host
 from ..tensor.other_layouts import LayoutTensor
 from .kit import host
-from .layout import SAMPLES, LayoutKit, Sample, stored
+from .layout import SAMPLES, LayoutKit, Sample, part_bits
 from .test_scalar_ops import named
 from .values import Array
 
@@ -29,7 +29,7 @@ STORED = tuple(d for d in ALL if d not in COMPLEX)
 
 
 def same(kit: LayoutKit, x: Any, y: Any, what: str) -> None:
-    """Fails unless two tensors of the layout are alike in all that they store."""
+    """Fail unless two tensors of the layout are alike in all that they store."""
     for part in ("layout", "shape", "dtype"):
         a, b = getattr(x, part), getattr(y, part)
         assert a == b, kit.failure(f"{what}: {part} {a!r}, not {b!r}", "")
@@ -41,7 +41,7 @@ def round_trip(kit: LayoutKit, v: Array, d: DType, what: str) -> None:
     with kit.on_device(what):
         x, y = kit.put(v, d)
         back = x.to_dense()
-        found = host(back)
+        actual = host(back)
     kit.sound(x, what)
     assert isinstance(x, LayoutTensor) and x.layout is kit.subject.info.layout, kit.failure(
         f"{what}: from_dense made {x!r}, no tensor of the layout {kit.name}", ""
@@ -52,7 +52,7 @@ def round_trip(kit: LayoutKit, v: Array, d: DType, what: str) -> None:
             f"{what}: {z.dtype} {z.shape} on {z.device}, of {d} {v.shape} on {kit.device}", ""
         )
     assert (x.ndim, x.size) == (v.ndim, v.size), kit.failure(f"{what}: ndim or size", "")
-    kit.equal(found, host(y), d, what)
+    kit.equal(actual, host(y), d, what)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -70,10 +70,12 @@ def test_dtypes(kit: LayoutKit, d: DType) -> None:
 
 
 def test_something_is_held(kit: LayoutKit) -> None:
-    """A layout that refuses everything, or all but zeros, has shown nothing; what it does not
-    hold it refuses by name."""
-    found = [s for s in kit.samples(SAMPLES) if np.unique(s.array(float32)).size > 2]
-    assert found, kit.failure("from_dense takes no sample with several values", "")
+    """The layout holds some samples, and refuses the others by name.
+
+    A layout that refuses everything, or all but zeros, has shown nothing.
+    """
+    actual = [s for s in kit.samples(SAMPLES) if np.unique(s.array(float32)).size > 2]
+    assert actual, kit.failure("from_dense takes no sample with several values", "")
     kit.comparisons += 1
     for s in SAMPLES:
         if s not in kit.samples(SAMPLES):
@@ -83,7 +85,7 @@ def test_something_is_held(kit: LayoutKit) -> None:
 
 
 def test_names_are_what_they_say(kit: LayoutKit) -> None:
-    """What joins `dt` and `Tensor` is named and explained."""
+    """Names that the layout adds to `dt` and `Tensor` have docstrings."""
     info = kit.subject.info
     for name, value in {**info.functions, **info.methods}.items():
         assert name.isidentifier() and value.__doc__, kit.failure(f"{name} has no docstring", "")
@@ -93,15 +95,20 @@ def test_names_are_what_they_say(kit: LayoutKit) -> None:
 
 @pytest.mark.parametrize("d", STORED, ids=named)
 def test_astype(kit: LayoutKit, d: DType) -> None:
-    """From float32, whose small whole numbers every dtype but the unsigned holds."""
+    """A cast from float32 agrees; every dtype but the unsigned holds its small whole numbers."""
     for s in kit.samples():
         positive = np.abs(s.array(float32))
-        kit.agrees("apply", "astype", lambda x: astype(x, d), [(positive, float32, True)],
-                   f"{s} as {d.name}")  # fmt: skip
+        kit.agrees(
+            "apply",
+            "astype",
+            lambda x: astype(x, d),
+            [(positive, float32, True)],
+            f"{s} as {d.name}",
+        )
 
 
 def test_to_device(kit: LayoutKit) -> None:
-    """To every other device that is here, and back."""
+    """Tensors move to every other device that is here, and back."""
     x, _ = kit.put(kit.samples()[0].array(float32), float32)
     if "to_device" not in x.rules:
         kit.refuses("to|to_device", "to a device", lambda x: x.to(device="reference", copy=True), x)
@@ -121,26 +128,27 @@ def test_to_device(kit: LayoutKit) -> None:
 
 @pytest.mark.parametrize("how", ("copy", "deepcopy", "pickle"))
 def test_copies(kit: LayoutKit, how: str) -> None:
-    """Where the layout says how it is made again; else it is refused."""
-    made: Callable[[Any], Any] = {
-        "copy": copy.copy, "deepcopy": copy.deepcopy,
+    """Copies are equal if the layout can be rebuilt; else they are refused."""
+    copier: Callable[[Any], Any] = {
+        "copy": copy.copy,
+        "deepcopy": copy.deepcopy,
         "pickle": lambda x: pickle.loads(pickle.dumps(x, 5)),
-    }[how]  # fmt: skip
+    }[how]
     for s in kit.samples():
         x, _ = kit.put(s.array(float32), float32)
         if getattr(type(x), MAKER) is getattr(LayoutTensor, MAKER):
-            kit.refuses("pickle", how, made, x)
+            kit.refuses("pickle", how, copier, x)
             continue
-        y = made(x)
+        y = copier(x)
         assert y is not x and y.device is x.device, kit.failure(f"{how}: {y.device}", "")
         same(kit, y, x, f"{how} of {s}")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_printing(kit: LayoutKit, sample: Sample) -> None:
-    """What is shown names the layout, the dtype and the sizes, and changes nothing."""
+    """The text names the layout, the dtype and the sizes, and changes nothing."""
     x, _ = kit.put(sample.array(float32), float32)
-    before = stored(x)
+    before = part_bits(x)
     for text in (repr(x), str(x), format(x)):
         facts = (kit.name, x.dtype.name, *map(str, x.shape))
         missing = [fact for fact in facts if fact not in text]

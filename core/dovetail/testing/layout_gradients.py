@@ -20,7 +20,7 @@ from ..tensor.host import from_host
 from .kit import host
 from .layout import FEW, LayoutKit, Refused, Sample, as_a_user, dense, unsigned_zeros
 from .test_scalar_ops import named
-from .values import Array, held
+from .values import Array, host_dtype
 
 Function = Callable[[T.Tensor, T.Tensor, T.Tensor], T.Tensor]
 MOVES = "slice|view|permute|expand"  # a layout may not know which function asked for a move
@@ -50,17 +50,17 @@ FUNCTIONS: dict[str, tuple[str, str, Function]] = {
 def gradients(
     f: Function, kit: LayoutKit, s: Sample, d: DType, ours: bool
 ) -> tuple[list[Array], list[bool]]:
-    """The gradients by all operands, of a weighted sum of what `f` gives."""
+    """Return the gradients by all operands, of a weighted sum of the results of `f`."""
     leaves = [from_host(s.array(d, k), d, kit.device).requires_grad_() for k in range(2)]
     leaves.append(from_host(Sample("full", s.shape).array(d, 5), d, kit.device).requires_grad_())
-    given: list[T.Tensor] = [kit.subject.make(x) if ours else x for x in leaves[:2]]
-    flows = [x.requires_grad for x in given]
-    found = dense(as_a_user(f, *given, leaves[2]))
-    weights = Sample("full", found.shape).array(d, 9)
-    loss = statistics.sum(found * from_host(weights, d, kit.device))
+    inputs: list[T.Tensor] = [kit.subject.make(x) if ours else x for x in leaves[:2]]
+    flows = [x.requires_grad for x in inputs]
+    grads = dense(as_a_user(f, *inputs, leaves[2]))
+    weights = Sample("full", grads.shape).array(d, 9)
+    loss = statistics.sum(grads * from_host(weights, d, kit.device))
     back = grad(loss, leaves, allow_unused=True)
     return [
-        np.zeros(x.shape, held(d)) if g is None else host(dense(g))
+        np.zeros(x.shape, host_dtype(d)) if g is None else host(dense(g))
         for g, x in zip(back, leaves, strict=True)
     ], flows
 
@@ -68,7 +68,7 @@ def gradients(
 @pytest.mark.parametrize("d", (float32, float64), ids=named)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(kit: LayoutKit, name: str, d: DType) -> None:
-    """Those by what is stored are the strided ones; what is not stored may have none."""
+    """Gradients by stored elements are the strided ones; others may have none."""
     op, verb, f = FUNCTIONS[name]
     for s in (s for s in kit.samples(FEW, d) if s.mask != "nothing"):
         if not kit.has_rule(verb):
@@ -78,12 +78,12 @@ def test_gradients(kit: LayoutKit, name: str, d: DType) -> None:
             wanted, _ = gradients(f, kit, s, d, False)
             try:
                 with kit.on_device(name):
-                    found, flows = gradients(f, kit, s, d, True)
+                    actual, flows = gradients(f, kit, s, d, True)
             except LayoutError as error:
                 kit.named(error, f"{op}|{MOVES}", name)
                 raise Refused(kit.failure(f"{name}: refused: {error}", "")) from error
         assert all(flows), kit.failure("from_dense of what requires a gradient does not", "")
-        for k, (g, w) in enumerate(zip(found, wanted, strict=True)):
+        for k, (g, w) in enumerate(zip(actual, wanted, strict=True)):
             there = s.where(k) if k < 2 else np.ones(s.shape, bool)
             found_there = unsigned_zeros(np.where(there, g, w), d)
             what = f"gradient of {name} by operand {k}, {s}"

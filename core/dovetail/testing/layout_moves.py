@@ -1,4 +1,4 @@
-"""Layouts, level 4: views, index arrays, concatenation, diagonals, triangles, order: what moves
+"""Layouts, level 4: functions that move elements: views, index arrays, joins, sorting.
 elements and computes none."""
 
 from __future__ import annotations
@@ -93,8 +93,13 @@ def test_index_arrays(kit: LayoutKit, name: str) -> None:
     f, least = INDICES[name]
     for s in kit.samples(SOME):
         if len(s.shape) >= least and 0 not in s.shape:
-            kit.agrees("index", "index|getitem|take", f, [(s.array(float32), float32, True)],
-                       f"{name} of {s}")  # fmt: skip
+            kit.agrees(
+                "index",
+                "index|getitem|take",
+                f,
+                [(s.array(float32), float32, True)],
+                f"{name} of {s}",
+            )
     kit.comparisons += 1
 
 
@@ -102,9 +107,12 @@ def test_take(kit: LayoutKit) -> None:
     at = np.array([3, 0, 3])
     for s in kit.samples(FEW):
         kit.agrees(
-            "index", "index|getitem|take", lambda x: getitem(x, array(at, x.device)),
-            [(s.array(float32), float32, True)], f"rows 3, 0, 3 of {s}",
-        )  # fmt: skip
+            "index",
+            "index|getitem|take",
+            lambda x: getitem(x, array(at, x.device)),
+            [(s.array(float32), float32, True)],
+            f"rows 3, 0, 3 of {s}",
+        )
 
 
 @pytest.mark.parametrize("axis", (0, 1, -1))
@@ -113,38 +121,63 @@ def test_concat(kit: LayoutKit, d: DType, axis: int) -> None:
     for s in kit.samples(SOME, d):
         if -len(s.shape) <= axis < len(s.shape):
             arrays = [(s.array(d, k), d, True) for k in range(3)]
-            kit.agrees("concat", "concat", lambda *xs: copies.concat(xs, axis=axis), arrays,
-                       f"three of {s} along {axis}")  # fmt: skip
+            kit.agrees(
+                "concat",
+                "concat",
+                lambda *xs: copies.concat(xs, axis=axis),
+                arrays,
+                f"three of {s} along {axis}",
+            )
 
 
 def test_stack(kit: LayoutKit) -> None:
     for s in kit.samples():
         arrays = [(s.array(float32, k), float32, True) for k in range(2)]
         verb = "concat" if kit.has_rule("view") else "view"
-        kit.agrees(verb, "stack|concat|expand_dims", lambda *xs: copies.stack(xs, axis=0), arrays,
-                   f"two of {s}")  # fmt: skip
+        kit.agrees(
+            verb,
+            "stack|concat|expand_dims",
+            lambda *xs: copies.stack(xs, axis=0),
+            arrays,
+            f"two of {s}",
+        )
 
 
 @pytest.mark.parametrize("offset", (0, 1, -2, 9))
 def test_diagonals(kit: LayoutKit, offset: int) -> None:
     shapes: tuple[Shape, ...] = ((6, 6), (4, 7), (3, 5, 5), (3, 4, 5))
     for s in (s for s in kit.samples(SAMPLES) if s.shape in shapes):
-        kit.agrees("diagonal", "diagonal", lambda x: m.diagonal(x, offset=offset),
-                   [(s.array(float32), float32, True)], f"diagonal {offset} of {s}")  # fmt: skip
+        kit.agrees(
+            "diagonal",
+            "diagonal",
+            lambda x: m.diagonal(x, offset=offset),
+            [(s.array(float32), float32, True)],
+            f"diagonal {offset} of {s}",
+        )
 
 
 @pytest.mark.parametrize("k", (0, 1, -2))
 @pytest.mark.parametrize("f", (tril, triu), ids=lambda f: f.__name__)
 def test_triangles(kit: LayoutKit, f: Callable[..., T.Tensor], k: int) -> None:
     for s in (s for s in kit.samples(SOME) if len(s.shape) > 1):
-        kit.agrees("triangle", f.__name__, lambda x: f(x, k), [(s.array(float32), float32, True)],
-                   f"{f.__name__} {k} of {s}")  # fmt: skip
+        kit.agrees(
+            "triangle",
+            f.__name__,
+            lambda x: f(x, k),
+            [(s.array(float32), float32, True)],
+            f"{f.__name__} {k} of {s}",
+        )
 
 
 def test_nonzero(kit: LayoutKit) -> None:
     for s in (s for s in kit.samples(SOME) if s.shape):
-        kit.agrees("nonzero", "nonzero", lambda x: copies.stack(nonzero(x)),
-                   [(s.array(float32), float32, True)], f"where {s} is not zero")  # fmt: skip
+        kit.agrees(
+            "nonzero",
+            "nonzero",
+            lambda x: copies.stack(nonzero(x)),
+            [(s.array(float32), float32, True)],
+            f"where {s} is not zero",
+        )
 
 
 @pytest.mark.parametrize("descending", (False, True), ids=("ascending", "descending"))
@@ -152,8 +185,13 @@ def test_nonzero(kit: LayoutKit) -> None:
 @pytest.mark.parametrize("d", (float32, int64), ids=named)
 def test_sort(kit: LayoutKit, d: DType, axis: int, descending: bool) -> None:
     for s in (s for s in kit.samples(SOME, d) if s.shape):
-        kit.agrees("sort", "sort", lambda x: sort(x, axis=axis, descending=descending),
-                   [(s.array(d), d, True)], f"{s} along {axis} in order")  # fmt: skip
+        kit.agrees(
+            "sort",
+            "sort",
+            lambda x: sort(x, axis=axis, descending=descending),
+            [(s.array(d), d, True)],
+            f"{s} along {axis} in order",
+        )
 
 
 @pytest.mark.parametrize("first", (True, False), ids=("layout first", "strided first"))

@@ -1,5 +1,7 @@
-"""Layouts, level 3: reductions, products of matrices, softmax. Values are small whole numbers, so
-that no order of summation changes a bit."""
+"""Layouts, level 3: reductions, products of matrices, softmax.
+
+Values are small whole numbers, so that no order of summation changes a bit.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def values(name: str, s: Sample, d: DType) -> Array:
     return s.signs(d) if name == "prod" else s.array(d)
 
 
-def reduced(name: str, axes: Axes, keepdims: bool) -> Callable[[Any], Any]:
+def make_reduction(name: str, axes: Axes, keepdims: bool) -> Callable[[Any], Any]:
     return lambda x: getattr(statistics, name)(x, axis=axes, keepdims=keepdims)
 
 
@@ -42,8 +44,13 @@ def test_reductions(kit: LayoutKit, name: str, d: DType, keepdims: bool) -> None
         for axes in AXES[len(s.shape)]:
             if name in PLACES and isinstance(axes, tuple):
                 continue
-            kit.agrees("reduce", name, reduced(name, axes, keepdims),
-                       [(values(name, s, d), d, True)], f"{name} over {axes} of {s}")  # fmt: skip
+            kit.agrees(
+                "reduce",
+                name,
+                make_reduction(name, axes, keepdims),
+                [(values(name, s, d), d, True)],
+                f"{name} over {axes} of {s}",
+            )
 
 
 def test_rows_of_the_table_are_functions(kit: LayoutKit) -> None:
@@ -58,8 +65,11 @@ PRODUCTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "vector and matrix": ((4,), (4, 7)), "vectors": ((5,), (5,)), "a batch": ((3, 4, 5), (5, 2)),
     "nothing": ((4, 0), (0, 3)),
 }  # fmt: skip
-OPERANDS = {"layout and layout": (True, True), "layout and strided": (True, False),
-            "strided and layout": (False, True)}  # fmt: skip
+OPERANDS = {
+    "layout and layout": (True, True),
+    "layout and strided": (True, False),
+    "strided and layout": (False, True),
+}
 
 
 @pytest.mark.parametrize("d", (float32, float64, int64), ids=named)
@@ -67,13 +77,13 @@ OPERANDS = {"layout and layout": (True, True), "layout and strided": (True, Fals
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_matmul(kit: LayoutKit, name: str, how: str, d: DType) -> None:
     for mask in ("scattered", "diagonal", "upper"):
-        given = []
+        operands = []
         for k, (shape, ours) in enumerate(zip(PRODUCTS[name], OPERANDS[how], strict=True)):
             s = Sample(mask if ours and len(shape) > 1 else "scattered", shape)
             if not ours or kit.subject.takes(s, d, kit.device):
-                given.append((s.array(d, k), d, ours))
-        if len(given) == 2:
-            kit.agrees("matmul", "matmul", matmul, given, f"product of {name}, {how}, {mask}")
+                operands.append((s.array(d, k), d, ours))
+        if len(operands) == 2:
+            kit.agrees("matmul", "matmul", matmul, operands, f"product of {name}, {how}, {mask}")
     kit.comparisons += 1  # a layout may hold none of these shapes
 
 
@@ -83,6 +93,11 @@ def test_softmax(kit: LayoutKit, f: Callable[..., Any], axis: int) -> None:
     """Of what has no zeros: elsewhere a layout may take what it does not store for absent."""
     for s in kit.samples(FEW):
         if s.mask == "full" or f.__name__ not in kit.put(s.array(float32), float32)[0].rules:
-            kit.agrees(f.__name__, f.__name__, lambda x: f(x, axis=axis),
-                       [(s.array(float32), float32, True)], f"{f.__name__} of {s}")  # fmt: skip
+            kit.agrees(
+                f.__name__,
+                f.__name__,
+                lambda x: f(x, axis=axis),
+                [(s.array(float32), float32, True)],
+                f"{f.__name__} of {s}",
+            )
     kit.comparisons += 1

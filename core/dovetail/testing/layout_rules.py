@@ -1,5 +1,8 @@
-"""Layouts, level 6: what holds of every tensor: when work runs cannot be seen, nothing is written
-in place, mistakes are named, and memory is given back."""
+"""Layouts, level 6: rules for every tensor.
+
+Results do not depend on when work runs; nothing is written in place; mistakes are named; memory is
+given back.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from ..tensor import tensor as T
 from ..tensor.host import from_host
 from ..tensor.other_layouts import LayoutTensor
 from .kit import host
-from .layout import FEW, LayoutKit, Sample, dense, stored
+from .layout import FEW, LayoutKit, Sample, dense, part_bits
 from .values import Array
 
 OPS: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
@@ -45,13 +48,13 @@ named = pytest.mark.parametrize("name", OPS)
 
 
 def source(kit: LayoutKit, s: Sample) -> tuple[T.Tensor, T.Tensor]:
-    """The strided tensor that is put into the layout, and one without zeros; both pending."""
+    """Return a strided tensor to put into the layout, and one without zeros; both pending."""
     x, y = (v.array(float32) for v in (s, Sample("full", s.shape)))
     return from_host(x, float32, kit.device) + 0, from_host(y, float32, kit.device) + 0
 
 
-def done(kit: LayoutKit, name: str, s: Sample) -> T.Tensor | None:
-    """The op's result; None where the layout refuses it."""
+def result_or_none(kit: LayoutKit, name: str, s: Sample) -> T.Tensor | None:
+    """Return the op's result, or None if the layout refuses it."""
     x, y = source(kit, s)
     try:
         return OPS[name](kit.subject.make(x), y)
@@ -67,11 +70,11 @@ def bits(x: T.Tensor) -> Array:
 def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
     """All that is stored has the same bits."""
     for s in kit.samples(FEW):
-        late = done(kit, name, s)
+        late = result_or_none(kit, name, s)
         with eager():
-            soon = done(kit, name, s)
+            soon = result_or_none(kit, name, s)
         assert (late is None) == (soon is None), kit.failure(f"{name}: refused in one mode", "")
-        for a, b in zip(*([] if x is None else stored(x) for x in (late, soon)), strict=True):
+        for a, b in zip(*([] if x is None else part_bits(x) for x in (late, soon)), strict=True):
             assert np.array_equal(a, b, equal_nan=True), kit.failure(f"{name} of {s}, eager", "")
         kit.comparisons += 1
 
@@ -80,21 +83,23 @@ def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
 def test_writes_are_not_seen(kit: LayoutKit, name: str) -> None:
     """Neither in a tensor that was made before, nor in a pending result."""
     for s in kit.samples(FEW):
-        made = done(kit, name, s)
-        if made is None:
+        tensor = result_or_none(kit, name, s)
+        if tensor is None:
             kit.comparisons += 1
             continue
-        wanted = bits(made)
+        wanted = bits(tensor)
         for when in ("pending", "computed"):
             x, y = source(kit, s)
             ours = kit.subject.make(x)
-            found = OPS[name](ours, y)
+            actual = OPS[name](ours, y)
             if when == "computed":
-                bits(found)
+                bits(actual)
             setitem(x, ..., 99.0)
             setitem(y, ..., 99.0)
             back = dense(ours)
-            kit.equal(bits(found), wanted, found.dtype, f"{name} of {s}, operands written, {when}")
+            kit.equal(
+                bits(actual), wanted, actual.dtype, f"{name} of {s}, operands written, {when}"
+            )
             kit.equal(host(back), s.array(float32), float32, f"{s}, its source written, {when}")
             setitem(back, ..., 77.0)
             kit.equal(bits(ours), s.array(float32), float32, f"{s}, what it gave was written")
@@ -115,21 +120,23 @@ def test_in_place_is_refused(kit: LayoutKit, name: str) -> None:
     op, f = WRITES[name]
     for s in kit.samples(FEW):
         x, y = kit.subject.make(source(kit, s)[0]), source(kit, s)[1]
-        before, other = stored(x), host(y)
+        before, other = part_bits(x), host(y)
         kit.refuses(f"{op}|index|assign|negative|slice|view", name, f, x, y)
-        for a, b in zip([*stored(x), host(y)], [*before, other], strict=True):
+        for a, b in zip([*part_bits(x), host(y)], [*before, other], strict=True):
             assert np.array_equal(a, b), kit.failure(f"{name}: was refused, and wrote", "")
 
 
 def test_augmented_assignment_makes_a_new_tensor(kit: LayoutKit) -> None:
     for s in kit.samples(FEW):
-        x = kept = kit.subject.make(source(kit, s)[0])
-        before = stored(kept)
+        x = original = kit.subject.make(source(kit, s)[0])
+        before = part_bits(original)
         try:
             x *= 2
         except LayoutError as error:
             kit.named(error, "multiply", "x *= 2")
-        assert all(map(np.array_equal, stored(kept), before)), kit.failure("x *= 2 wrote", "")
+        assert all(map(np.array_equal, part_bits(original), before)), kit.failure(
+            "x *= 2 wrote", ""
+        )
         kit.comparisons += 1
 
 
@@ -152,13 +159,15 @@ def test_mistakes_are_those_of_strided_tensors(kit: LayoutKit, name: str) -> Non
     op, f, other = MISTAKES[name]
     for s in kit.samples(FEW):
         second = s if other is None else Sample("full", other)
-        pair = [(s.array(float32), float32, True),
-                (second.array(float32, 1), float32, other is None)]  # fmt: skip
+        pair = [
+            (s.array(float32), float32, True),
+            (second.array(float32, 1), float32, other is None),
+        ]
         kit.raises_alike(op, f, pair, f"{name}, {s}")
 
 
 class Foreign(LayoutTensor):
-    """A tensor of a layout that nobody knows, without a single rule."""
+    """A tensor of an unknown layout, without a single rule."""
 
     __slots__ = ("device", "dtype", "layout", "parts", "shape")
 
@@ -170,10 +179,10 @@ class Foreign(LayoutTensor):
 
 
 def foreign(x: T.Tensor) -> Foreign:
-    made: Foreign = object.__new__(Foreign)
-    made.device, made.dtype, made.shape = x.device, x.dtype, x.shape
-    made.layout, made.parts = lay.layout("foreign"), (x,)
-    return made
+    tensor: Foreign = object.__new__(Foreign)
+    tensor.device, tensor.dtype, tensor.shape = x.device, x.dtype, x.shape
+    tensor.layout, tensor.parts = lay.layout("foreign"), (x,)
+    return tensor
 
 
 MIXED: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
@@ -213,9 +222,9 @@ def test_memory_is_given_back(kit: LayoutKit) -> None:
     def all_of_it() -> None:
         for s in kit.samples(FEW):
             for name in OPS:
-                made = done(kit, name, s)
-                if made is not None:
-                    bits(made)
+                result = result_or_none(kit, name, s)
+                if result is not None:
+                    bits(result)
 
     live = []
     for _ in range(3):

@@ -1,5 +1,7 @@
-"""What pytest loads of dovetail in every session, by an entry point: the kit's options. The kit
-itself (`plugin`) waits until a device is named."""
+"""The kit's options, which pytest loads in every session, by an entry point.
+
+The kit itself (`plugin`) is loaded when a device is named.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ KIT = "dovetail.testing.plugin"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The kit's options, once."""
+    """Add the kit's options, once."""
     group = parser.getgroup("dovetail", "dovetail conformance kit")
     if group.options:  # added before: by the entry point, or with `-p dovetail.testing.plugin`
         return
@@ -33,13 +35,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Loads the kit, if it is wanted."""
+    """Load the kit, if it is wanted."""
     if config.getoption("--dovetail-device"):
         config.pluginmanager.import_plugin(KIT)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Raises UsageError if cases of the kit are to run on no device."""
+    """Raise UsageError if cases of the kit are to run on no device."""
     modules = (getattr(item, "module", None) for item in items)
     ours = any(m is not None and m.__name__.startswith("dovetail.testing.") for m in modules)
     if ours and not config.getoption("--dovetail-device"):

@@ -1,9 +1,4 @@
-"""What an op of a user's must do: the checks of `dovetail test-op`.
-
-The op is called with examples of its operands, in every dtype, in memory of several arrangements,
-on every device, captured and beside other work; the bits have to be those of a plain call on the
-reference. Each check gives how many results it compared, and fails with an AssertionError.
-"""
+"""The checks of `dovetail test-op`: the rules for an op of a user's."""
 
 from __future__ import annotations
 
@@ -42,7 +37,7 @@ KINDS = {"f": "f", "i": "biu", "u": "biu", "b": "b", "c": "c"}  # what stands fo
 
 @dataclass
 class Outcome:
-    """How a check ended: "passed", "failed", or "none" where the op has nothing to check."""
+    """The outcome of a check: "passed", "failed", or "none" if the op has nothing to check."""
 
     name: str
     state: str
@@ -70,27 +65,27 @@ class Subject:
     def put(
         self, call: Call, on: Device, d: DType | None = None, place: Place | None = None
     ) -> tuple[list[Any], Mapping[str, Any]]:
-        """Operands as tensors: floats as `d`, each in memory of its own as `place` has it."""
+        """Return operands as tensors: floats as `d`, each in memory arranged by `place`."""
         args, options = call
         return [_put(a, on, d, place) for a in args], options
 
     def results(self, args: Sequence[Any], options: Mapping[str, Any]) -> list[Tensor]:
-        """What a call gives. Raises: AssertionError where that is no tensor."""
-        made = self.op(*args, **options)
-        every = list(made) if isinstance(made, (tuple, list)) else [made]
+        """Return the results of a call. Raises: AssertionError if one is no tensor."""
+        returned = self.op(*args, **options)
+        every = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         for x in every:
             assert isinstance(x, Tensor), f"{self.name} gives a {type(x).__name__}, no tensor"
         return every
 
     def plain(self, call: Call, d: DType | None = None) -> list[Tensor]:
-        """A plain call on the reference."""
+        """Return the results of a plain call on the reference."""
         return self.results(*self.put(call, device(REFERENCE), d))
 
-    def same(self, found: Sequence[Tensor], wanted: Sequence[Tensor], what: str) -> None:
-        """Fails unless all bits are equal; any NaN is as good as another."""
-        assert len(found) == len(wanted), f"{what}: {len(found)} results, not {len(wanted)}"
-        for k, (x, y) in enumerate(zip(found, wanted, strict=True)):
-            which = f"{what}, result {k}" if len(found) > 1 else what
+    def same(self, actual: Sequence[Tensor], wanted: Sequence[Tensor], what: str) -> None:
+        """Fail unless all bits are equal; any NaN is as good as another."""
+        assert len(actual) == len(wanted), f"{what}: {len(actual)} results, not {len(wanted)}"
+        for k, (x, y) in enumerate(zip(actual, wanted, strict=True)):
+            which = f"{what}, result {k}" if len(actual) > 1 else what
             self.compared += 1
             assert x.dtype is y.dtype, f"{which}: {x.dtype.name}, not {y.dtype.name}"
             assert x.shape == y.shape, f"{which}: shape {x.shape}, not {y.shape}"
@@ -104,13 +99,13 @@ class Subject:
                 )
 
     def dtypes(self) -> Iterator[DType]:
-        """Those in which an example may be given: of the kind of its floats."""
+        """Return the dtypes in which an example may be given: of the kind of its floats."""
         kinds = {a.dtype.kind for args, _ in self.calls for a in args if isinstance(a, np.ndarray)}
         wanted = {k for kind in kinds for k in KINDS.get(kind, "")}
         return (d for d in ALL if d.kind in wanted | ({"i", "f"} if "f" in wanted else set()))
 
     def takes(self, call: Call, d: DType) -> bool:
-        """Whether the op takes a dtype: one that it does not it refuses with a DTypeError."""
+        """Return True if the op takes a dtype; it refuses others with a DTypeError."""
         try:
             self.plain(call, d)
         except DTypeError:
@@ -121,8 +116,8 @@ class Subject:
 def _put(a: Any, on: Device, d: DType | None, place: Place | None) -> Any:
     if not isinstance(a, np.ndarray):
         return a
-    kept = asarray(a, device=REFERENCE).dtype
-    wanted = kept if d is None or (d.kind != kept.kind and kept.kind != "f") else d
+    own = asarray(a, device=REFERENCE).dtype
+    wanted = own if d is None or (d.kind != own.kind and own.kind != "f") else d
     x = asarray(a, dtype=wanted, device=on)
     if place is None:
         return x
@@ -133,20 +128,20 @@ def _put(a: Any, on: Device, d: DType | None, place: Place | None) -> Any:
 
 
 def calls_of(op: Any, name: str) -> list[Call]:
-    """The op's examples, as arrays; of an elementwise function some are made.
+    """Return the op's examples, as arrays; generate some for an elementwise function.
 
     Raises: ArgumentError where there are none.
     """
-    given = getattr(op, "examples", None)
-    given = given() if callable(given) else given
-    if given is None and isinstance(op, Elementwise):
-        return _made_for(op)
-    if not given:
+    examples = getattr(op, "examples", None)
+    examples = examples() if callable(examples) else examples
+    if examples is None and isinstance(op, Elementwise):
+        return _generate_operands(op)
+    if not examples:
         raise ArgumentError(
             f"{name} has no examples; give it some, as in examples=[(x, y, 3)], lists of "
             "operands, or a function that makes them"
         )
-    return [_call(example) for example in given]
+    return [_call(example) for example in examples]
 
 
 def _call(example: Any) -> Call:
@@ -161,8 +156,8 @@ def _on_host(a: Any) -> Any:
     return np.array(a) if isinstance(a, (np.ndarray, list)) else a
 
 
-def _made_for(op: Elementwise) -> list[Call]:
-    """Operands between 1/4 and 7/4, for functions with a domain, and of both signs."""
+def _generate_operands(op: Elementwise) -> list[Call]:
+    """Return operands between 1/4 and 7/4, for functions with a domain, and of both signs."""
     rng = np.random.default_rng(0)
     n = len(op.operands)
     near = tuple(rng.uniform(0.25, 1.75, (3, 4)) for _ in range(n))
@@ -173,7 +168,7 @@ def _made_for(op: Elementwise) -> list[Call]:
 
 
 def check_values(s: Subject) -> None:
-    """Calls give tensors, the same each time, deferred and at once, and operands stay."""
+    """Check that calls give the same tensors each time, and leave operands as they are."""
     for k, call in enumerate(s.calls):
         args, options = s.put(call, device(REFERENCE))
         before = [host(a).copy() if isinstance(a, Tensor) else a for a in args]
@@ -189,13 +184,13 @@ def check_values(s: Subject) -> None:
 
 
 def check_dtypes(s: Subject) -> None:
-    """Each dtype is refused with a DTypeError, or gives about what float64 gives."""
+    """Check that each dtype is refused with a DTypeError, or gives about what float64 gives."""
     for k, call in enumerate(s.calls):
         took = [d for d in s.dtypes() if s.takes(call, d)]
         assert took, f"example {k}: {s.name} takes no dtype at all"
         for d in took:
-            found, again = s.plain(call, d), s.plain(call, d)
-            s.same(found, again, f"example {k} in {d.name}, called again")
+            results, again = s.plain(call, d), s.plain(call, d)
+            s.same(results, again, f"example {k} in {d.name}, called again")
         if float32 in took and float64 in took:
             for x, y in zip(s.plain(call, float32), s.plain(call, float64), strict=True):
                 _near(x, y, f"example {k} in float32")
@@ -216,35 +211,39 @@ def _near(x: Tensor, y: Tensor, what: str) -> None:
 
 
 def check_layouts(s: Subject) -> None:
-    """Results do not depend on how operands lie in memory."""
+    """Check that results do not depend on the layout of operands in memory."""
     for k, call in enumerate(s.calls):
         wanted = s.plain(call)
         for on in s.devices:
             for name, place in PLACES.items():
-                found = s.results(*s.put(call, on, place=place))
-                s.same(found, wanted, f"example {k}, {name}, on {on}")
-        _repeated(s, call, k)
+                actual = s.results(*s.put(call, on, place=place))
+                s.same(actual, wanted, f"example {k}, {name}, on {on}")
+        _check_repeated_rows(s, call, k)
 
 
-def _repeated(s: Subject, call: Call, k: int) -> None:
-    """Operands that repeat one row, by a stride of 0."""
+def _check_repeated_rows(s: Subject, call: Call, k: int) -> None:
+    """Check operands that repeat one row, by a stride of 0."""
     if not all(a.ndim for a in call[0] if isinstance(a, np.ndarray)):
         return
     args, options = s.put(call, device(REFERENCE), place=LAYOUTS["repeated"][0])
-    dense = [asarray(np.array(_values(a)), dtype=a.dtype, device=REFERENCE)
-             if isinstance(a, Tensor) else a for a in args]  # fmt: skip
+    dense = [
+        asarray(np.array(_values(a)), dtype=a.dtype, device=REFERENCE)
+        if isinstance(a, Tensor)
+        else a
+        for a in args
+    ]
     s.same(
         s.results(args, options), s.results(dense, options), f"example {k}, one row again and again"
     )
 
 
 def _values(x: Tensor) -> Array:
-    found: Array = np.asarray(x.numpy())
-    return found
+    array: Array = np.asarray(x.numpy())
+    return array
 
 
 def check_shapes(s: Subject) -> None:
-    """Operands broadcast as they do for every op, or are refused; none and 0-d ones, too."""
+    """Check that operands broadcast, or are refused; also empty and 0-d ones."""
     for k, call in enumerate(s.calls):
         arrays = [i for i, a in enumerate(call[0]) if isinstance(a, np.ndarray) and a.ndim]
         shapes = {call[0][i].shape for i in arrays}
@@ -256,9 +255,9 @@ def check_shapes(s: Subject) -> None:
         if s.is_elementwise:
             for cut in ((slice(0, 0),), (slice(0, 1),)):
                 some = tuple(a[cut] if isinstance(a, np.ndarray) and a.ndim else a for a in call[0])
-                found = s.plain((some, call[1]))
+                actual = s.plain((some, call[1]))
                 want = [x[cut] for x in s.plain(call)]
-                s.same(found, want, f"example {k}, its first {cut[0].stop} rows")
+                s.same(actual, want, f"example {k}, its first {cut[0].stop} rows")
 
 
 def _broadcast(s: Subject, call: Call, i: int, k: int) -> None:
@@ -266,15 +265,15 @@ def _broadcast(s: Subject, call: Call, i: int, k: int) -> None:
     wide = np.ascontiguousarray(np.broadcast_to(small, call[0][i].shape))
     wanted = s.plain(((*call[0][:i], wide, *call[0][i + 1 :]), call[1]))
     try:
-        found = s.plain(((*call[0][:i], small, *call[0][i + 1 :]), call[1]))
+        actual = s.plain(((*call[0][:i], small, *call[0][i + 1 :]), call[1]))
     except DovetailError:
         assert not s.is_elementwise, f"example {k}: operand {i} does not broadcast"
         return
-    s.same(found, wanted, f"example {k}, operand {i} broadcast along axis 0")
+    s.same(actual, wanted, f"example {k}, operand {i} broadcast along axis 0")
 
 
 def check_devices(s: Subject) -> None:
-    """Every device gives the bits of the reference, in every dtype that both take."""
+    """Check that every device gives the reference's bits, in every dtype that both take."""
     for k, call in enumerate(s.calls):
         for d in s.dtypes():
             if not s.takes(call, d):
@@ -282,8 +281,8 @@ def check_devices(s: Subject) -> None:
             wanted = s.plain(call, d)
             for on in s.devices:
                 if _has(on, d):
-                    found = s.results(*s.put(call, on, d))
-                    s.same(found, wanted, f"example {k} in {d.name} on {on}")
+                    actual = s.results(*s.put(call, on, d))
+                    s.same(actual, wanted, f"example {k} in {d.name} on {on}")
 
 
 def _has(on: Device, d: DType) -> bool:
@@ -295,15 +294,16 @@ def _has(on: Device, d: DType) -> bool:
 
 
 def check_neighbours(s: Subject) -> None:
-    """Beside pending work, fused or not, the bits are the same; and `out=` is written."""
+    """Check that bits are the same beside pending work, and that `out=` is written."""
     for k, call in enumerate(s.calls):
         for on in s.devices:
             args, options = s.put(call, on)
             wanted = [_after(x) for x in s.results(args, options)]
-            pending = [multiply(a, 1) if isinstance(a, Tensor) and a.dtype.kind != "b" else a
-                       for a in args]  # fmt: skip
-            found = [_after(x) for x in s.results(pending, options)]
-            s.same(found, wanted, f"example {k} on {on}, of pending operands")
+            pending = [
+                multiply(a, 1) if isinstance(a, Tensor) and a.dtype.kind != "b" else a for a in args
+            ]
+            actual = [_after(x) for x in s.results(pending, options)]
+            s.same(actual, wanted, f"example {k} on {on}, of pending operands")
         if s.is_elementwise and len(wanted) == 1:
             args, options = s.put(call, device(REFERENCE))
             (plain,) = s.results(args, options)
@@ -317,24 +317,24 @@ def _after(x: Tensor) -> Tensor:
 
 
 def check_captured(s: Subject) -> None:
-    """`dt.jit` of it gives the same bits, for other values, too: nothing of a call stays in it."""
+    """Check that `dt.jit` of it gives the same bits, also for other values."""
     for k, call in enumerate(s.calls):
         for on in s.devices:
             captured = jit(lambda args, options=call[1]: tuple(s.results(args, options)))
             for turn in range(3):
                 args, options = s.put(call, on)
-                args = [_turned(a, turn) if isinstance(a, Tensor) else a for a in args]
+                args = [_shift(a, turn) if isinstance(a, Tensor) else a for a in args]
                 wanted = s.results(args, options)
                 what = f"example {k} on {on}, captured, call {turn}"
                 try:
-                    found = list(captured(args))
+                    actual = list(captured(args))
                 except CaptureError as error:
                     raise AssertionError(f"{what}: {error}") from error
-                s.same(found, wanted, what)
+                s.same(actual, wanted, what)
 
 
-def _turned(x: Tensor, by: int) -> Tensor:
-    """The same values in another order."""
+def _shift(x: Tensor, by: int) -> Tensor:
+    """Return the values in another order."""
     values = _values(x).reshape(-1)
     return asarray(np.roll(values, by).reshape(x.shape), dtype=x.dtype, device=x.device)
 
@@ -347,15 +347,17 @@ class Nothing(Exception):
 
 
 def _flowing(s: Subject) -> Iterator[tuple[int, list[Any], Mapping[str, Any]]]:
-    """Examples in float64 whose tensors of floats want gradients."""
+    """Yield examples in float64 whose tensors of floats want gradients."""
     there = False
     for k, call in enumerate(s.calls):
         size = sum(a.size for a in call[0] if isinstance(a, np.ndarray))
         args, options = s.put(call, device(REFERENCE), float64)
-        args = [requires_grad_(a) if isinstance(a, Tensor) and a.dtype in (float64, complex128)
-                else a for a in args]  # fmt: skip
-        made = s.results(args, options)
-        if size <= MOST and any(x.requires_grad for x in made):
+        args = [
+            requires_grad_(a) if isinstance(a, Tensor) and a.dtype in (float64, complex128) else a
+            for a in args
+        ]
+        leaves = s.results(args, options)
+        if size <= MOST and any(x.requires_grad for x in leaves):
             there = True
             yield k, args, options
     if not there:
@@ -377,17 +379,17 @@ def _check_by(s: Subject, check: Callable[..., object]) -> None:
 
 
 def check_gradient(s: Subject) -> None:
-    """Gradients agree with differences."""
+    """Check that gradients agree with differences."""
     _check_by(s, gradcheck)
 
 
 def check_gradients_of_gradients(s: Subject) -> None:
-    """Gradients of gradients agree with differences."""
+    """Check that second derivatives agree with differences."""
     _check_by(s, gradgradcheck)
 
 
 def check_gradient_bits(s: Subject) -> None:
-    """Gradients have the bits of the reference on every device, in every float that it takes."""
+    """Check that gradients have the reference's bits on every device, in every float."""
     there = False
     for k, call in enumerate(s.calls):
         for d in s.dtypes():
@@ -397,30 +399,35 @@ def check_gradient_bits(s: Subject) -> None:
             there = there or bool(wanted)
             for on in s.devices:
                 if _has(on, d):
-                    found = _gradients(s, call, on, d)
-                    s.same(found, wanted, f"example {k}: gradients in {d.name} on {on}")
+                    actual = _gradients(s, call, on, d)
+                    s.same(actual, wanted, f"example {k}: gradients in {d.name} on {on}")
     if not there:
         raise Nothing("no gradient flows")
 
 
 def _gradients(s: Subject, call: Call, on: Device, d: DType) -> list[Tensor]:
     args, options = s.put(call, on, d)
-    args = [requires_grad_(detach(a)) if isinstance(a, Tensor) and a.dtype.kind in "fc" else a
-            for a in args]  # fmt: skip
+    args = [
+        requires_grad_(detach(a)) if isinstance(a, Tensor) and a.dtype.kind in "fc" else a
+        for a in args
+    ]
     outs = [x for x in s.results(args, options) if x.requires_grad]
     wanted = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
     if not outs or any(x.dtype.kind == "c" for x in outs):
         return []
     try:
-        found = grad([x.astype(float64).sum() if _has(on, float64) else x.sum() for x in outs],
-                     wanted, allow_unused=True)  # fmt: skip
+        grads = grad(
+            [x.astype(float64).sum() if _has(on, float64) else x.sum() for x in outs],
+            wanted,
+            allow_unused=True,
+        )
     except GradientError as error:
         if "has no gradient" in str(error):
             return []
         raise AssertionError(str(error)) from error
     except DovetailError as error:
         raise AssertionError(str(error)) from error
-    return [g for g in found if g is not None]
+    return [g for g in grads if g is not None]
 
 
 CHECKS: dict[str, Callable[[Subject], None]] = {
@@ -441,7 +448,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
 
 
 def subject(op: Any, name: str, on: Sequence[str] = ()) -> Subject:
-    """An op that is to be judged, on these devices, or on all that there are.
+    """Return an op under test, on these devices, or on all that there are.
 
     Raises: ArgumentError for what cannot be called, or has no examples; DeviceError.
     """
@@ -451,8 +458,8 @@ def subject(op: Any, name: str, on: Sequence[str] = ()) -> Subject:
     return Subject(op, name, calls_of(op, name), [device(REFERENCE), *every])
 
 
-def judged(s: Subject, only: str = "") -> Iterator[Outcome]:
-    """The outcome of each check whose name contains `only`."""
+def run_checks(s: Subject, only: str = "") -> Iterator[Outcome]:
+    """Yield the outcome of each check whose name contains `only`."""
     for name, check in CHECKS.items():
         if only not in name:
             continue

@@ -24,26 +24,26 @@ from ..errors import DovetailError
 from ..plugins.opened import Opened
 from ..plugins.registry import open_device, registry
 from .certificate import Certificate
-from .dtype import BlockKit, Brought, BroughtBlocks, DTypeKit, brought
+from .dtype import BlockKit, BlocksSubject, DTypeKit, DTypeSubject, load_dtype_subject
 from .kit import Kit, has_dtype
 from .layout import Differs, LayoutKit, Refused, Subject, subject
 from .option import pytest_addoption
 from .verified import verified_kernels
 
 LEVELS = "dovetail.testing."
-BLOCKS = "dtype_blocks"  # the level of what is quantised in blocks
+BLOCKS = "dtype_blocks"  # the level of block formats
 REPRODUCE = "to reproduce"  # a section of pytest's reports
 CASE, COMPARISONS = "dovetail-case", "dovetail-comparisons"  # properties of pytest's reports
 ELSEWHERE = "dovetail-elsewhere"
-COUNTED = "dovetail-counted"  # what a worker of pytest-xdist tells of what it collected
+COUNTED = "dovetail-counted"  # the counts of a worker of pytest-xdist
 OPENED: pytest.StashKey[Opened] = pytest.StashKey()
 CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
 LAYOUT: pytest.StashKey[Subject] = pytest.StashKey()
-DTYPE: pytest.StashKey[Brought | BroughtBlocks] = pytest.StashKey()
+DTYPE: pytest.StashKey[DTypeSubject | BlocksSubject] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Opens the device. Raises: UsageError where there is none."""
+    """Open the device. Raises: UsageError where there is none."""
     name = config.getoption("--dovetail-device")
     if not name:
         return
@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
         record, gaps = judged.record, judged.gaps
     named = config.getoption("--dovetail-dtype")
     if named:
-        brought = config.stash[DTYPE] = _brought(named)
+        brought = config.stash[DTYPE] = _load_dtype(named)
         record, gaps = brought.record, brought.gaps
     plugin = f"{record.distribution} {record.version}".strip()
     sample = max(1, config.getoption("--dovetail-sample"))
@@ -82,23 +82,23 @@ def _subject(layout: str) -> Subject:
         raise pytest.UsageError(f"--dovetail-layout={layout}: {error}") from error
 
 
-def _brought(name: str) -> Brought | BroughtBlocks:
+def _load_dtype(name: str) -> DTypeSubject | BlocksSubject:
     try:
-        return brought(name)
+        return load_dtype_subject(name)
     except DovetailError as error:
         raise pytest.UsageError(f"--dovetail-dtype={name}: {error}") from error
 
 
 def case_name(item: pytest.Item) -> str:
-    """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"."""
+    """Return a case's name in gaps and certificates: "scalar_ops.arithmetic.add-int8"."""
     level = _level(item).removeprefix("layout_").removeprefix("dtype_")
-    parts = [level, *item.name.rstrip("]").split("[", 1)]
-    return ".".join(part.removeprefix("test_") for part in parts)
+    name_parts = [level, *item.name.rstrip("]").split("[", 1)]
+    return ".".join(part.removeprefix("test_") for part in name_parts)
 
 
 def _level(item: pytest.Item) -> str:
-    found: str = item.module.__name__  # type: ignore[attr-defined]  # of a test function
-    return found.removeprefix(LEVELS)
+    module: str = item.module.__name__  # type: ignore[attr-defined]  # of a test function
+    return module.removeprefix(LEVELS)
 
 
 def _is_ours(item: pytest.Item) -> bool:
@@ -107,17 +107,17 @@ def _is_ours(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out cases of dtypes that the device lacks, marks declared gaps, draws the sample."""
+    """Drop cases of missing dtypes, mark declared gaps, draw the sample."""
     certificate = config.stash.get(CERTIFICATE, None)
     if certificate is None:
         return
     certificate.offered = sum(map(_is_ours, items))
     capabilities = certificate.device.capabilities
-    kept, left_out, seen = [], [], set()
+    selected, left_out, sampled = [], [], set()
     unused = set(certificate.gaps)
     for item in items:
         if not _is_ours(item):
-            kept.append(item)
+            selected.append(item)
             continue
         name = case_name(item)
         item.add_marker(pytest.mark.xdist_group(_group(item)))
@@ -125,9 +125,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not (all(has_dtype(capabilities, d) for d in _dtypes(item)) and _is_held(config, item)):
             certificate.absent += 1
             left_out.append(item)
-        elif zlib.crc32(name.encode()) % certificate.sample == 0 or _function(name) not in seen:
-            seen.add(_function(name))
-            kept.append(item)
+        elif zlib.crc32(name.encode()) % certificate.sample == 0 or _function(name) not in sampled:
+            sampled.add(_function(name))
+            selected.append(item)
         else:
             left_out.append(item)
     if unused and _is_whole(config, items):
@@ -135,18 +135,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not hasattr(config, "workeroutput"):  # a worker of pytest-xdist cannot say so itself
             raise pytest.UsageError(certificate.complaint)
     config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    items[:] = selected
 
 
 def _group(item: pytest.Item) -> str:
-    """Cases that share programs: those of one row of the table, or of one scalar op."""
+    """Return the group of cases that share programs: those of one row, or of one scalar op."""
     params = getattr(item, "callspec", None)
-    found = {} if params is None else params.params
-    return str(found.get("name") or found.get("op") or item.name)
+    values = {} if params is None else params.params
+    return str(values.get("name") or values.get("op") or item.name)
 
 
 def _is_whole(config: pytest.Config, items: list[pytest.Item]) -> bool:
-    """Whether all files of the kit were collected, and all that is in them."""
+    """Return True if all files of the kit were collected, and all that is in them."""
     files = {item.path for item in items if _is_ours(item)}
     kinds = {"--dovetail-layout": "layout_*.py", "--dovetail-dtype": "dtype_*.py"}
     cases = next((files for o, files in kinds.items() if config.getoption(o)), "test_*.py")
@@ -164,9 +164,9 @@ def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str
 
 
 def _is_held(config: pytest.Config, item: pytest.Item) -> bool:
-    """Whether the layout or dtype under test, if it is one, is what the case is about."""
+    """Return True if the case is about the layout or dtype under test, if there is one."""
     named = config.stash.get(DTYPE, None)
-    if named is not None and isinstance(named, Brought) == (_level(item) == BLOCKS):
+    if named is not None and isinstance(named, DTypeSubject) == (_level(item) == BLOCKS):
         return False
     judged, call = config.stash.get(LAYOUT, None), getattr(item, "callspec", None)
     return judged is None or call is None or judged.holds(call.params, config.stash[OPENED].device)
@@ -183,7 +183,7 @@ def _dtypes(item: pytest.Item) -> Iterator[DType]:
 
 @pytest.fixture
 def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
-    """The device under test, seen from one case."""
+    """Yield the device under test, seen from one case."""
     opened = request.config.stash.get(OPENED, None)
     if opened is None:
         pytest.fail(
@@ -192,21 +192,21 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
     judged = request.config.stash.get(LAYOUT, None)
     named = request.config.stash.get(DTYPE, None)
     line = reproduction(request.node, str(opened.device))
-    found = Kit(opened, line) if judged is None else LayoutKit(opened, line, subject=judged)
-    if isinstance(named, Brought):
-        found = DTypeKit(opened, line, brought=named)
+    case_kit = Kit(opened, line) if judged is None else LayoutKit(opened, line, subject=judged)
+    if isinstance(named, DTypeSubject):
+        case_kit = DTypeKit(opened, line, brought=named)
     elif named is not None:
-        found = BlockKit(opened, line, blocks=named)
-    before = found.elsewhere
-    yield found
-    request.node.user_properties.append((COMPARISONS, found.comparisons))
-    request.node.user_properties.append((ELSEWHERE, found.elsewhere - before))
-    if not found.comparisons and not getattr(request.node, "failed_already", False):
+        case_kit = BlockKit(opened, line, blocks=named)
+    before = case_kit.elsewhere
+    yield case_kit
+    request.node.user_properties.append((COMPARISONS, case_kit.comparisons))
+    request.node.user_properties.append((ELSEWHERE, case_kit.elsewhere - before))
+    if not case_kit.comparisons and not getattr(request.node, "failed_already", False):
         pytest.fail("this case compared nothing", pytrace=False)
 
 
 def reproduction(node: pytest.Item, name: str) -> str:
-    """One line for a shell that runs one case again."""
+    """Return one line for a shell that runs one case again."""
     case = shlex.quote(f"{node.module.__name__}::{node.name}")  # type: ignore[attr-defined]  # of a test function
     layout = node.config.getoption("--dovetail-layout")
     chosen = f"--dovetail-device={name}" + (f" --dovetail-layout={layout}" if layout else "")
@@ -219,7 +219,7 @@ def reproduction(node: pytest.Item, name: str) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the case's name, and the line that reproduces a failure, whatever it was."""
+    """Add the case's name, and the line that reproduces any failure."""
     report = yield
     opened = item.config.stash.get(OPENED, None)
     if opened is None or not _is_ours(item):
@@ -233,13 +233,13 @@ def pytest_runtest_makereport(
 
 
 class Outcomes:
-    """Notes the outcome of each case, in the process that sees all of them."""
+    """A recorder of the outcome of each case, in the process that sees all of them."""
 
     def __init__(self, certificate: Certificate) -> None:
         self.certificate = certificate
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Notes one phase of one case."""
+        """Record one phase of one case."""
         properties = dict(report.user_properties)
         crashed = report.failed and CASE not in properties  # with its worker of pytest-xdist
         name = str(properties.get(CASE, report.nodeid if crashed else ""))
@@ -252,13 +252,13 @@ class Outcomes:
             self.certificate.elsewhere += int(str(properties.get(ELSEWHERE, 0)))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Notes a file that could not even be read."""
+        """Record a file that could not even be read."""
         if report.failed:
             self.certificate.note(report.nodeid, "error", "", str(report.longrepr))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
-        """Notes what a worker of pytest-xdist, which collects for itself, has counted."""
+        """Record the counts of a worker of pytest-xdist, which collects for itself."""
         counted = getattr(node, "workeroutput", {}).get(COUNTED)
         if counted is not None:
             c = self.certificate
@@ -266,7 +266,7 @@ class Outcomes:
 
 
 def _message(report: pytest.TestReport) -> str:
-    """The first line of what went wrong."""
+    """Return the first line of what went wrong."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message if crash is not None else report.longrepr or "")
     return (text.strip().splitlines() or [""])[0][:500]
@@ -282,7 +282,7 @@ def _outcome(report: pytest.TestReport) -> str:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Starts taking notes."""
+    """Start recording outcomes."""
     certificate = session.config.stash.get(CERTIFICATE, None)
     if certificate is not None:
         session.config.pluginmanager.register(Outcomes(certificate), "dovetail-outcomes")
@@ -290,7 +290,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Writes the certificate; a run that proves nothing fails."""
+    """Write the certificate; fail a run that proves nothing."""
     certificate = session.config.stash.get(CERTIFICATE, None)
     if certificate is None or session.config.option.collectonly:
         return
@@ -307,7 +307,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """One line on what was proved."""
+    """Print one line on what was proved."""
     certificate = config.stash.get(CERTIFICATE, None)
     if certificate is None or config.option.collectonly:
         return
@@ -320,8 +320,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         f"digest {certificate.digest[:16]}, {time.time() - certificate.begun:.0f} s"
     )
     for level, counts in certificate.levels.items():
-        found = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
-        terminalreporter.write_line(f"  {level}: {found}")
+        outcomes = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
+        terminalreporter.write_line(f"  {level}: {outcomes}")
     if certificate.elsewhere:
         companion = certificate.device.companion
         terminalreporter.write_line(

@@ -1,5 +1,7 @@
-"""Random straight-line programs over tensors: the same bits deferred and fused, eager, and on
-the reference."""
+"""Random straight-line programs over tensors, for comparisons of bits.
+
+They run deferred and fused, eager, and on the reference.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,27 @@ class Program:
             self.shapes.append(shape)
         self.alias = [{i} for i in range(len(self.inputs))]  # tensors known to share memory
         for _ in range(self.random.randint(3, 14)):
-            getattr(self, self.random.choice(
-                ["unary", "binary", "binary", "scalar", "permute", "slice", "expand", "reshape",
-                 "reduce", "reduce", "in_place", "look", "drop", "setitem"]
-            ))()  # fmt: skip
+            getattr(
+                self,
+                self.random.choice(
+                    [
+                        "unary",
+                        "binary",
+                        "binary",
+                        "scalar",
+                        "permute",
+                        "slice",
+                        "expand",
+                        "reshape",
+                        "reduce",
+                        "reduce",
+                        "in_place",
+                        "look",
+                        "drop",
+                        "setitem",
+                    ]
+                ),
+            )()
 
     def pick(self) -> int:
         return self.random.randrange(len(self.shapes))
@@ -135,7 +154,7 @@ class Program:
         self.steps.append(("drop", self.pick()))
 
     def run(self, name: str, eager: bool) -> list[np.ndarray | None]:
-        """Every tensor's bits at the end (None for dropped or read-only-refused ones)."""
+        """Return every tensor's bits at the end (None for dropped or read-only-refused ones)."""
         ts: list[Any] = [from_host(a, dtype(a.dtype), device(name)) for a in self.inputs]
         if eager:
             with settings.eager():
@@ -147,8 +166,17 @@ class Program:
     def _run(self, ts: list[Any]) -> None:
         for step in self.steps:
             kind = step[0]
-            refs = {"unary": [2], "scalar": [2], "binary": [2, 3], "view": [1], "reduce": [2],
-                    "in_place": [2, 3], "assign": [1, 2], "look": [1], "drop": [1]}  # fmt: skip
+            refs = {
+                "unary": [2],
+                "scalar": [2],
+                "binary": [2, 3],
+                "view": [1],
+                "reduce": [2],
+                "in_place": [2, 3],
+                "assign": [1, 2],
+                "look": [1],
+                "drop": [1],
+            }
             if any(ts[step[r]] is None for r in refs[kind]):
                 if kind not in ("in_place", "assign", "look", "drop"):
                     ts.append(None)
@@ -182,7 +210,7 @@ class Program:
 
 
 def same_bits(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    """Equal values, all NaNs alike, zeros by sign."""
+    """Return True for equal values, with all NaNs alike, and zeros by sign."""
     if a is None or b is None:
         return a is b
     if a.dtype != b.dtype or a.shape != b.shape:
@@ -194,8 +222,10 @@ def same_bits(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def check(seed: int, name: str) -> None:
-    """Fails unless a program gives the same bits on a device deferred, eager, and on the
-    reference."""
+    """Fail unless a program gives the same bits in all three ways.
+
+    It runs on a device deferred, then eager, and on the reference.
+    """
     program = Program(seed)
     deferred, eager = program.run(name, False), program.run(name, True)
     for k, (a, b) in enumerate(zip(deferred, eager, strict=True)):

@@ -28,14 +28,14 @@ def pattern(nbytes: int, seed: int) -> Array:
 
 
 def read(kit: Kit, handle: Any, offset: int, nbytes: int) -> Array:
-    found = np.zeros(nbytes, np.uint8)
-    kit.backend.copy_out(raw(found), handle, offset)
-    return found
+    block = np.zeros(nbytes, np.uint8)
+    kit.backend.copy_out(raw(block), handle, offset)
+    return block
 
 
-def expect(kit: Kit, found: Array, expected: Array, what: str) -> None:
+def expect(kit: Kit, actual: Array, expected: Array, what: str) -> None:
     kit.comparisons += 1
-    wrong = np.flatnonzero(found != expected)
+    wrong = np.flatnonzero(actual != expected)
     assert not wrong.size, kit.failure(
         f"{what}: {wrong.size} bytes differ, the first at {wrong[:1]}", ""
     )
@@ -105,11 +105,11 @@ def test_the_host_sees_what_the_device_has(kit: Kit) -> None:
     handle, data = kit.backend.allocate(256), pattern(256, 4)
     kit.backend.copy_in(handle, 0, raw(data))
     address = kit.backend.host_address(handle, 16)
-    found = read(kit, handle, 16, 240)
+    actual = read(kit, handle, 16, 240)
     if address is not None:
         kit.backend.synchronize()
-        found = np.asarray(Seen(address, 240)).copy()
-    expect(kit, found, data[16:], "the host's view")
+        actual = np.asarray(Seen(address, 240)).copy()
+    expect(kit, actual, data[16:], "the host's view")
     kit.backend.free(handle, 256)
 
 
@@ -139,7 +139,7 @@ def test_blocks_are_apart_and_keep_their_bytes(kit: Kit) -> None:
 
 
 def resident() -> int:
-    """Bytes of this process in memory; 0 where the system does not say."""
+    """Return the bytes of this process in memory; 0 if the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text("utf-8").split()[1]) * os.sysconf(
             "SC_PAGE_SIZE"
@@ -149,7 +149,7 @@ def resident() -> int:
 
 
 def fill_and_free(kit: Kit, nbytes: int) -> None:
-    """24 blocks, one after the other, something written to all of their parts."""
+    """Allocate and free 24 blocks, one after the other, with writes to all of their parts."""
     page = np.ones(MIB, np.uint8)
     for _ in range(24):
         handle = kit.backend.allocate(nbytes)
@@ -190,7 +190,7 @@ def test_every_block_of_the_allocator_goes_back(kit: Kit) -> None:
 
 
 def random_steps(seed: int, count: int) -> list[Step]:
-    """Blocks of up to 3 MiB, on two streams, freed in any order."""
+    """Return blocks of up to 3 MiB, on two streams, freed in any order."""
     rng, live, steps = random.Random(seed), list[int](), list[Step]()
     for n in range(count):
         if live and rng.random() < 0.45:
@@ -202,8 +202,8 @@ def random_steps(seed: int, count: int) -> list[Step]:
     return steps
 
 
-def counted(opened: Opened, steps: list[Step]) -> Stats:
-    """What an allocator of its own counts of a trace; it has nothing left afterwards."""
+def count_trace(opened: Opened, steps: list[Step]) -> Stats:
+    """Return the statistics of a trace on a new allocator; it has nothing left afterwards."""
     allocator = CachingAllocator(opened.backend, opened.device)
     replay(steps, allocator, lambda _: opened.backend.create_stream())
     stats = allocator.stats()
@@ -216,6 +216,6 @@ def counted(opened: Opened, steps: list[Step]) -> Stats:
 def test_a_trace_has_the_same_statistics_everywhere(kit: Kit, seed: int) -> None:
     """One allocator serves all devices: a random trace, on two streams, is counted alike."""
     steps = random_steps(seed, 150)
-    found, expected = (counted(o, steps) for o in (kit.opened, open_device(device(REFERENCE))))
+    actual, expected = (count_trace(o, steps) for o in (kit.opened, open_device(device(REFERENCE))))
     kit.comparisons += 1
-    assert found == expected, kit.failure(f"{found}, not {expected}", "")
+    assert actual == expected, kit.failure(f"{actual}, not {expected}", "")

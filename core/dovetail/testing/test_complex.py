@@ -27,36 +27,48 @@ from ..tensor import verbs
 from .cases import COLUMNS, LAYOUTS, ROWS, Place, dense, flipped, rows, spaced, transposed
 from .kit import Case, Kit
 from .test_scalar_ops import named
-from .values import Array, finite, held
+from .values import Array, finite, host_dtype
 
 PARTS = (
-    0.0, 1.0, 0.5, 2.0, 3.7, 30.0, 88.8, 120.0, 1e-3, 1e30, 1e-30, 1.0 + 2.0**-20, float("inf"),
-)  # fmt: skip
+    0.0,
+    1.0,
+    0.5,
+    2.0,
+    3.7,
+    30.0,
+    88.8,
+    120.0,
+    1e-3,
+    1e30,
+    1e-30,
+    1.0 + 2.0**-20,
+    float("inf"),
+)
 FEW = (0.0, 1.5, 1e-44, 3e38, float("inf"))
 
 
-def grid(d: DType, parts: tuple[float, ...] = PARTS) -> Array:
-    """Every real part with every imaginary one, of both signs, NaN among them."""
-    some = np.array([*parts, *(-p for p in parts), np.nan], held(d.part))
-    pairs = np.array(list(itertools.product(some, some)), held(d.part))
-    return pairs.reshape(-1).view(held(d))
+def grid(d: DType, values: tuple[float, ...] = PARTS) -> Array:
+    """Return every real part with every imaginary one, of both signs, NaN among them."""
+    some = np.array([*values, *(-p for p in values), np.nan], host_dtype(d.part))
+    pairs = np.array(list(itertools.product(some, some)), host_dtype(d.part))
+    return pairs.reshape(-1).view(host_dtype(d))
 
 
 def usual(d: DType, shape: tuple[int, ...], seed: int) -> Array:
-    """Ordinary numbers, a few special ones among them."""
+    """Return ordinary numbers, a few special ones among them."""
     rng = np.random.default_rng(seed)
-    x: Array = finite(d.part, (*shape, 2), seed).view(held(d))[..., 0]
+    x: Array = finite(d.part, (*shape, 2), seed).view(host_dtype(d))[..., 0]
     return np.where(rng.random(shape) < 0.1, rng.choice(grid(d), shape), x)
 
 
 def plain(d: DType, shape: tuple[int, ...], seed: int) -> Array:
-    """Ordinary numbers alone."""
-    found: Array = finite(d.part, (*shape, 2), seed).view(held(d))[..., 0]
-    return found
+    """Return ordinary numbers alone."""
+    values: Array = finite(d.part, (*shape, 2), seed).view(host_dtype(d))[..., 0]
+    return values
 
 
 def takes(op: Op, d: DType) -> bool:
-    """Whether an elementwise row takes complex operands."""
+    """Return True if an elementwise row takes complex operands."""
     try:
         op.dtypes(op.name, (bool_, d, d) if op is ops.WHERE else (d,) * op.arity, None)
     except (TypeError, AttributeError):  # `astype` is told what comes out
@@ -140,7 +152,7 @@ def test_reductions(kit: Kit, name: str, d: DType) -> None:
     for shape, axes in SHAPES:
         values = plain(d, shape, 1)
         if name == "prod":  # of sizes about 1
-            values = np.exp(1j * values.real).astype(held(d))
+            values = np.exp(1j * values.real).astype(host_dtype(d))
         for place in (dense, flipped):
 
             def make(
@@ -156,7 +168,7 @@ Several = Callable[[T.Tensor, T.Tensor, Device], T.Tensor]
 
 
 def places(n: int, on: Device) -> T.Tensor:
-    """Indices that come again."""
+    """Return indices with duplicates."""
     return dense(np.array([3, 0, 3, 5, 1], np.int64) % n, int64, on)
 
 
@@ -199,7 +211,7 @@ def test_complex_scalars_fill(kit: Kit) -> None:
 
 
 def has_gradient(op: Op, d: DType) -> bool:
-    """Whether gradients flow through a row of complex operands."""
+    """Return True if gradients flow through a row of complex operands."""
     return bool(op.gradient) and op.dtypes(op.name, (d,) * op.arity, None)[1].kind in "fc"
 
 
@@ -216,8 +228,8 @@ def test_gradients(kit: Kit, name: str, d: DType) -> None:
             xs = [dense(v, d, on) for v in values]
             x: Any = xs[k]
             x.requires_grad_()
-            found = verbs.apply(op, xs)
-            gradient: T.Tensor = grad(found, x, constructors.ones_like(found))
+            grads = verbs.apply(op, xs)
+            gradient: T.Tensor = grad(grads, x, constructors.ones_like(grads))
             return gradient
 
         kit.agree(make, f"the gradient of {name} of {d.name} by operand {k}")

@@ -33,8 +33,8 @@ CONVOLUTIONS: tuple[tuple[Shape, Shape, Geometry], ...] = (
 def test_convolutions(kit: Kit, d: DType) -> None:
     """Each of the three, also of operands that do not lie densely."""
     cases: list[Case] = []
-    places = cycle((dense, transposed, flipped)) if d.kind == "f" else cycle((dense,))
-    for (x, w, g), p in zip(CONVOLUTIONS, places, strict=False):
+    arrangements = cycle((dense, transposed, flipped)) if d.kind == "f" else cycle((dense,))
+    for (x, w, g), p in zip(CONVOLUTIONS, arrangements, strict=False):
         cases += _cases(x, w, g, d, p)
     kit.agree_all(cases)
 

@@ -19,7 +19,7 @@ from .values import sample
 
 @pytest.mark.parametrize("n", (0, 1, 7, 3000))
 def test_count_values(kit: Kit, n: int) -> None:
-    """How often each of a few integers occurs; some never do."""
+    """Counts of a few integers agree; some never occur."""
     values = np.random.default_rng(n).integers(0, 40, n) // 2 * 2
 
     def make(on: Device) -> T.Tensor:
@@ -39,7 +39,7 @@ def test_select(kit: Kit, d: DType) -> None:
 
         def make(on: Device, v=values, p=place, k=rank) -> T.Tensor:  # type: ignore[no-untyped-def]  # the defaults
             x = p(v, d, on)
-            made = spec(x.shape[:-1], d, on)
-            return T.make(node(ops.SELECT, (x._expr, zero, k), made, bits))
+            tensor = spec(x.shape[:-1], d, on)
+            return T.make(node(ops.SELECT, (x._expr, zero, k), tensor, bits))
 
         kit.agree(make, f"{d.name} {shape}, rank {rank}")

@@ -39,29 +39,33 @@ Function = Callable[..., T.Tensor]
 
 
 def gradients(
-    f: Function, values: Sequence[Array], places: Sequence[Place], d: DType, on: Device
+    f: Function, values: Sequence[Array], arrangements: Sequence[Place], d: DType, on: Device
 ) -> Sequence[T.Tensor]:
-    """The gradients of `f` with respect to each operand, for a gradient of ordinary numbers."""
-    operands = [place(v, d, on) for place, v in zip(places, values, strict=False)]
+    """Return the gradients of `f` by each operand, for a gradient of ordinary numbers."""
+    operands = [arrange(v, d, on) for arrange, v in zip(arrangements, values, strict=False)]
     result, back = vjp(f, *operands)
-    found: Sequence[T.Tensor] = back(from_host(finite(d, result.shape, 99), d, on))
-    return found
+    grads: Sequence[T.Tensor] = back(from_host(finite(d, result.shape, 99), d, on))
+    return grads
 
 
 def check(
-    kit: Kit, f: Function, values: Sequence[Array], d: DType, what: str,
-    places: Sequence[Place] = (dense, dense, dense),
-) -> None:  # fmt: skip
-    """Fails unless all gradients have the reference's bits."""
+    kit: Kit,
+    f: Function,
+    values: Sequence[Array],
+    d: DType,
+    what: str,
+    arrangements: Sequence[Place] = (dense, dense, dense),
+) -> None:
+    """Fail unless all gradients have the reference's bits."""
     with kit.on_device(what), reproducible():
-        found = gradients(f, values, places, d, kit.device)
-        ours = [host(g) for g in found]
+        actual = gradients(f, values, arrangements, d, kit.device)
+        ours = [host(g) for g in actual]
     with eager(), reproducible():
-        theirs = [host(g) for g in gradients(f, values, places, d, device(REFERENCE))]
+        theirs = [host(g) for g in gradients(f, values, arrangements, d, device(REFERENCE))]
     for k, (x, y) in enumerate(zip(ours, theirs, strict=True)):
 
         def text(k: int = k) -> str:
-            return kernels(gradients(f, values, places, d, kit.device)[k])
+            return kernels(gradients(f, values, arrangements, d, kit.device)[k])
 
         kit.same(x, y, d, f"gradient of {what} by operand {k}", text)
 
@@ -70,7 +74,7 @@ def differentiable(op: Op) -> bool:
     return any(rule is not None for rule in rules_of(op))
 
 
-def applied(op: Op) -> Function:
+def apply_op(op: Op) -> Function:
     return lambda *operands: verbs.apply(op, operands)
 
 
@@ -82,16 +86,16 @@ SUMS = [(n, d) for n, d in REDUCTIONS if d in FLOATS and differentiable(ops.TABL
 def test_elementwise(kit: Kit, name: str, d: DType) -> None:
     op = ops.TABLE[name]
     values = [finite(d, SHAPE, seed) for seed in range(op.arity)]
-    check(kit, applied(op), values, d, name)
+    check(kit, apply_op(op), values, d, name)
     if op.arity > 1 and d is float32:  # summed over the axes that were broadcast
-        check(kit, applied(op), values, d, f"{name}, broadcast", (a_row, first_column, dense))
+        check(kit, apply_op(op), values, d, f"{name}, broadcast", (a_row, first_column, dense))
 
 
 @pytest.mark.parametrize("d", (float16, bfloat16), ids=named)
 @pytest.mark.parametrize("name", ("multiply", "divide", "sqrt", "tanh"))
 def test_halves(kit: Kit, name: str, d: DType) -> None:
     op = ops.TABLE[name]
-    check(kit, applied(op), [finite(d, SHAPE, seed) for seed in range(op.arity)], d, name)
+    check(kit, apply_op(op), [finite(d, SHAPE, seed) for seed in range(op.arity)], d, name)
 
 
 @pytest.mark.parametrize(("name", "d"), SUMS, ids=named)
@@ -114,7 +118,7 @@ def softmax(x: T.Tensor) -> T.Tensor:
     return e / statistics.sum(e, axis=-1, keepdims=True)
 
 
-def normalised(x: T.Tensor) -> T.Tensor:
+def normalise(x: T.Tensor) -> T.Tensor:
     centred = x - statistics.mean(x, axis=-1, keepdims=True)
     return centred / (statistics.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) ** 0.5
 
@@ -123,7 +127,7 @@ GRAPHS: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
     "chain": (lambda x, y: tanh(x * 2 + y) * x - y / (1 + x * x), (SHAPE, SHAPE)),
     "where": (lambda x, y: where(x > y, x * y, y), (SHAPE, SHAPE)),
     "softmax": (softmax, (SHAPE,)),
-    "layer norm": (normalised, (SHAPE,)),
+    "layer norm": (normalise, (SHAPE,)),
     "layer": (lambda x, w, b: tanh(matmul(x, w) + b), ((9, 20), (20, 33), (33,))),
     "batched product": (matmul, ((3, 5, 7), (7, 4))),
     "moved": (lambda x: manipulation.permute_dims(x[1:, ::-2], (1, 0)) * x[3, 0], (SHAPE,)),
@@ -151,8 +155,8 @@ def test_graphs(kit: Kit, name: str, d: DType) -> None:
 def test_gather_adds_up_in_order(kit: Kit, d: DType) -> None:
     """Rows taken again and again: their gradients are added in the order of the indices."""
     at = np.random.default_rng(1).integers(0, 7, 300)
-    taken: Function = lambda x: getitem(x, indices(at, x.device))  # noqa: E731
-    check(kit, taken, [finite(d, SHAPE, 1)], d, "300 rows of 7")
+    gather_rows: Function = lambda x: getitem(x, indices(at, x.device))  # noqa: E731
+    check(kit, gather_rows, [finite(d, SHAPE, 1)], d, "300 rows of 7")
 
 
 @pytest.mark.parametrize("d", FLOATS, ids=named)

@@ -29,15 +29,18 @@ from ..loops.language import (
 )
 from .kit import Kit
 from .test_scalar_ops import named
-from .values import Array, finite, held, raw, sample
+from .values import Array, finite, host_dtype, raw, sample
 
 SHAPES2 = ((1, 1), (2, 5), (5, 2), (3, 31), (7, 64), (65, 33), (2, 1000), (130, 131))
 SHAPES3 = ((1, 1, 1), (2, 3, 5), (3, 65, 127), (2, 16, 200), (4, 1, 9), (33, 2, 2))
 
 
 def strided_copy(d: DType, rank: int) -> Kernel:
-    """out[o + sum(i * t)] = x[b + sum(i * s)] over a grid: every stride is an argument, as are
-    both starts."""
+    """Return a kernel that copies by strides.
+
+    out[o + sum(i * t)] = x[b + sum(i * s)] over a grid: every stride is an argument, as are both
+    starts.
+    """
     b = KernelBuilder(f"copy{rank}")
     x, out = b.buffer("x", d, "r"), b.buffer("out", d, "w")
     source, target = b.int("source"), b.int("target")
@@ -71,14 +74,14 @@ def test_strides_as_arguments(kit: Kit, rank: int) -> None:
                 (strides_of(shape, range(rank)), 0),
                 ([2 * n for n in strides_of(shape, order[::-1])], 1),
             ):
-                ints = [start, first, *interleaved(shape, s, t)]
+                ints = [start, first, *interleave(shape, s, t)]
                 arrays = [finite(float32, size, 1), np.zeros(2 * size + 1, "f4")]
                 kit.check(kernel, arrays, ints, [], shape)
-    ints = [0, 0, *interleaved(shape, [0] * rank, strides_of(shape, range(rank)))]
+    ints = [0, 0, *interleave(shape, [0] * rank, strides_of(shape, range(rank)))]
     kit.check(kernel, [finite(float32, 3, 1), np.zeros(size, "f4")], ints, [], shape)
 
 
-def interleaved(*columns: Sequence[int]) -> list[int]:
+def interleave(*columns: Sequence[int]) -> list[int]:
     """n0, s0, t0, n1, s1, t1, ...: the order in which `strided_copy` takes them."""
     return [n for axis in zip(*columns, strict=True) for n in axis]
 
@@ -94,7 +97,7 @@ def test_transposed(kit: Kit, d: DType) -> None:
     kernel = b.build()
     for shape in (*SHAPES3, *((1, *s) for s in SHAPES2)):
         size = int(np.prod(shape))
-        kit.check(kernel, [sample(d, size, 1), np.zeros(size, held(d))], shape, [], shape)
+        kit.check(kernel, [sample(d, size, 1), np.zeros(size, host_dtype(d))], shape, [], shape)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_no_grid_is_one_point(kit: Kit) -> None:
     n, k = b.int("n"), b.int("k")
     b.store(out, k, cast(load(x, n), int64) + n * k)
     kit.check(
-        b.build(), [np.arange(9).astype(held(x.dtype)), np.zeros(7, np.int64)], [3, 5], [], []
+        b.build(), [np.arange(9).astype(host_dtype(x.dtype)), np.zeros(7, np.int64)], [3, 5], [], []
     )
 
 
@@ -183,7 +186,7 @@ def test_several_stores_and_dtypes(kit: Kit) -> None:
     for out in outs:
         b.store(out, i, cast(v * 3 + 1, out.dtype))
     for n in (1, 17, 64, 1000):
-        arrays = [sample(int32, n, 1), *(np.zeros(n, held(o.dtype)) for o in outs)]
+        arrays = [sample(int32, n, 1), *(np.zeros(n, host_dtype(o.dtype)) for o in outs)]
         kit.check(b.build(), arrays, [n], [], [n])
 
 
@@ -224,8 +227,8 @@ def test_atomics(kit: Kit, op: str, d: DType) -> None:
     kernel = b.build()
     for _ in kit.thread_counts():
         for n in (1, 50, 30_000):
-            places = np.random.default_rng(n).integers(0, 10, n)
-            kit.check(kernel, [places, np.arange(10).astype(held(d)) * 3], [n], [], [n])
+            positions = np.random.default_rng(n).integers(0, 10, n)
+            kit.check(kernel, [positions, np.arange(10).astype(host_dtype(d)) * 3], [n], [], [n])
 
 
 def test_atomics_in_a_loop(kit: Kit) -> None:
@@ -234,8 +237,8 @@ def test_atomics_in_a_loop(kit: Kit) -> None:
     m, n = b.int("m"), b.int("n")
     i = b.axis(m)
     b.effect(map_loop(0, n, lambda k: [Atomic("add", out, load(x, i * n + k), const(1, int32))]))
-    places = np.random.default_rng(1).integers(0, 16, 70 * 33)
-    kit.check(b.build(), [places, np.zeros(16, np.int32)], [70, 33], [], [70])
+    positions = np.random.default_rng(1).integers(0, 16, 70 * 33)
+    kit.check(b.build(), [positions, np.zeros(16, np.int32)], [70, 33], [], [70])
 
 
 def matrix_product(d: DType) -> Kernel:
@@ -259,7 +262,7 @@ def test_matrix_product(kit: Kit, d: DType) -> None:
         arrays = [
             finite(d, max(1, p * q), 1),
             finite(d, max(1, q * r), 2),
-            np.zeros(p * r, held(d)),
+            np.zeros(p * r, host_dtype(d)),
         ]
         kit.check(kernel, arrays, [p, q, r], [], [p, r])
 
@@ -296,10 +299,10 @@ def test_search_by_halves(kit: Kit) -> None:
 
     b.store(out, i, fold_loop(0, steps, [const(0, int64), size], step).results[0])
     keys, values = np.sort(finite(float32, 100, 1)), finite(float32, 60, 2)
-    found: list[Array] = kit.check(
+    position: list[Array] = kit.check(
         b.build(), [keys, values, np.zeros(60, np.int64)], [60, 100, 8], [], [60]
     )
-    assert np.array_equal(found[2], np.searchsorted(keys, values))
+    assert np.array_equal(position[2], np.searchsorted(keys, values))
 
 
 def fed_back(d: DType) -> Kernel:
@@ -332,9 +335,9 @@ def test_what_is_read_may_be_what_is_written(
         kit.backend.copy_in(at, offset, raw(np.tile(values, 3)))
         low, to = (offset + k * values.nbytes for k in (read, written))
         launch((at, low, at, to), (), None)
-        found = np.empty(3 * size, values.dtype)
-        kit.backend.copy_out(raw(found), at, offset)
+        actual = np.empty(3 * size, values.dtype)
+        kit.backend.copy_out(raw(actual), at, offset)
         wanted = np.tile(values, 3)
         wanted[written * size : (written + 1) * size] = expected
         what = f"third {read} of some memory read, third {written} written"
-        kit.same(found, wanted, d, what, lambda: str(fed_back(d)))
+        kit.same(actual, wanted, d, what, lambda: str(fed_back(d)))

@@ -34,7 +34,7 @@ def increment() -> Kernel:
     return b.build()
 
 
-def halved() -> Kernel:
+def halve() -> Kernel:
     b = KernelBuilder("halved")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -82,18 +82,22 @@ print([d.fingerprint for d in registry.probe({0!r}).devices if d.index == {1}][0
 
 
 def test_fingerprint_is_the_same_in_another_process(kit: Kit) -> None:
-    found = elsewhere(PROBE.format(kit.device.type, kit.device.index))
-    assert found == kit.backend.info.fingerprint
+    printed = elsewhere(PROBE.format(kit.device.type, kit.device.index))
+    assert printed == kit.backend.info.fingerprint
     kit.comparisons += 1
 
 
 def elsewhere(code: str, **environ: str) -> str:
-    """The last line that a process of its own prints, which has the same modules."""
+    """Return the last line that another process prints, which has the same modules."""
     code = f"import sys\nsys.path[:] = {sys.path!r}\n{code}"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environ},
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
 
@@ -216,39 +220,39 @@ def test_methods_take_what_the_core_gives(kit: Kit) -> None:
 
 
 def legal(kit: Kit, kernel: Kernel) -> Kernel:
-    """A kernel as the device is given it."""
+    """Return a kernel as the device gets it."""
     return legalize(kernel, kit.backend.info.capabilities)
 
 
 def test_a_kernel_is_accepted_or_not(kit: Kit) -> None:
     """Each time the same; what is accepted compiles, and for the rest there is a companion."""
     can, mine = kit.backend.info.capabilities, own(kit.backend)
-    for made in (increment, halved):
-        kernel = legalize(made(), can)
-        found = [mine.accepts(kernel) for _ in range(3)]
-        assert found in ([True] * 3, [False] * 3), kit.failure(
-            f"accepts({kernel.name}) is {', '.join(map(str, found))}", str(kernel)
+    for program in (increment, halve):
+        kernel = legalize(program(), can)
+        actual = [mine.accepts(kernel) for _ in range(3)]
+        assert actual in ([True] * 3, [False] * 3), kit.failure(
+            f"accepts({kernel.name}) is {', '.join(map(str, actual))}", str(kernel)
         )
-        if found[0]:
+        if actual[0]:
             assert mine.compile(kernel).kernel is kernel
         else:
             assert companion_of(kit.backend) is not None, kit.failure(
                 f"{kernel.name} is not accepted, and there is no DeviceInfo.companion", str(kernel)
             )
-    kit.check(halved(), [np.arange(9, dtype=np.float32), np.zeros(9, np.float32)], [9], [], [9])
+    kit.check(halve(), [np.arange(9, dtype=np.float32), np.zeros(9, np.float32)], [9], [], [9])
 
 
 def launch(backend: Backend, program: Program) -> list[int]:
-    """What a program makes of 0..99, by way of raw memory and `launch`."""
+    """Return the result of a program on 0..99, by raw memory and `launch`."""
     x, nbytes = np.arange(100, dtype=np.int32), 400
     source, target = backend.allocate(nbytes), backend.allocate(nbytes)
     backend.copy_in(source, 0, raw(x))
     limits.launch(backend, program, (source, 0, target, 0), (100,), (100,))
-    found = np.zeros(100, np.int32)
-    backend.copy_out(raw(found), target, 0)
+    numbers = np.zeros(100, np.int32)
+    backend.copy_out(raw(numbers), target, 0)
     backend.free(source, nbytes)
     backend.free(target, nbytes)
-    values: list[int] = found.tolist()
+    values: list[int] = numbers.tolist()
     return values
 
 

@@ -39,11 +39,11 @@ def _sum_of_rows(xs: list[Tensor]) -> Tensor:
     return sum_(_sum(xs), axis=1)
 
 
-def _joined(xs: list[Tensor]) -> Tensor:
+def _concat(xs: list[Tensor]) -> Tensor:
     return concat([_sum(xs[k::4]) for k in range(4)], axis=1) + 1
 
 
-@pytest.mark.parametrize("program", (_sum, _sum_of_rows, _joined), ids=lambda p: p.__name__[1:])
+@pytest.mark.parametrize("program", (_sum, _sum_of_rows, _concat), ids=lambda p: p.__name__[1:])
 def test_buffers(kit: Kit, program: Callable[[list[Tensor]], Tensor]) -> None:
     """More tensors than a kernel may have buffers."""
     most = kit.backend.info.capabilities.max_buffers
@@ -55,8 +55,12 @@ def test_buffers(kit: Kit, program: Callable[[list[Tensor]], Tensor]) -> None:
         return program([dense(x, float32, on) for x in xs])
 
     kit.agree(make, f"{program.__name__[1:]} of more tensors than a kernel takes")
-    kernels = [s.kernel for _, p in planned([make(kit.device)._expr]) for s in p.steps
-               if isinstance(s, Step)]  # fmt: skip
+    kernels = [
+        s.kernel
+        for _, p in planned([make(kit.device)._expr])
+        for s in p.steps
+        if isinstance(s, Step)
+    ]
     for kernel in kernels:
         assert not most or len(kernel.buffers) <= most, kit.failure(
             f"{len(kernel.buffers)} buffers of {most}", str(kernel)
@@ -80,42 +84,42 @@ def test_launches(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
     """Buffers at odd places, and more points and axes than a launch may have."""
     can, bind = kit.backend.info.capabilities, kit.backend.bind
     most = can.max_grid or (1,)
-    seen: list[tuple[int, ...]] = []
+    launched: list[tuple[int, ...]] = []
 
-    def watched(program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+    def watch(program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         launch = bind(program, ints, grid)
         within = len(grid) <= len(most) and all(map(le, grid[::-1], most[::-1]))
         assert within or not can.max_grid, kit.failure(f"a grid of {grid} of {most}", "")
         assert len(ints) == len(program.kernel.ints), kit.failure(f"{len(ints)} integers", "")
 
-        def noted(buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
-            seen.append(buffers[1::2])
+        def record(buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+            launched.append(buffers[1::2])
             launch(buffers, scalars, stream)
 
-        return noted
+        return record
 
-    monkeypatch.setattr(kit.backend, "bind", watched)
+    monkeypatch.setattr(kit.backend, "bind", watch)
     last = min(most[-1] + 5, LONG)
     grid = (*(2 + k for k in range(max(0, len(most) + more - 1))), last)
     x = np.arange(math.prod(grid), dtype=np.int64).astype("i1")
     kit.check(scaled(len(grid)), [x, np.zeros_like(x)], grid, [], grid)
-    wrong = [k for offsets in seen for k in offsets if k % can.offset_alignment]
-    assert seen and not wrong, kit.failure(
+    wrong = [k for offsets in launched for k in offsets if k % can.offset_alignment]
+    assert launched and not wrong, kit.failure(
         f"offsets {wrong}, not multiples of {can.offset_alignment}", ""
     )
 
 
-def picked() -> Kernel:
+def pick_rows() -> Kernel:
     """y[i, j] = x[at[i], j] where there is such a row, and `place` has numbers of 64 bits."""
     b = KernelBuilder("picked")
     x, at = b.buffer("x", float32, "r"), b.buffer("at", int64, "r")
-    y, place = b.buffer("y", float32, "w"), b.buffer("place", int64, "w")
+    y, index = b.buffer("y", float32, "w"), b.buffer("place", int64, "w")
     rows, m, n = b.int("rows"), b.int("m"), b.int("n")
     i, j = b.axis(m), b.axis(n)
-    held = load(at, i)
-    fine = (const(0, int64) <= held) & (held < rows)
-    b.store(y, i * n + j, load(x, held * n + j, fine))
-    b.store(place, i * n + j, i * FAR + held, rem(i + j, 3) < 2)
+    inside = load(at, i)
+    fine = (const(0, int64) <= inside) & (inside < rows)
+    b.store(y, i * n + j, load(x, inside * n + j, fine))
+    b.store(index, i * n + j, i * FAR + inside, rem(i + j, 3) < 2)
     return b.build()
 
 
@@ -124,9 +128,9 @@ def test_indices(kit: Kit) -> None:
     at = np.array([2, 1 << 32, -1, 3, (1 << 33) + 1, 0, 4], np.int64)
     x = np.random.default_rng(2).standard_normal((4, 5)).astype("f4")
     arrays = [x.ravel(), at, np.zeros(35, "f4"), np.zeros(35, np.int64)]
-    kit.check(picked(), arrays, [4, 7, 5], [], (7, 5))
+    kit.check(pick_rows(), arrays, [4, 7, 5], [], (7, 5))
     if kit.backend.info.capabilities.index_bits == 32:
-        kernel = kit.program(picked()).kernel
+        kernel = kit.program(pick_rows()).kernel
         assert kernel.index is int32, kit.failure("indices of 64 bits", str(kernel))
         with pytest.raises(DeviceError, match="over more than 32 bits index"):
-            kit.bind(picked(), [4, 7, FAR], (7, FAR))
+            kit.bind(pick_rows(), [4, 7, FAR], (7, FAR))

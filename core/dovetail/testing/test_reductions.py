@@ -25,7 +25,7 @@ from ..loops.language import (
 from ..ops import elementary
 from .kit import Kit
 from .test_scalar_ops import named
-from .values import Array, finite, held, sample
+from .values import Array, finite, host_dtype, sample
 
 LENGTHS = (0, 1, 2, 31, 32, 33, 63, 64, 65, 1000, 4095, 4096, 4097, 10_000)
 COMPUTED = (bool_, *INTEGERS, float32, float64)
@@ -65,17 +65,19 @@ def reduction(name: str, d: DType, axis: str) -> Kernel:
 
 
 def outputs(name: str, d: DType, m: int) -> list[Array]:
-    return [np.zeros(m, held(d))] + [np.zeros(m, np.int64)] * name.startswith("arg")
+    return [np.zeros(m, host_dtype(d))] + [np.zeros(m, np.int64)] * name.startswith("arg")
 
 
 def some(d: DType, count: int, seed: int, name: str) -> Array:
-    """Values whose combination says something: products stay finite, `and` and `or` are not
-    settled at once."""
+    """Return values whose combination says something.
+
+    Products stay finite, and `and` and `or` are not settled at once.
+    """
     rng = np.random.default_rng(seed)
     if d is bool_:
         return rng.random(count) < (0.999 if name == "and" else 0.001)
     if d.kind == "f" and name == "mul":
-        return np.exp2(rng.standard_normal(count) / 64).astype(held(d))
+        return np.exp2(rng.standard_normal(count) / 64).astype(host_dtype(d))
     return finite(d, count, seed)
 
 
@@ -229,7 +231,7 @@ def test_running_sum(kit: Kit, d: DType, axis: str) -> None:
     b.effect(fold_loop(0, n, [const(0, d)], step))
     for rows, columns in ((20, 30), (1, 300), (65, 2)):
         x_ = finite(d, rows * columns, 5)
-        kit.check(b.build(), [x_, np.zeros(x_.size, held(d))], [rows, columns], [], [rows])
+        kit.check(b.build(), [x_, np.zeros(x_.size, host_dtype(d))], [rows, columns], [], [rows])
 
 
 def test_fold_keeps_several_carries(kit: Kit) -> None:
@@ -266,4 +268,6 @@ def test_every_float_dtype_is_reduced_in_its_accumulator(kit: Kit) -> None:
             return cast(load(x, i * n + k), w)
 
         b.store(out, i, cast(reduce_loop("add", 0, n, element)[0], d))
-        kit.check(b.build(), [finite(d, 3 * 1000, 1), np.zeros(3, held(d))], [3, 1000], [], [3])
+        kit.check(
+            b.build(), [finite(d, 3 * 1000, 1), np.zeros(3, host_dtype(d))], [3, 1000], [], [3]
+        )

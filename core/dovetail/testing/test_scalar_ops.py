@@ -25,7 +25,7 @@ from ..loops.language import (
     where,
 )
 from .kit import Kit
-from .values import Array, as_held, held, pairs, sample, specials, to_halves
+from .values import Array, as_held, host_dtype, pairs, sample, specials, to_halves
 
 SIZES = (1, 2, 31, 32, 33, 63, 64, 65, 1000, 4095, 4096, 4097, 10_000)
 # The forms: a point of the grid for each element; a grid of two axes; one point with a `map`,
@@ -74,9 +74,9 @@ def _inside_a_reduction(
     """out[k] = the value itself, by way of its bits, combined over a loop of one iteration."""
 
     def value(j: Value) -> Value:
-        found = make(*[load(x, j) for x in inputs])
-        unsigned = BY_NAME[f"uint{found.dtype.bits}"]
-        return cast(found, unsigned) if found.dtype is bool_ else bitcast(found, unsigned)
+        reduced = make(*[load(x, j) for x in inputs])
+        unsigned = BY_NAME[f"uint{reduced.dtype.bits}"]
+        return cast(reduced, unsigned) if reduced.dtype is bool_ else bitcast(reduced, unsigned)
 
     (result,) = reduce_loop("or", k, k + 1, value)
     return Store(out, k, cast(result, bool_) if out.dtype is bool_ else bitcast(result, out.dtype))
@@ -91,23 +91,23 @@ def check(kit: Kit, form: str, kernel: Kernel, columns: Sequence[Array], target:
     for n in sizes:
         if form == "grid2" and n % 3:
             continue
-        arrays = [*(np.resize(c, n) for c in columns), np.zeros(n, held(target))]
+        arrays = [*(np.resize(c, n) for c in columns), np.zeros(n, host_dtype(target))]
         ints, grid = (
             ([n // 3, 3], [n // 3, 3]) if form == "grid2" else ([n], [n] if form == "grid" else [])
         )
         kit.check(kernel, arrays, ints, [], grid)
 
 
-def defined(op: str, d: DType) -> list[Array]:
-    """Columns of special values on which `op` is defined."""
+def columns_for(op: str, d: DType) -> list[Array]:
+    """Return columns of special values on which `op` is defined."""
     columns = pairs(d, OPS[op][0])
     if op in ("shl", "shr"):
-        columns[1] = columns[1] % held(d).type(d.bits)
+        columns[1] = columns[1] % host_dtype(d).type(d.bits)
     if op in ("quo", "rem"):
         bad = columns[1] == 0
         if d.kind == "i":
             bad |= (columns[1] == -1) & (columns[0] == d.min)
-        columns[1] = np.where(bad, held(d).type(1), columns[1])
+        columns[1] = np.where(bad, host_dtype(d).type(1), columns[1])
     return columns
 
 
@@ -115,7 +115,7 @@ def defined(op: str, d: DType) -> list[Array]:
 @pytest.mark.parametrize(("op", "d"), CASES, ids=named)
 def test_arithmetic(kit: Kit, op: str, d: DType, form: str) -> None:
     target = bool_ if OPS[op][2] == "b" else d
-    columns = defined(op, d)
+    columns = columns_for(op, d)
     sources = [d] * len(columns)
     kernels = {
         f: kernel_of(f, f"{op}_{d.code}", sources, target, lambda *v: Value(op, target, v))
@@ -166,7 +166,7 @@ def test_nothing_is_contracted_or_reassociated(kit: Kit, name: str, d: DType) ->
 
 
 def castable(source: DType, target: DType) -> Array:
-    """Values of `source` whose cast is defined: floats within the range of an integer dtype."""
+    """Return values of `source` whose cast is defined: within the range of an integer dtype."""
     x = np.concatenate([specials(source), sample(source, 300, 1)])
     if source.kind == "f" and target.is_integer:
         wide = (
@@ -201,7 +201,7 @@ def test_cast(kit: Kit, source: DType, target: DType, form: str) -> None:
 
 @pytest.mark.parametrize("half", HALVES, ids=named)
 def test_every_half_becomes_a_float(kit: Kit, half: DType) -> None:
-    every = np.arange(1 << 16, dtype=np.uint16).view(held(half))
+    every = np.arange(1 << 16, dtype=np.uint16).view(host_dtype(half))
     kernel = kernel_of("grid", "up", [half], float32, lambda v: cast(v, float32))
     kit.check(kernel, [every, np.zeros(every.size, "f4")], [every.size], [], [every.size])
 
@@ -209,11 +209,11 @@ def test_every_half_becomes_a_float(kit: Kit, half: DType) -> None:
 @pytest.mark.parametrize("source", (float32, float64), ids=named)
 @pytest.mark.parametrize("half", HALVES, ids=named)
 def test_floats_round_to_the_nearest_half(kit: Kit, half: DType, source: DType) -> None:
-    x = to_halves(half).astype(held(source))
+    x = to_halves(half).astype(host_dtype(source))
     if source is float64:  # a hair beside a tie: rounding twice would go wrong
         x = np.concatenate([x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)])
     kernel = kernel_of("grid", "down", [source], half, lambda v: cast(v, half))
-    kit.check(kernel, [x, np.zeros(x.size, held(half))], [x.size], [], [x.size])
+    kit.check(kernel, [x, np.zeros(x.size, host_dtype(half))], [x.size], [], [x.size])
 
 
 @pytest.mark.parametrize("source", COMPUTED[1:], ids=named)
@@ -245,8 +245,10 @@ def test_load_and_store_move_bits(kit: Kit, d: DType) -> None:
 @pytest.mark.parametrize("form", ("grid", "map", "fold"))
 @pytest.mark.parametrize("d", STORED, ids=named)
 def test_predicated_access(kit: Kit, d: DType, form: str) -> None:
-    """Where the predicate is false no memory is touched, however wild the index; a load then
-    gives zero."""
+    """A false predicate touches no memory, and its load gives zero.
+
+    The index may then be anything.
+    """
     b = KernelBuilder("guard")
     c, x, out = b.buffer("c", bool_, "r"), b.buffer("x", d, "r"), b.buffer("out", d, "w")
     n = b.int("n")
@@ -282,7 +284,7 @@ def test_constants_and_scalars(kit: Kit, d: DType) -> None:
     for name in names:
         b.store(out, const(index, int64), name)
         index += 1
-    kit.check(b.build(), [np.zeros(index, held(d))], [], values, [])
+    kit.check(b.build(), [np.zeros(index, host_dtype(d))], [], values, [])
 
 
 @pytest.mark.parametrize("d", [d for d in COMPUTED if d.kind == "f"], ids=named)
@@ -292,6 +294,6 @@ def test_scalars_of_floats_may_be_whole_numbers(kit: Kit, d: DType) -> None:
     x, out, c = b.buffer("x", d, "r"), b.buffer("out", d, "w"), b.scalar("c", d)
     i = b.axis(b.int("n"))
     b.store(out, i, load(x, i) * c)
-    kernel, arrays = b.build(), [sample(d, 65, 4), np.zeros(65, held(d))]
+    kernel, arrays = b.build(), [sample(d, 65, 4), np.zeros(65, host_dtype(d))]
     for value in (2, -3, 0, 1 << 20, True):
         kit.check(kernel, arrays, [65], [value], [65])

@@ -22,7 +22,7 @@ from ..tensor.host import from_host
 from ..tensor.layout_registry import registry
 from .kit import Kit
 from .test_scalar_ops import named
-from .values import Array, finite, held
+from .values import Array, finite, host_dtype
 
 ROWS, COLUMNS, ENTRIES, WIDTH = 61, 47, 900, 9
 
@@ -51,14 +51,16 @@ def test_folds_with_loaded_bounds(kit: Kit, d: DType) -> None:
     for m, n in ((1, 1), (7, 500), (200, 5000), (193, 400)):
         cuts: Array = np.sort(rng.choice(np.arange(1, max(n, 2)), m - 1, replace=False))
         bounds = np.concatenate([[0], cuts, [n]]).astype("i8")
-        kit.check(segments(d), [finite(d, (n,), 1), bounds, np.zeros(m, held(d))], [m], (), [m])
+        kit.check(
+            segments(d), [finite(d, (n,), 1), bounds, np.zeros(m, host_dtype(d))], [m], (), [m]
+        )
 
 
 # --- tensors -------------------------------------------------------------------------------------
 
 
 def matrix(d: DType, on: Device, seed: int = 0) -> Any:
-    """Entries in no order, some positions twice."""
+    """Return entries in no order, some positions twice."""
     rng = np.random.default_rng(seed)
     at = np.stack([rng.integers(0, ROWS, ENTRIES), rng.integers(0, COLUMNS, ENTRIES)])
     values = from_host(finite(d, (ENTRIES,), seed), d, on)
@@ -110,8 +112,8 @@ def test_gradients(kit: Kit, d: DType, operand: int) -> None:
         x, y = matrix(d, on), dense(d, on, COLUMNS)
         x.values().requires_grad_()
         y.requires_grad_()
-        found = grad(sum_((x @ y) ** 2), [x.values(), y])
-        return found[operand]
+        grads = grad(sum_((x @ y) ** 2), [x.values(), y])
+        return grads[operand]
 
     with reproducible():
         kit.agree(make, f"gradient by operand {operand}, sparse, {d.name}")

@@ -26,7 +26,7 @@ from .values import Array, finite, raw
 COPIES = ("copy_in", "queue_copy_in")
 
 
-def doubled() -> Kernel:
+def double() -> Kernel:
     b = KernelBuilder("doubled")
     x = b.buffer("x", float32, "rw")
     i = b.axis(b.int("n"))
@@ -43,7 +43,7 @@ def scaled() -> Kernel:
 
 
 def settling() -> Kernel:
-    """Takes long and has few points: no device is done with it before the host's next call."""
+    """Return a kernel that takes long and has few points, so that the host gets ahead of it."""
     b = KernelBuilder("settling")
     x = b.buffer("x", float32, "rw")
     i, rounds = b.axis(b.int("n")), b.int("rounds")
@@ -63,11 +63,11 @@ class Queue:
     def __init__(self, kit: Kit) -> None:
         self.kit, self.backend = kit, kit.backend
         self.ptr = kit.opened.allocator.allocate(4 * N)
-        self.launch = kit.bind(doubled(), (N,), (N,))
+        self.launch = kit.bind(double(), (N,), (N,))
         self.expected = np.zeros(N, np.float32)
 
     def fill(self, value: float, stream: StreamHandle, how: str = "copy_in") -> Array:
-        """Has this value copied in; what is copied, to be kept if `how` says so."""
+        """Copy a value in, and return the source, which the caller keeps if `how` says so."""
         source = np.full(N, value, np.float32)
         self.expected[:] = source
         copy = getattr(self.backend, how)
@@ -80,12 +80,12 @@ class Queue:
             self.expected = self.expected * np.float32(2) + np.float32(1)
 
     def read(self, stream: StreamHandle) -> Array:
-        found = np.empty(N, np.float32)
-        self.backend.copy_out(raw(found), self.ptr.handle, self.ptr.offset, stream)
-        return found
+        actual = np.empty(N, np.float32)
+        self.backend.copy_out(raw(actual), self.ptr.handle, self.ptr.offset, stream)
+        return actual
 
     def check(self, stream: StreamHandle, what: str) -> None:
-        self.kit.same(self.read(stream), self.expected, float32, what, lambda: str(doubled()))
+        self.kit.same(self.read(stream), self.expected, float32, what, lambda: str(double()))
 
 
 def test_work_on_a_stream_is_in_order(kit: Kit) -> None:
@@ -97,25 +97,25 @@ def test_work_on_a_stream_is_in_order(kit: Kit) -> None:
 
 
 class Busy:
-    """Work that is before others' on a stream."""
+    """Work that precedes other work on a stream."""
 
     def __init__(self, kit: Kit) -> None:
         self.kit, self.ptr = kit, kit.opened.allocator.allocate(4 * FEW)
         self.launch = kit.bind(settling(), (FEW, ROUNDS), (FEW,))
 
     def work(self, stream: StreamHandle) -> None:
-        """Has its memory filled, and eight launches work on it."""
+        """Fill the memory, and queue eight launches that work on it."""
         at, offset = self.ptr.handle, self.ptr.offset
         self.kit.backend.copy_in(at, offset, raw(np.ones(FEW, np.float32)), stream)
         for _ in range(8):
             self.launch((at, offset), (), stream)
 
     def check(self, stream: StreamHandle) -> None:
-        """Fails unless it was done: all numbers have settled."""
-        found = np.empty(FEW, np.float32)
-        self.kit.backend.copy_out(raw(found), self.ptr.handle, self.ptr.offset, stream)
+        """Fail unless the work was done: all numbers have settled."""
+        actual = np.empty(FEW, np.float32)
+        self.kit.backend.copy_out(raw(actual), self.ptr.handle, self.ptr.offset, stream)
         expected = np.full(FEW, 2, np.float32)
-        self.kit.same(found, expected, float32, "work before others'", lambda: str(settling()))
+        self.kit.same(actual, expected, float32, "work before others'", lambda: str(settling()))
 
 
 @pytest.mark.parametrize("copy", COPIES)
@@ -129,29 +129,29 @@ def test_copies_in_wait_for_work_before_them(kit: Kit, copy: str) -> None:
         busy.work(stream)
         read((a.ptr.handle, a.ptr.offset, b.ptr.handle, b.ptr.offset), (3.0,), stream)
         b.expected = a.expected * np.float32(3) + np.float32(1)
-        kept = a.fill(-7.0, stream, copy)
+        sources = a.fill(-7.0, stream, copy)
         b.check(stream, f"what a launch read before {copy} overwrote it")
         a.check(stream, f"what {copy} wrote")
         busy.check(stream)
-        del kept
+        del sources
 
 
 def test_queued_copies_out_are_in_order(kit: Kit) -> None:
     for stream in (None, kit.backend.create_stream()):
-        busy, q, found = Busy(kit), Queue(kit), np.empty(N, np.float32)
+        busy, q, actual = Busy(kit), Queue(kit), np.empty(N, np.float32)
         q.fill(1.0, stream)
         busy.work(stream)
         q.work(20, stream)
         before = q.expected.copy()
-        kit.backend.queue_copy_out(raw(found), q.ptr.handle, q.ptr.offset, stream)
+        kit.backend.queue_copy_out(raw(actual), q.ptr.handle, q.ptr.offset, stream)
         q.work(3, stream)
         kit.backend.synchronize(stream)
-        kit.same(found, before, float32, "a queued copy out, with work after it", str)
+        kit.same(actual, before, float32, "a queued copy out, with work after it", str)
         q.check(stream, "work after a queued copy out")
 
 
 def test_memory_that_is_used_again_is_not_overwritten_early(kit: Kit) -> None:
-    """As a user's program has it: x dies while y = x + 1 is queued, and z may take its place."""
+    """x may die while y = x + 1 is queued, and z may take its memory."""
     values, others = finite(float32, N, 3), np.full(N, 7, np.float32)
     for _ in range(4):
         busy, x = Busy(kit), from_host(values, float32, kit.device)
@@ -168,7 +168,7 @@ def test_memory_that_is_used_again_is_not_overwritten_early(kit: Kit) -> None:
 
 
 def test_a_device_that_says_it_waits_has_waited(kit: Kit) -> None:
-    """With `asynchronous` False all work is done when `launch` returns, whoever looks, and how."""
+    """With `asynchronous` False all work is done when `launch` returns."""
     if kit.backend.asynchronous:
         kit.comparisons += 1  # it promises nothing
         return
@@ -179,17 +179,17 @@ def test_a_device_that_says_it_waits_has_waited(kit: Kit) -> None:
         q.work(20, stream)
         done = kit.backend.event_done(kit.backend.record_event(stream))
         address = kit.backend.host_address(q.ptr.handle, q.ptr.offset)
-        seen = None if address is None else array_at(address, (N,), (1,), float32).copy()
+        memory = None if address is None else array_at(address, (N,), (1,), float32).copy()
         assert done, kit.failure(
-            "asynchronous is False, and work is not done when launch returns", str(doubled())
+            "asynchronous is False, and work is not done when launch returns", str(double())
         )
-        if seen is not None:
-            kit.same(seen, q.expected, float32, "the host's view right after a launch", str)
-        q.check(stream, "work that nobody waited for")
+        if memory is not None:
+            kit.same(memory, q.expected, float32, "the host's view right after a launch", str)
+        q.check(stream, "work that was not waited for")
 
 
 def one_by_one(launches: Sequence[QueuedLaunch]) -> Replay:
-    """What is done where a backend has no sequences."""
+    """Return a replay for a backend that has no sequences."""
 
     def replay(at: list[Any], variables: list[Any], stream: StreamHandle) -> None:
         for launch, buffers, scalars in launches:
@@ -204,9 +204,9 @@ def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
     n, launches = N // 2, []
     bound = kit.bind(scaled(), (n,), (n,))
     for k in range(6):
-        places = ((k % 2, 4 * n * (k // 2 % 2)), ((k + 1) % 2, 4 * n * ((k + 1) // 2 % 2)))
+        buffers = ((k % 2, 4 * n * (k // 2 % 2)), ((k + 1) % 2, 4 * n * ((k + 1) // 2 % 2)))
         scalar = (float(k), None if k % 3 else k // 3)
-        launches.append(QueuedLaunch(bound, places, (scalar,)))
+        launches.append(QueuedLaunch(bound, buffers, (scalar,)))
     run = limits.sequence(kit.backend, launches) or one_by_one(launches)
     for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
         a, b = Queue(kit), Queue(kit)
@@ -225,7 +225,7 @@ def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
 
 
 def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
-    """The same by `launch_all`, behind work that takes long; copies are in order with it."""
+    """Launches by `launch_all` are in order with each other and with copies."""
     n = N // 2
     bound = kit.bind(scaled(), (n,), (n,))
     for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
@@ -236,20 +236,20 @@ def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
         for k in range(6):
             x, low = (a, b)[k % 2], n * (k // 2 % 2)
             y, to = (b, a)[k % 2], n * ((k + 1) // 2 % 2)
-            places = (x.ptr.handle, x.ptr.offset + 4 * low, y.ptr.handle, y.ptr.offset + 4 * to)
-            launches.append((bound, places, (k + 0.5,)))
+            buffers = (x.ptr.handle, x.ptr.offset + 4 * low, y.ptr.handle, y.ptr.offset + 4 * to)
+            launches.append((bound, buffers, (k + 0.5,)))
             source = x.expected[low : low + n]
             y.expected[to : to + n] = source * np.float32(k + 0.5) + np.float32(1)
         busy.work(stream)
         if limits.has_limits(kit.backend):  # whose launches never come together
-            for launch, places, scalars in launches:
-                launch(places, scalars, stream)
+            for launch, buffers, scalars in launches:
+                launch(buffers, scalars, stream)
         else:
             kit.backend.launch_all(launches, stream)
-        kept = [q.expected.copy() for q in (a, b)]
-        for q, expected in zip((a, b), kept, strict=True):
-            found = q.read(stream)
-            kit.same(found, expected, float32, "launches given together", lambda: str(scaled()))
+        sources = [q.expected.copy() for q in (a, b)]
+        for q, expected in zip((a, b), sources, strict=True):
+            actual = q.read(stream)
+            kit.same(actual, expected, float32, "launches given together", lambda: str(scaled()))
         busy.check(stream)
 
 
@@ -328,11 +328,11 @@ def test_events_measure_time(kit: Kit) -> None:
     first, second, both = (
         kit.backend.elapsed_ms(marks[i], marks[j]) for i, j in ((0, 1), (1, 2), (0, 2))
     )
-    said = f"elapsed_ms: {first}, then {second}, {both} in all; {most:.3f} went by on the host"
-    assert first > 0 and second > 0, kit.failure(f"{said}: 20 launches took no time", "")
-    assert both <= most * 1.1, kit.failure(f"{said}: more than that", "")
+    measured = f"elapsed_ms: {first}, then {second}, {both} in all; {most:.3f} went by on the host"
+    assert first > 0 and second > 0, kit.failure(f"{measured}: 20 launches took no time", "")
+    assert both <= most * 1.1, kit.failure(f"{measured}: more than that", "")
     assert abs(first + second - both) <= max(0.01 * both, 0.002), kit.failure(
-        f"{said}: parts and whole differ", ""
+        f"{measured}: parts and whole differ", ""
     )
     q.check(stream, "work between two events")
 

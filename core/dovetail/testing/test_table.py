@@ -115,7 +115,7 @@ def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
 
 
 def keeps(op: Op, d: DType) -> bool:
-    """Whether the result of a row at `d` fits into its first operand."""
+    """Return True if the result of a row at `d` fits into its first operand."""
     return op is not ops.WHERE and op.dtypes(op.name, operands(op, d), None)[1] is d
 
 
@@ -228,7 +228,7 @@ def test_generators(kit: Kit, name: str, d: DType) -> None:
     kit.agree(lambda on: GENERATED[name](d, on), f"{name} of {d.name}")
 
 
-def drawn(seed: int) -> Generator:
+def make_generator(seed: int) -> Generator:
     """A generator that has passed 2**64 - 20: counters carry into their high words."""
     g = Generator(seed)
     g.state = (seed, (1 << 64) - 20)
@@ -236,14 +236,14 @@ def drawn(seed: int) -> Generator:
 
 
 def random_integers(d: DType, on: Device) -> T.Tensor:
-    return drawn(3).integers(d.min // 3, d.max, (7, 41), dtype=d, device=on)
+    return make_generator(3).integers(d.min // 3, d.max, (7, 41), dtype=d, device=on)
 
 
 RANDOM: dict[str, Callable[[DType, Device], T.Tensor]] = {
-    "random_uniform32": lambda d, on: drawn(1).uniform((7, 41), dtype=d, device=on),
-    "random_normal32": lambda d, on: drawn(2).normal((7, 41), dtype=d, device=on),
-    "random_uniform64": lambda d, on: drawn(1).uniform((301,), dtype=d, device=on),
-    "random_normal64": lambda d, on: drawn(2).normal((301,), dtype=d, device=on),
+    "random_uniform32": lambda d, on: make_generator(1).uniform((7, 41), dtype=d, device=on),
+    "random_normal32": lambda d, on: make_generator(2).normal((7, 41), dtype=d, device=on),
+    "random_uniform64": lambda d, on: make_generator(1).uniform((301,), dtype=d, device=on),
+    "random_normal64": lambda d, on: make_generator(2).normal((301,), dtype=d, device=on),
     "random_below": random_integers,
 }
 DRAWS = [
@@ -323,8 +323,8 @@ def test_join(kit: Kit, d: DType) -> None:
         for place in (dense, transposed):
 
             def make(on: Device, place: Place = place, join: Join = join) -> T.Tensor:
-                found: T.Tensor = join(place(x, d, on), place(y, d, on))
-                return found
+                joined: T.Tensor = join(place(x, d, on), place(y, d, on))
+                return joined
 
             cases.append((make, f"{name} of {d.name}, {place.__name__}"))
     kit.agree_all(cases)
@@ -497,8 +497,14 @@ def to_floats(x: Array, d: DType) -> Array:
 def test_sort(kit: Kit, d: DType, descending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sort` and `argsort`, by rank and by passes: ties, NaN, infinities, both zeros."""
     monkeypatch.setattr(radix, "RANKED", 0)  # else it depends on the device what is short
-    cases = [((1,), 0, dense), ((3, 40), 1, dense), ((3, 0), 1, dense), ((2, 400), 1, dense),
-             ((3, 40), 0, flipped), ((300, 2), 0, spaced)]  # fmt: skip
+    cases = [
+        ((1,), 0, dense),
+        ((3, 40), 1, dense),
+        ((3, 0), 1, dense),
+        ((2, 400), 1, dense),
+        ((3, 40), 0, flipped),
+        ((300, 2), 0, spaced),
+    ]
     for shape, axis, place in cases:
         values = sample(d, shape, 1)
         for rule in (sort, argsort):
@@ -576,13 +582,13 @@ def test_matmul(kit: Kit, d: DType) -> None:
 
 @pytest.mark.parametrize("d", [d for d in NUMBERS if d.kind == "f"], ids=named)
 def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
-    """Where the device has a routine for it: within what any order of summation may differ."""
+    """A vendor's routine differs by no more than any order of summation may."""
     with reproducible():
         expected = host(
             matmul(*(dense(finite(d, (65, 65), s), d, device(REFERENCE)) for s in (1, 2)))
         )
-    found = host(matmul(*(dense(finite(d, (65, 65), s), d, kit.device) for s in (1, 2))))
-    x, y = (to_floats(v, d).astype("f8") for v in (found, expected))
+    actual = host(matmul(*(dense(finite(d, (65, 65), s), d, kit.device) for s in (1, 2))))
+    x, y = (to_floats(v, d).astype("f8") for v in (actual, expected))
     step = {2: 2.0**-7 if d is bfloat16 else 2.0**-10, 4: 2.0**-23, 8: 2.0**-52}[d.itemsize]
     kit.comparisons += 1
     assert np.abs(x - y).max() <= 65 * 16 * step, kit.failure(f"off by {np.abs(x - y).max()}", "")
@@ -591,14 +597,35 @@ def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
 # Elementwise rows and reductions are gone through one by one; any other needs a test of its
 # own, and is named here.
 BY_NAME = {
-    "gather", "count_blocks", "true_positions", "packed_positions", "count_runs", "run_bounds",
-    "checked_indices", "scatter", "searchsorted", "concat", "cumulative_sum", "cumulative_prod",
-    "cumulative_logsumexp", "recurrence", "sort", "argsort", "select", "count_values", "matmul",
-    "full_complex", "convolution", "convolution_input", "convolution_weight", *GENERATED, *RANDOM,
-}  # fmt: skip
+    "gather",
+    "count_blocks",
+    "true_positions",
+    "packed_positions",
+    "count_runs",
+    "run_bounds",
+    "checked_indices",
+    "scatter",
+    "searchsorted",
+    "concat",
+    "cumulative_sum",
+    "cumulative_prod",
+    "cumulative_logsumexp",
+    "recurrence",
+    "sort",
+    "argsort",
+    "select",
+    "count_values",
+    "matmul",
+    "full_complex",
+    "convolution",
+    "convolution_input",
+    "convolution_weight",
+    *GENERATED,
+    *RANDOM,
+}
 
 
 def unreached() -> list[str]:
-    """Rows of the table that no case of the kit reaches."""
+    """Return the rows of the table that no case of the kit reaches."""
     ours = {n for n, _ in (*MAPS, *REDUCTIONS)} | BY_NAME | {"astype", "view"}
     return [name for name in ops.TABLE if name not in ours]

@@ -1,5 +1,7 @@
-"""Values at which arithmetic goes wrong first, for each dtype, as the host holds them
-(bfloat16, and dtypes of plugins: their bits)."""
+"""Values at which arithmetic goes wrong first, for each dtype, as the host holds them.
+
+bfloat16, and dtypes of plugins, are held as their bits.
+"""
 
 from __future__ import annotations
 
@@ -15,44 +17,79 @@ from ..loops.legalize import BITS_OF, FROM_BITS, TO_BITS
 
 Array = np.ndarray
 
-# Where elementary functions change their ways: overflow of exp, halves of pi, powers of two,
-# big arguments of sin.
+# Points at which elementary functions switch algorithms: overflow of exp, halves of pi, powers of
+# two, big arguments of sin.
 _TURNS = (
-    0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 10.0, 0.1, 1e-3, 1e-8, np.pi, np.pi / 2, np.pi
-    / 4, np.e, 0.6931, 17.3, 88.72, 88.8, 103.9, 150.0, 709.7, 710.0, 745.2, 255.0, 256.5, 2049.0,
-    65504.0, 65520.0, 8388609.0, 16777217.0, 2147483648.0, 9007199254740993.0, 1e22, 1e-30, 3e38,
-)  # fmt: skip
+    0.0,
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+    1.5,
+    2.0,
+    2.5,
+    3.0,
+    10.0,
+    0.1,
+    1e-3,
+    1e-8,
+    np.pi,
+    np.pi / 2,
+    np.pi / 4,
+    np.e,
+    0.6931,
+    17.3,
+    88.72,
+    88.8,
+    103.9,
+    150.0,
+    709.7,
+    710.0,
+    745.2,
+    255.0,
+    256.5,
+    2049.0,
+    65504.0,
+    65520.0,
+    8388609.0,
+    16777217.0,
+    2147483648.0,
+    9007199254740993.0,
+    1e22,
+    1e-30,
+    3e38,
+)
 
 
-def held(d: DType) -> np.dtype:
-    """The NumPy dtype in which the host holds values of `d`."""
-    found = d.__numpy_dtype__
-    return np.dtype(f"u{d.itemsize}") if found is None else found
+def host_dtype(d: DType) -> np.dtype:
+    """Return the NumPy dtype in which the host holds values of `d`."""
+    dtype = d.__numpy_dtype__
+    return np.dtype(f"u{d.itemsize}") if dtype is None else dtype
 
 
-def decoded(bits: Array, d: DType) -> Array:
-    """What the bits of a plugin's dtype stand for, as float32: by its own rule, interpreted."""
-    found: Array = np.zeros(bits.size, np.float32)
+def decode(bits: Array, d: DType) -> Array:
+    """Return the bits of a plugin's dtype as float32, by its own rule, interpreted."""
+    values: Array = np.zeros(bits.size, np.float32)
     kernel = conversion(FROM_BITS[d], BITS_OF[d.itemsize], float32)
-    interpret(kernel, [bits.reshape(-1), found], [bits.size], [], [bits.size])
-    return found.reshape(bits.shape)
+    interpret(kernel, [bits.reshape(-1), values], [bits.size], [], [bits.size])
+    return values.reshape(bits.shape)
 
 
-def encoded(values: Array, d: DType) -> Array:
-    """float32 values as bits of a plugin's dtype: by its own rule, interpreted."""
-    found: Array = np.zeros(values.size, held(d))
+def encode(values: Array, d: DType) -> Array:
+    """Return float32 values as bits of a plugin's dtype, by its own rule, interpreted."""
+    bits: Array = np.zeros(values.size, host_dtype(d))
     kernel = conversion(TO_BITS[d], float32, BITS_OF[d.itemsize])
-    interpret(kernel, [values.reshape(-1), found], [values.size], [], [values.size])
-    return found.reshape(values.shape)
+    interpret(kernel, [values.reshape(-1), bits], [values.size], [], [values.size])
+    return bits.reshape(values.shape)
 
 
 def as_held(values: Array, d: DType) -> Array:
-    """float64 values rounded to `d`."""
+    """Return float64 values rounded to `d`."""
     with np.errstate(all="ignore"):
         if d not in BUILT_IN:
-            return encoded(values.astype(np.float32), d)
+            return encode(values.astype(np.float32), d)
         if d is not bfloat16:
-            return values.astype(held(d))
+            return values.astype(host_dtype(d))
         bits = values.astype(np.float32).view(np.uint32)
         rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
         quiet = np.where(np.isnan(values), bits | np.uint32(0x400000), rounded)
@@ -60,27 +97,27 @@ def as_held(values: Array, d: DType) -> Array:
 
 
 def is_nan(values: Array, d: DType) -> Array:
-    """Where held values are NaN."""
+    """Return True at values that are NaN."""
     if d is bfloat16:
         return (values & np.uint16(0x7FFF)) > np.uint16(0x7F80)
     if d not in BUILT_IN:
-        return np.asarray(np.isnan(decoded(values, d)))
+        return np.asarray(np.isnan(decode(values, d)))
     return np.isnan(values) if d.kind == "f" else np.zeros(values.shape, bool)
 
 
 def specials(d: DType) -> Array:
-    """The special values of a dtype, each once."""
+    """Return the special values of a dtype, each once."""
     if d is bool_:
         return np.array([False, True])
     if d.kind == "f":
         return _special_floats(d)
     some = {0, 1, 2, 3, 7, 31, 33, 100, d.max - 1, d.max, d.max // 2, d.max // 2 + 1}
     some |= {-n for n in some} | {d.min, d.min + 1, d.max // 255, d.max // 3}
-    return np.array(sorted(n for n in some if d.min <= n <= d.max), held(d))
+    return np.array(sorted(n for n in some if d.min <= n <= d.max), host_dtype(d))
 
 
 def _special_floats(d: DType) -> Array:
-    bits = held(d).itemsize * 8
+    bits = host_dtype(d).itemsize * 8
     unsigned = np.dtype(f"u{bits // 8}")
     infinity = int(as_held(np.array([np.inf]), d).view(unsigned)[0])
     one = int(as_held(np.array([1.0]), d).view(unsigned)[0])
@@ -102,16 +139,16 @@ def _special_floats(d: DType) -> Array:
     )
     both = np.unique(np.concatenate([positive, positive | unsigned.type(1 << (bits - 1))]))
     nan = as_held(np.array([np.nan]), d).view(unsigned)
-    return np.concatenate([both, nan]).view(held(d))
+    return np.concatenate([both, nan]).view(host_dtype(d))
 
 
 def raw(a: Any) -> memoryview:
-    """The bytes of a contiguous array."""
+    """Return the bytes of a contiguous array."""
     return memoryview(a.reshape(-1).view(np.uint8))
 
 
 def pairs(d: DType, arity: int) -> list[Array]:
-    """Columns that hold every pair of special values; a third column is drawn from them."""
+    """Return columns with every pair of special values; a third column is drawn from them."""
     s = specials(d)
     if arity == 1:
         return [s]
@@ -123,7 +160,7 @@ def pairs(d: DType, arity: int) -> list[Array]:
 
 
 def sample(d: DType, shape: Any, seed: int) -> Array:
-    """Special and ordinary values, mixed."""
+    """Return special and ordinary values, mixed."""
     rng = np.random.default_rng(seed)
     special: Array = rng.choice(specials(d), shape)
     if d.kind != "f":
@@ -133,20 +170,22 @@ def sample(d: DType, shape: Any, seed: int) -> Array:
 
 
 def finite(d: DType, shape: Any, seed: int) -> Array:
-    """Ordinary values with a few negative zeros, whose sums stay finite; integers of the whole
-    range."""
+    """Return ordinary values with a few negative zeros, whose sums stay finite.
+
+    Integers have the whole range.
+    """
     rng = np.random.default_rng(seed)
     if d is bool_:
         return np.asarray(rng.random(shape) < 0.5)
     if d.kind != "f":
-        return np.asarray(rng.integers(d.min, d.max, shape, held(d), endpoint=True))
+        return np.asarray(rng.integers(d.min, d.max, shape, host_dtype(d), endpoint=True))
     x = rng.standard_normal(shape)
     x[rng.random(shape) < 0.01] = -0.0
     return as_held(x, d)
 
 
 def to_halves(half: DType) -> Array:
-    """float32 values at, beside and half way between all finite halves, and far outside."""
+    """Return float32 values at, beside and half way between all finite halves, and outside."""
     every = np.arange(1 << 16, dtype=np.uint16)
     exact = (
         every.view(np.float16).astype(np.float32)
