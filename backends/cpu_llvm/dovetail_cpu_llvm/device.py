@@ -100,18 +100,18 @@ class CpuBackend(BindingBackend):
         return compile_raw(self.info.fingerprint, source, name, arguments, options)
 
     def rest(self) -> None:
-        """Idle threads of the pool stop waiting for the next launch, and sleep."""
+        """Make idle threads of the pool stop waiting for the next launch, and sleep."""
         self._launcher.pool.rest()
 
     def get_num_threads(self) -> int:
-        """How many threads share a large launch."""
+        """Return the number of threads that share a large launch."""
         register(self)
         return self._launcher.pool.num_threads
 
     def set_num_threads(self, n: int) -> None:
-        """Sets how many threads share a large launch; no result depends on it.
+        """Set the number of threads that share a large launch.
 
-        Raises: ArgumentError for less than 1.
+        No result depends on it. Raises: ArgumentError for less than 1.
         """
         self._launcher.pool.set_num_threads(n)
 
@@ -125,7 +125,7 @@ def matmul(
     output: StridedOperand,
     stream: StreamHandle,
 ) -> None:
-    """Writes the product of two float or complex matrices (or stacks) with NumPy's BLAS."""
+    """Write the product of two float or complex matrices (or stacks) with NumPy's BLAS."""
     a, b = map(operand_array, inputs)
     out = operand_array(output)
     if out.size * a.shape[-1] > BLAS_ALONE:

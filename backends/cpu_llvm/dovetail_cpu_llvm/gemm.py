@@ -103,9 +103,25 @@ def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine
     square = m == n and xs[-2:] == ys[-2:][::-1] and first[0] != second[0] and apart[0] == apart[1]
     rows, columns, each = _blocks(m, n, k, square)
     ints = (
-        first[0], second[0], m, n, k, first[1], second[1], n, rows, columns, ceil(n, columns), each,
-        xs[-2] * size, ys[-1] * size, n * size, size, *[s * size for s in apart], square,
-    )  # fmt: skip
+        first[0],
+        second[0],
+        m,
+        n,
+        k,
+        first[1],
+        second[1],
+        n,
+        rows,
+        columns,
+        ceil(n, columns),
+        each,
+        xs[-2] * size,
+        ys[-1] * size,
+        n * size,
+        size,
+        *[s * size for s in apart],
+        square,
+    )
     return Routine(f"{letter}gemm", ints, each * count, m * n * k * count)
 
 

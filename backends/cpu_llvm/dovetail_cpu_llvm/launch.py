@@ -57,7 +57,7 @@ class Launcher:
         self._products: Any = None  # the code of NumPy's BLAS, if it can be called
         if blas := gemm.symbols():
             ir = gemm.ir(compiler.machine.triple)
-            self._products = _linked(compiler, fingerprint, ir, gemm.KERNELS, blas)
+            self._products = _link_cached(compiler, fingerprint, ir, gemm.KERNELS, blas)
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """A built-in function of (buffers, scalars, stream) that runs `program`."""
@@ -76,64 +76,68 @@ class Launcher:
         kinds = [_KINDS.get(d.code, INTEGER) for _, d in k.scalars]
         shared = how if how > 1 else 0
         fixed = Fixed(program.address, tiles, shared, operations, slots, first, kinds)
-        return self._made(program, fixed, how, len(k.buffers))
+        return self._bind_native(program, fixed, how, len(k.buffers))
 
     def product(self, inputs: Sequence[StridedOperand], output: StridedOperand) -> Launch | None:
         """A built-in function of (buffers, scalars, stream) that multiplies, if there is one."""
-        found = gemm.routine(inputs, output) if self._products is not None else None
-        if found is None:
+        routine = gemm.routine(inputs, output) if self._products is not None else None
+        if routine is None:
             return None
-        slots = [0, 0, 0, *found.ints]
-        address, n = self._products[found.kernel], found.operations
+        slots = [0, 0, 0, *routine.ints]
+        address, n = self._products[routine.kernel], routine.operations
         how = int(n >= RELEASE_GIL)
         numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
-        if found.blocks > 1 and (n >= SHARE or numbers >= POINTS):
+        if routine.blocks > 1 and (n >= SHARE or numbers >= POINTS):
             how = weight(n, n >= WORTH * SHARE and n >= REUSE * numbers)
             self.pool.start()
         shared = how if how > 1 else 0
-        fixed = Fixed(address, found.blocks, shared, n, slots, len(slots), [])
-        return self._made(self._products, fixed, how, 3)
+        fixed = Fixed(address, routine.blocks, shared, n, slots, len(slots), [])
+        return self._bind_native(self._products, fixed, how, 3)
 
-    def _made(self, owner: object, fixed: Fixed, how: int, buffers: int) -> Launch:
-        """`owner` keeps the code alive; `how`, as in `struct launch` of launch.c."""
+    def _bind_native(self, owner: object, fixed: Fixed, how: int, buffers: int) -> Launch:
+        """Return a launch. `owner` keeps the code alive; `how`: see `struct launch` in launch.c."""
         if native is None:
             return PythonLaunch(owner, fixed, how > 0, buffers)
         header = [fixed.function, fixed.tiles, how, self.pool.state]
         words = [*header, buffers, len(fixed.kinds), fixed.first_scalar, len(fixed.slots)]
         words += [*fixed.slots, *fixed.kinds]
         block = struct.pack(f"={len(words)}q", *words)
-        made: Launch = native.bind_launch((block, self._entry, owner, fixed))
-        return made
+        launch: Launch = native.bind_launch((block, self._entry, owner, fixed))
+        return launch
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
         """A built-in function of (handles and offsets, variables, stream) that runs these."""
         if native is None:
             return python_replay(tuple(launches))
         block = command_list.block(launches, RELEASE_GIL, self.pool.state)
-        made: Replay = native.bind_sequence((block, tuple(launches)))  # their programs stay loaded
-        return made
+        replay: Replay = native.bind_sequence(
+            (block, tuple(launches))
+        )  # their programs stay loaded
+        return replay
 
 
 def _is_worth_it(
     program: CpuProgram, ints: Mapping[str, int], points: int, operations: float
 ) -> bool:
-    """Whether threads share a launch even while they are far from each other."""
+    """Return True if threads share a launch even while they are far from each other."""
     if operations >= WORTH * SHARE:
         return True
     moved = points * traffic(program.kernel, program.schedule, ints)
     return moved >= TRAFFIC or operations >= max(WORTH // 4 * SHARE, DENSE * moved)
 
 
-def _linked(
+def _link_cached(
     compiler: Compiler, fingerprint: str, ir: str, symbols: tuple[str, ...], imports: dict[str, int]
 ) -> Any:
-    """Code that is the same for every kernel, in memory. Its object code is kept on disk; one that
-    does not link is made and written anew."""
-    kept = cached_binary(fingerprint, ir)
-    if kept is not None:
+    """Return linked code that is the same for every kernel.
+
+    Its object code is cached on disk; if that does not link, it is compiled and written again.
+    """
+    cached = cached_binary(fingerprint, ir)
+    if cached is not None:
         with suppress(RuntimeError):
-            return link(kept, symbols, imports)
+            return link(cached, symbols, imports)
     code = compiler.object_code(ir)
-    found = link(code, symbols, imports)
+    linked = link(code, symbols, imports)
     cache_binary(fingerprint, ir, code)
-    return found
+    return linked

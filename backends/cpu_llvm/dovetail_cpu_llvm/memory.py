@@ -17,7 +17,7 @@ from dovetail.extend import StridedOperand, array_at
 Array = np.ndarray[Any, Any]
 
 _HUGE = 2 << 20
-_SMALL = 64  # alignment of what malloc gives
+_SMALL = 64  # alignment of memory from malloc
 _LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
 
 
@@ -63,7 +63,7 @@ class _PosixPages:
 
 
 class _Malloc:
-    """Where there is no mmap: what ctypes can allocate, aligned by hand."""
+    """Memory for systems without mmap: ctypes allocates it, and it is aligned by hand."""
 
     def __init__(self) -> None:
         self._live: dict[int, object] = {}
@@ -81,12 +81,12 @@ class _Malloc:
 
 
 def raw_memory() -> _PosixPages | _Malloc:
-    """This system's source of memory."""
+    """Return this system's source of memory."""
     return _Malloc() if sys.platform == "win32" else _PosixPages()
 
 
 @lru_cache(1024)  # 3 us to make, and work in a loop has the same memory again
 def operand_array(operand: StridedOperand) -> Array:
-    """What a routine of NumPy is given."""
+    """Return an operand as a NumPy array."""
     address, offset, shape, strides, dtype = operand
     return array_at(address + offset, shape, strides, dtype)

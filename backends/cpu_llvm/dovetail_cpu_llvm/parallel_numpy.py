@@ -24,10 +24,10 @@ def part_count(threads: int, size: int) -> int:
     return max(1, min(threads, PARTS_MAX, size // PART_ELEMENTS_MIN))
 
 
-def split(n: int, parts: int) -> list[slice]:
-    """Return `parts` slices of 0..n-1, or n if that is less."""
-    parts = max(1, min(parts, n))
-    return [slice(n * k // parts, n * (k + 1) // parts) for k in range(parts)]
+def split(n: int, count: int) -> list[slice]:
+    """Return `count` slices of 0..n-1, or n if that is less."""
+    count = max(1, min(count, n))
+    return [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
 
 
 def map_parts(work: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:

@@ -30,7 +30,7 @@ NEAR = 1 << 15  # bytes of a first cache, at least
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """What this plugin is."""
+    """Return the description of this plugin."""
     return BackendInfo("cpu", __version__, (1, 0), "the host's CPU, compiled with LLVM")
 
 

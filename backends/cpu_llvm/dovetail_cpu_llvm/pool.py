@@ -48,11 +48,11 @@ class Pool:
 
     @property
     def num_threads(self) -> int:
-        """How many threads share large work, the launching thread included."""
+        """Return the number of threads that share large work, the launching thread included."""
         return self._threads
 
     def set_num_threads(self, n: int) -> None:
-        """Set how many threads share large work. Raises: ArgumentError."""
+        """Set the number of threads that share large work. Raises: ArgumentError."""
         self._resize(n)
         self.start()  # launches that are bound already do not start threads
 

@@ -24,14 +24,14 @@ class PythonLaunch:
         self._slots = ctypes.c_int64 * len(fixed.slots)
         self._template = bytes(self._slots(*fixed.slots))
 
-    def __call__(self, places: Any, scalars: Any, stream: Any) -> None:
+    def __call__(self, buffers: Any, scalars: Any, stream: Any) -> None:
         """Run the kernel."""
-        if not isinstance(places, tuple) or len(places) != 2 * self._buffers:
+        if not isinstance(buffers, tuple) or len(buffers) != 2 * self._buffers:
             raise TypeError(f"a launch of {self._buffers} buffers takes a tuple of as many pairs")
-        sums = [places[i] + places[i + 1] for i in range(0, len(places), 2)]
-        self.run(self.filled(sums, scalars))
+        sums = [buffers[i] + buffers[i + 1] for i in range(0, len(buffers), 2)]
+        self.run(self.fill(sums, scalars))
 
-    def filled(self, addresses: Sequence[int], scalars: Sequence[Scalar]) -> Any:
+    def fill(self, addresses: Sequence[int], scalars: Sequence[Scalar]) -> Any:
         """Return the slots of a call."""
         fixed = self._fixed
         slots = self._slots.from_buffer_copy(self._template)
@@ -57,7 +57,7 @@ def python_replay(launches: Sequence[QueuedLaunch]) -> Replay:
         for launch, places, scalars in launches:
             sums = [at[2 * slot] + at[2 * slot + 1] + offset for slot, offset in places]
             numbers = [x if where is None else variables[where] for x, where in scalars]
-            calls.append((launch, launch.filled(sums, numbers)))  # type: ignore[attr-defined]  # a PythonLaunch
+            calls.append((launch, launch.fill(sums, numbers)))  # type: ignore[attr-defined]  # a PythonLaunch
         for launch, filled in calls:
             launch.run(filled)  # type: ignore[attr-defined]  # a PythonLaunch
 

@@ -43,11 +43,11 @@ _CTYPES: dict[str, Any] = {
 
 
 def prototype(name: str, arguments: Sequence[RawArgument]) -> str:
-    """How C declares a function of these parameters."""
-    return f"void {name}({', '.join(map(_declared, arguments)) or 'void'})"
+    """Return the C declaration of a function of these parameters."""
+    return f"void {name}({', '.join(map(_declare, arguments)) or 'void'})"
 
 
-def _declared(a: RawArgument) -> str:
+def _declare(a: RawArgument) -> str:
     return f"{'const ' * (a.access == 'r')}{_type(a.dtype)} {'*' * bool(a.access)}{a.name}"
 
 
@@ -56,10 +56,13 @@ def _type(d: DType) -> str:
 
 
 def compile_raw(
-    fingerprint: str, source: str, name: str, arguments: Sequence[RawArgument],
+    fingerprint: str,
+    source: str,
+    name: str,
+    arguments: Sequence[RawArgument],
     options: Sequence[str],
-) -> RawLaunch:  # fmt: skip
-    """What calls a function of a text in C. Raises: CompileError."""
+) -> RawLaunch:
+    """Compile a C text, and return a caller of its function. Raises: CompileError."""
     declared = prototype(name, arguments)
     text = (
         "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
@@ -78,26 +81,26 @@ def compile_raw(
 
 
 def _call(f: Any, arguments: Sequence[RawArgument], library: Any) -> RawLaunch:
-    """A function of handles and offsets, numbers, no grid and a stream; it keeps the library."""
+    """Return a function of handles and offsets, numbers, no grid, stream; it keeps the library."""
     memory = [a for a in arguments if a.access]
     if tuple(arguments[: len(memory)]) == tuple(memory):  # memory first, then numbers: the usual
 
-        def in_order(
+        def call_memory_first(
             at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: StreamHandle
         ) -> None:
             f(*map(int.__add__, at[::2], at[1::2]), *numbers)
 
-        return in_order
+        return call_memory_first
     pointers = iter(range(len(memory)))
-    rest = iter(range(len(arguments) - len(memory)))
-    order = [(True, next(pointers)) if a.access else (False, next(rest)) for a in arguments]
+    scalars = iter(range(len(arguments) - len(memory)))
+    order = [(True, next(pointers)) if a.access else (False, next(scalars)) for a in arguments]
 
-    def mixed(
+    def call_any_order(
         at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: StreamHandle
     ) -> None:
         f(*[at[2 * k] + at[2 * k + 1] if is_memory else numbers[k] for is_memory, k in order])
 
-    return mixed
+    return call_any_order
 
 
 def _library(
@@ -105,63 +108,65 @@ def _library(
 ) -> ctypes.CDLL:
     compiler, version = _compiler()
     key = "\n".join([version, *FLAGS, *options, text])
-    kept = cached_binary(fingerprint, key)
-    if kept is not None:
+    cached = cached_binary(fingerprint, key)
+    if cached is not None:
         try:
-            return _loaded(kept)
+            return _load(cached)
         except OSError:
             pass  # damaged: it is made anew
-    binary = _compiled(compiler, text, name, options, declared)
+    binary = _compile(compiler, text, name, options, declared)
     cache_binary(fingerprint, key, binary)
-    return _loaded(binary)
+    return _load(binary)
 
 
-def _compiled(
-    compiler: str, text: str, name: str, options: tuple[str, ...], declared: str
-) -> bytes:
+def _compile(compiler: str, text: str, name: str, options: tuple[str, ...], declared: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="dovetail-") as folder:
-        given, made = Path(folder, "kernel.c"), Path(folder, "kernel.so")
-        given.write_text(text, encoding="utf-8")
-        command = [compiler, *FLAGS, "-o", str(made), str(given), "-lm", *options]
+        source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
+        source.write_text(text, encoding="utf-8")
+        command = [compiler, *FLAGS, "-o", str(target), str(source), "-lm", *options]
         try:
-            said = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=TIME,
+            result = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=TIME,
                 env={**os.environ, "LC_ALL": "C"},
-            )  # fmt: skip
+            )
         except (OSError, subprocess.SubprocessError) as error:
             raise CompileError(f"{compiler} could not be run: {error}") from error
-        if said.returncode != 0:
+        if result.returncode != 0:
             hint = ""
-            if "conflicting types" in said.stderr:
+            if "conflicting types" in result.stderr:
                 hint = f"\nThe signature says: {declared}"
-            raise CompileError(f"{compiler} refused it:\n{said.stderr.strip()}{hint}")
-        return made.read_bytes()
+            raise CompileError(f"{compiler} refused it:\n{result.stderr.strip()}{hint}")
+        return target.read_bytes()
 
 
-def _loaded(binary: bytes) -> ctypes.CDLL:
-    """A shared library that is in memory: the loader wants a file."""
+def _load(binary: bytes) -> ctypes.CDLL:
+    """Load a shared library from memory, by way of a file, which the loader needs."""
     number, path = tempfile.mkstemp(prefix="dovetail-", suffix=".so")
     try:
         with os.fdopen(number, "wb") as file:
             file.write(binary)
         return ctypes.CDLL(path)
     finally:
-        with suppress(OSError):  # Windows keeps what is loaded
+        with suppress(OSError):  # Windows cannot delete a loaded file
             os.unlink(path)
 
 
 @cache
 def _compiler() -> tuple[str, str]:
-    """The system's C compiler, and what it says of itself. Raises: CompileError."""
+    """Return the system's C compiler, and its version text. Raises: CompileError."""
     for name in COMPILERS:
         path = shutil.which(name)
         if path is None:
             continue
-        said = subprocess.run(
+        result = subprocess.run(
             [path, "--version"], capture_output=True, text=True, check=False, timeout=TIME
         )
-        if said.returncode == 0:
-            return path, said.stdout
+        if result.returncode == 0:
+            return path, result.stdout
     raise CompileError(
         f"there is no C compiler ({', '.join(COMPILERS)}) on the PATH: install one "
         "(apt install gcc libc6-dev), or write the kernel as dt.kernel, which needs none"

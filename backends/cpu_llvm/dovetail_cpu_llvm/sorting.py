@@ -1,7 +1,7 @@
-"""NumPy's vectorised sort in place of the generated passes, where few threads would share these.
+"""NumPy's vectorised sort in place of the generated passes, for few threads.
 
-It takes 4.3 ms for a million float32, the four passes 26 ms of one thread. It is not stable; so
-zeros and NaNs, which are equal and differ in bits, are put back into the order in which they came,
+It takes 4.3 ms for a million float32, the four passes 26 ms of one thread. It is not stable. So
+zeros and NaNs, which are equal and differ in bits, are put back into their original order,
 and positions are sorted as the low bits of words that have keys above them. Threads share rows, and
 not the halves of a vector, cut at its median: on two cores that was 0.85 to 1.6 times as fast.
 """
@@ -40,7 +40,7 @@ MINUS_ZERO = {4: (np.int32, -(1 << 31)), 8: (np.int64, -(1 << 63))}  # the least
 
 
 def sorting(threads: int, vector: int) -> Mapping[tuple[str, DType], LibraryCall]:
-    """The routines for so many threads, with vectors of so many bytes."""
+    """Return the routines for so many threads, with vectors of so many bytes."""
     if threads > FEW_THREADS or vector < VECTOR:
         return {}
     routines = {"sort": partial(sort, threads), "argsort": partial(argsort, threads)}
@@ -55,13 +55,13 @@ def sort(
     output: StridedOperand,
     stream: StreamHandle,
 ) -> None:
-    """Writes the elements of each row in order, as a stable sort does: NaN last, -0 equal to 0."""
+    """Write the elements of each row in order, stably: NaN last, -0 equal to 0."""
     x, out = operand_array(inputs[0]), operand_array(output)
     parallel_numpy.map_parts(lambda p: _sort_rows(x[p], out[p]), _parts(x, threads))
 
 
 def _parts(x: Array, threads: int) -> list[slice]:
-    """Parts of rows, that threads share, or the whole."""
+    """Return slices of rows that threads share, or the whole."""
     wanted = parallel_numpy.part_count(threads, x.size) if x.ndim > 1 else 1
     return parallel_numpy.split(len(x), wanted)
 
@@ -74,7 +74,7 @@ def _sort_rows(x: Array, out: Array) -> None:
 
 
 def _restore(x: Array, out: Array) -> None:
-    """Puts zeros and NaNs of sorted rows into the order that they have in `x`."""
+    """Put zeros and NaNs of sorted rows into the order that they have in `x`."""
     if x.ndim == 1:
         first, last = out.item(0), out.item(-1)
         if (first > 0 or last < 0) and last == last:  # neither zeros nor NaN
@@ -94,10 +94,10 @@ def argsort(
     output: StridedOperand,
     stream: StreamHandle,
 ) -> None:
-    """Writes the positions of the elements of each row in order, as a stable sort does.
+    """Write the positions of the elements of each row in order, as a stable sort does.
 
-    Words have as many bits of a key as there is room for above the position. Those whose keys are
-    equal as far as that goes are ordered by all of it.
+    A word has as many bits of a key as fit above the position. Words whose keys are equal in these
+    bits are ordered by the whole key.
     """
     x, out = operand_array(inputs[0]), operand_array(output)
     if x.size <= SMALL:
@@ -108,52 +108,55 @@ def argsort(
 
 def _argsort_rows(x: Array, out: Array) -> None:
     n = x.shape[-1]
-    place = (n - 1).bit_length()
-    few = x.size <= CHUNK
-    asked = x.dtype.kind in "iu" and (few or x.dtype == np.uint64)
+    position_bits = (n - 1).bit_length()
+    is_small = x.size <= CHUNK
+    asked = x.dtype.kind in "iu" and (is_small or x.dtype == np.uint64)
     ends = _ends(x[..., :CHUNK]) if asked else None
-    if ends and few and _argsort_half(x, out, place, *ends):
+    if ends and is_small and _argsort_half(x, out, position_bits, *ends):
         return
-    apart = not out.flags.c_contiguous
-    words = np.empty(x.shape, np.uint64) if apart else out.view(np.uint64)
+    is_strided = not out.flags.c_contiguous
+    words = np.empty(x.shape, np.uint64) if is_strided else out.view(np.uint64)
     if ends and x.dtype == np.uint64 and (ends[1] - ends[0]).bit_length() == WORD:  # as all have
-        lost = place
-        _put_full_words(x, words, place)
+        lost = position_bits
+        _put_full_words(x, words, position_bits)
     else:
         low, high = _put_keys(x, words)
-        lost = max(0, (high - low).bit_length() + place - WORD)
-        _add_positions(words, low, lost, place)
+        lost = max(0, (high - low).bit_length() + position_bits - WORD)
+        _add_positions(words, low, lost, position_bits)
     words.sort(axis=-1)
     flat = words.reshape(-1)
-    tied = _tied(flat, place) if lost else None
-    flat &= np.uint64((1 << place) - 1)
+    tied = _tied(flat, position_bits) if lost else None
+    flat &= np.uint64((1 << position_bits) - 1)
     if tied is not None and tied.size:
         at, row = flat[tied].astype(np.int64), tied // n
         flat[tied] = at[np.lexsort((_keys(x.reshape(-1, n)[row, at]), row))]
-    if apart:
+    if is_strided:
         np.copyto(out, words.view(out.dtype))
 
 
 def _ends(x: Array) -> tuple[int, int]:
-    """The least and the greatest."""
+    """Return the least and the greatest."""
     return int(np.minimum.reduce(x, axis=None)), int(np.maximum.reduce(x, axis=None))
 
 
-def _argsort_half(x: Array, out: Array, place: int, low: int, high: int) -> bool:
-    """The same of few integers, where these and positions fit words of half a size."""
-    if (high - low).bit_length() + place > HALF:
+def _argsort_half(x: Array, out: Array, position_bits: int, low: int, high: int) -> bool:
+    """Sort positions of a few integers in words of half size; return True if done.
+
+    The keys and the positions must fit these words together.
+    """
+    if (high - low).bit_length() + position_bits > HALF:
         return False
     words = np.subtract(x, low, dtype=x.dtype).astype(np.uint32) if low else x.astype(np.uint32)
-    words <<= np.uint32(place)
+    words <<= np.uint32(position_bits)
     words |= _few_places(x.shape[-1]).astype(np.uint32)
     words.sort(axis=-1)
-    words &= np.uint32((1 << place) - 1)
+    words &= np.uint32((1 << position_bits) - 1)
     np.copyto(out, words)
     return True
 
 
 def _keys(x: Array) -> Array:
-    """Unsigned integers in the order of elements: equal for both zeros, and for all NaNs."""
+    """Return unsigned integers in the order of elements, equal for both zeros and all NaNs."""
     if x.dtype.kind == "u":
         return x
     ends = np.iinfo(f"i{x.itemsize}")
@@ -169,7 +172,7 @@ def _keys(x: Array) -> Array:
 
 
 def _put_keys(x: Array, words: Array) -> tuple[int, int]:
-    """Writes the keys of all elements; the least and the greatest."""
+    """Write the keys of all elements; return the least and the greatest."""
     low, high = 1 << WORD, 0
     for part, to in _chunks(x, words):
         to[...] = _keys(part)
@@ -178,35 +181,41 @@ def _put_keys(x: Array, words: Array) -> tuple[int, int]:
     return low, high
 
 
-def _put_full_words(x: Array, words: Array, place: int) -> None:
-    """Writes words of keys that have all bits: the highest of them, above `place` of position."""
-    above = np.uint64((1 << WORD) - (1 << place))
+def _put_full_words(x: Array, words: Array, position_bits: int) -> None:
+    """Write words of keys that use all bits.
+
+    A word has the highest bits of the key, above the bits of the position.
+    """
+    above = np.uint64((1 << WORD) - (1 << position_bits))
     for part in _along_rows(words):
         np.bitwise_and(x[..., part], above, out=words[..., part])
         _put_positions(words, part)
 
 
-def _add_positions(words: Array, low: int, lost: int, place: int) -> None:
-    """Makes keys from `low` on words: without the `lost` lowest bits, above `place` of position."""
+def _add_positions(words: Array, low: int, lost: int, position_bits: int) -> None:
+    """Turn keys from `low` on into words with positions.
+
+    The `lost` lowest bits of a key are dropped, and the position is below it.
+    """
     for part in _along_rows(words):
         some = words[..., part]
         if low:
             some -= np.uint64(low)
         if lost:
             some >>= np.uint64(lost)
-        some <<= np.uint64(place)
+        some <<= np.uint64(position_bits)
         _put_positions(words, part)
 
 
 def _along_rows(words: Array) -> list[slice]:
-    """The parts of a long vector, or all of its rows."""
+    """Return the chunks of a long vector, or all of its rows."""
     n = words.shape[-1]
     step = CHUNK if words.ndim == 1 else n
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def _put_positions(words: Array, part: slice) -> None:
-    """Puts the position in its row into the low bits of each word, which are zeros."""
+    """Put the position in its row into the low bits of each word, which are zeros."""
     some = words[..., part]
     some |= _places(some.shape[-1])
     if part.start:
@@ -223,7 +232,7 @@ def _few_places(n: int) -> Array:
 
 
 def _chunks(read: Array, changed: Array) -> Iterator[tuple[Array, Array]]:
-    """The parts of an array that is changed, beside what is read for them."""
+    """Yield chunks of an array to change, with the chunks that are read for them."""
     if changed.size <= CHUNK:
         yield read, changed
         return
@@ -232,13 +241,13 @@ def _chunks(read: Array, changed: Array) -> Iterator[tuple[Array, Array]]:
         yield from all_
 
 
-def _tied(words: Array, place: int) -> Array:
-    """Which sorted words have the key of a neighbour."""
-    above, found = np.uint64(1 << place), [words[:0].view(np.intp)]
+def _tied(words: Array, position_bits: int) -> Array:
+    """Return the indices of sorted words that have the key of a neighbour."""
+    above, indices = np.uint64(1 << position_bits), [words[:0].view(np.intp)]
     for start in range(0, words.size, CHUNK):
         some = words[start : start + CHUNK + 1]
         apart = some[1:] ^ some[:-1]
         if np.minimum.reduce(apart, initial=above) < above:  # there are few
-            found.append(np.flatnonzero(apart < above) + start)
-    first = np.concatenate(found)
+            indices.append(np.flatnonzero(apart < above) + start)
+    first = np.concatenate(indices)
     return np.union1d(first, first + 1) if first.size else first

@@ -1,4 +1,4 @@
-"""CUDA C to programs: by NVRTC, or from a cubin that it made earlier."""
+"""The compiler from CUDA C to programs: by NVRTC, or from a cubin that it made earlier."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPTIONS = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
 
 class Function:
-    """A function of a cubin that is loaded. Its module is unloaded when the next one is."""
+    """A loaded function of a cubin. Its module is unloaded when the next one is."""
 
     __slots__ = ("__del__", "handle", "module")
 
@@ -27,21 +27,21 @@ class Function:
             cuda.driver.cuModuleUnload(gone.popleft())
         self.module = cuda.answer(cuda.driver.cuModuleLoadData(cubin), "cuModuleLoadData")
         self.__del__ = partial(gone.append, self.module)
-        found = cuda.driver.cuModuleGetFunction(self.module, name.encode())
-        self.handle = cuda.answer(found, "cuModuleGetFunction")
+        loaded = cuda.driver.cuModuleGetFunction(self.module, name.encode())
+        self.handle = cuda.answer(loaded, "cuModuleGetFunction")
 
 
 CudaProgram = ScheduledProgram[Function]
 
 
 class Compiler(ScheduledCompiler[Function]):
-    """Builds for one device, whose context is current wherever this is called."""
+    """The compiler of one device, whose context is current wherever this is called."""
 
     refusals = (cuda.CudaError,)
 
     def __init__(self, arch: str, fingerprint: str) -> None:
         self.arch, self.fingerprint = arch, fingerprint
-        self._gone: deque[Any] = deque()  # modules of programs that nobody has any more
+        self._gone: deque[Any] = deque()  # modules of programs without references, to be unloaded
 
     def first(self, kernel: Kernel) -> str:
         return schedule.first(kernel)
@@ -60,20 +60,20 @@ class Compiler(ScheduledCompiler[Function]):
         return self.function(schedule.STYLE.entry(kernel), binary)
 
     def function(self, name: str, binary: bytes) -> Function:
-        """A function of a cubin, loaded."""
+        """Load a function of a cubin."""
         return Function(name, binary, self._gone)
 
 
 def to_cubin(source: str, arch: str, kernel: object = "", more: Sequence[str] = ()) -> bytes:
-    """What NVRTC makes of a text; no GPU is needed. Raises: CompileError with kernel and log."""
+    """Compile a text with NVRTC; no GPU is needed. Raises: CompileError with kernel and log."""
     n, ask = cuda.nvrtc, cuda.compiler_answer
-    made = n.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
-    program = ask(made, "nvrtcCreateProgram")
+    created = n.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
+    program = ask(created, "nvrtcCreateProgram")
     try:
         options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in (*OPTIONS, *more))]
         if n.nvrtcCompileProgram(program, len(options), options)[0] != 0:
-            said = f"NVRTC refused a kernel for {arch}: {_log(program)}"
-            raise CompileError(f"{said}\n\n{kernel}\n\n{source}")
+            message = f"NVRTC refused a kernel for {arch}: {_log(program)}"
+            raise CompileError(f"{message}\n\n{kernel}\n\n{source}")
         cubin = bytearray(ask(n.nvrtcGetCUBINSize(program), "nvrtcGetCUBINSize"))
         ask(n.nvrtcGetCUBIN(program, cubin), "nvrtcGetCUBIN")
         return bytes(cubin)

@@ -1,4 +1,4 @@
-"""The opened device: what `Backend` asks for, from the rooms next door."""
+"""The open device: an implementation of `Backend` by the other modules."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CudaBackend(BindingBackend):
         self._compiler = Compiler(info.details["arch"], info.fingerprint)
 
     def enter(self) -> None:
-        """Makes the device's context the calling thread's: who else uses CUDA may change that."""
+        """Make the device's context current in this thread; other CUDA code may change it."""
         status = self._set_current(self._context)[0]
         if status != 0:
             raise cuda.error(status, "cuCtxSetCurrent")
@@ -159,12 +159,12 @@ class CudaBackend(BindingBackend):
             cuda.answer(cuda.driver.cuStreamWaitEvent(stream, event.handle, 0), "cuStreamWaitEvent")
 
     def elapsed_ms(self, start: _Event, end: _Event) -> float:
-        taken = cuda.driver.cuEventElapsedTime(start.handle, end.handle)
-        return float(cuda.answer(taken, "cuEventElapsedTime"))
+        elapsed = cuda.driver.cuEventElapsedTime(start.handle, end.handle)
+        return float(cuda.answer(elapsed, "cuEventElapsedTime"))
 
 
 class _Event:
-    """The driver's event, given back with this object."""
+    """An event of the driver that is destroyed with this object."""
 
     __slots__ = ("__del__", "handle")
 

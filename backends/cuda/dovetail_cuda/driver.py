@@ -1,7 +1,7 @@
-"""NVIDIA's driver and run-time compiler: the only place that imports their bindings.
+"""NVIDIA's driver and run-time compiler: the only module that imports their bindings.
 
-Everything else calls `driver` and `nvrtc` through this module, so that a test can put a stand-in
-there. Importing it loads neither library: the first call does.
+Everything else calls `driver` and `nvrtc` through this module, so that a test can replace them with
+a stand-in. Importing it loads neither library: the first call does.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class CudaError(DovetailError, RuntimeError):
 
 
 def answer(result: tuple[Any, ...], doing: str) -> Any:
-    """What a driver's function returned besides its status. Raises: MemoryError, CudaError."""
+    """Return a driver function's results after its status. Raises: MemoryError, CudaError."""
     if result[0] != 0:
         raise error(result[0], doing)
     return result[1] if len(result) == 2 else result[1:]
 
 
 def compiler_answer(result: tuple[Any, ...], doing: str) -> Any:
-    """What a function of NVRTC returned besides its status. Raises: CudaError."""
+    """Return the results of an NVRTC function after its status. Raises: CudaError."""
     if result[0] != 0:
         text = _text(nvrtc.nvrtcGetErrorString(result[0]))
         raise CudaError(f"cuda: {doing}: {text or int(result[0])}")
@@ -38,20 +38,20 @@ def compiler_answer(result: tuple[Any, ...], doing: str) -> Any:
 
 
 def error(status: Any, doing: str) -> Exception:
-    """The exception for a status that is not success."""
+    """Return the exception for a status that is not success."""
     name, text = (_text(f(status)) for f in (driver.cuGetErrorName, driver.cuGetErrorString))
     message = f"cuda: {doing}: {name or int(status)}: {text}{_advice(int(status))}"
     return MemoryError(message) if status == OUT_OF_MEMORY else CudaError(message)
 
 
 def library(name: str) -> ctypes.CDLL:
-    """One of NVIDIA's libraries, wherever it is installed. Raises: OSError, RuntimeError."""
+    """Load one of NVIDIA's libraries. Raises: OSError, RuntimeError."""
     return ctypes.CDLL(str(load_nvidia_dynamic_lib(name).abs_path))
 
 
 def _text(result: tuple[Any, ...]) -> str:
-    found = result[1] if result[0] == 0 else b""
-    return found.decode() if isinstance(found, bytes) else str(found or "")
+    name = result[1] if result[0] == 0 else b""
+    return name.decode() if isinstance(name, bytes) else str(name or "")
 
 
 def _advice(status: int) -> str:

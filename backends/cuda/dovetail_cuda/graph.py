@@ -1,7 +1,7 @@
 """Sequences of launches as CUDA graphs: one call of the driver for all of them.
 
 The nodes are a chain. A node whose addresses or numbers differ from those of the last replay gets
-new ones before the graph is launched; what is under way already keeps its own.
+new ones before the graph is launched; launches already under way keep theirs.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ LEAST = 3  # launches; a graph of fewer saves no calls
 
 
 class Graph:
-    """Launches that are replayed. The graph is made at the first replay, which has addresses."""
+    """A replayable sequence of launches. The driver's graph is built at the first replay."""
 
     def __init__(self, enter: Callable[[], None], launches: Sequence[QueuedLaunch]) -> None:
         self._enter, self._lock = enter, Lock()
         self._nodes = [_Node(x) for x in launches]
-        self._made: _Made | None = None
+        self._executable: _Executable | None = None
 
     def replay(self, at: list[Any], variables: list[Any], stream: StreamHandle) -> None:
-        """Queues them all on a stream."""
+        """Queue all launches on a stream."""
         with self._lock:
             self._enter()
-            made = self._made
-            if made is None:
+            executable = self._executable
+            if executable is None:
                 for node in self._nodes:
-                    node.changed(at, variables)
-                self._made = made = _Made(self._nodes)
+                    node.pack_if_changed(at, variables)
+                self._executable = executable = _Executable(self._nodes)
             else:
-                made.update([n for n in self._nodes if n.changed(at, variables)])
-            made.launch(stream)
+                executable.update([n for n in self._nodes if n.pack_if_changed(at, variables)])
+            executable.launch(stream)
 
 
 class _Node:
-    """A launch, and what its arguments were the last time; None: not known."""
+    """A launch, with its arguments at the last replay; None: not known."""
 
     def __init__(self, launch: QueuedLaunch) -> None:
         bound: Bound = launch.launch.__self__  # type: ignore[attr-defined]  # what `bind` gave is its method
@@ -52,8 +52,8 @@ class _Node:
         p.func, p.sharedMemBytes, p.kernelParams = bound.function, 0, self.arguments.address
         p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ = bound.shape
 
-    def changed(self, at: list[Any], variables: list[Any]) -> bool:
-        """Whether its arguments are other ones now; they are packed."""
+    def pack_if_changed(self, at: list[Any], variables: list[Any]) -> bool:
+        """Return True if its arguments differ from the last ones, after packing them."""
         addresses = [at[2 * slot] + at[2 * slot + 1] + byte for slot, byte in self.buffers]
         numbers = [x if k is None else variables[k] for x, k in self.scalars]
         if self.last == (addresses, numbers):
@@ -64,8 +64,8 @@ class _Node:
         return True
 
 
-class _Made:
-    """The driver's graph. Where it is given back while it runs, the driver lets it finish."""
+class _Executable:
+    """The driver's executable graph. If destroyed while it runs, the driver lets it finish."""
 
     def __init__(self, nodes: Sequence[_Node]) -> None:
         d = cuda.driver
@@ -82,7 +82,7 @@ class _Made:
             node.last = node.packed
 
     def update(self, nodes: Sequence[_Node]) -> None:
-        """Gives these nodes the arguments that they have packed."""
+        """Set the packed arguments of these nodes."""
         change = cuda.driver.cuGraphExecKernelNodeSetParams
         for node in nodes:
             status = change(self._run.handle, self._handles[id(node)], node.parameters)
@@ -90,12 +90,12 @@ class _Made:
             node.last = node.packed
 
     def launch(self, stream: StreamHandle) -> None:
-        """Queues it."""
+        """Queue the graph."""
         cuda.answer(cuda.driver.cuGraphLaunch(self._run.handle, stream or 0), "launching a graph")
 
 
 class _Owned:
-    """A handle of the driver's, given back with this object."""
+    """A handle of the driver that is destroyed with this object."""
 
     __slots__ = ("__del__", "handle")
 
@@ -103,7 +103,7 @@ class _Owned:
     __del__: Callable[[], object]
 
     def __init__(
-        self, made: tuple[Any, ...], doing: str, give_back: Callable[[Any], object]
+        self, created: tuple[Any, ...], doing: str, give_back: Callable[[Any], object]
     ) -> None:
-        self.handle = cuda.answer(made, doing)
+        self.handle = cuda.answer(created, doing)
         self.__del__ = partial(give_back, self.handle)

@@ -1,4 +1,4 @@
-"""Launches: arguments lie packed where the driver reads them; a launch fills in what changes."""
+"""Launches: arguments are packed for the driver; a launch writes those that change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORMATS = {
 def bind(
     enter: Callable[[], None], program: CudaProgram, ints: Sequence[int], grid: Sequence[int]
 ) -> Launch:
-    """A function of (buffers, scalars, stream) that queues `program`."""
+    """Return a function of (buffers, scalars, stream) that queues `program`."""
     k = program.kernel
     schedule, function, ints, grid = program.best(ints, grid)
     return Bound(enter, k, function, ints, launch_shape(k, schedule, grid)).launch
@@ -52,14 +52,14 @@ class Arguments:
         self.address = ctypes.addressof(self._pointers)
 
     def write(self, addresses: Sequence[int], scalars: Sequence[Scalar]) -> None:
-        """Fills in what changes."""
+        """Write the addresses and scalars."""
         try:
             self._pack(self._slots, 0, *addresses, *scalars)
         except (struct.error, OverflowError):
             self._pack(self._slots, 0, *addresses, *self._fit(scalars))
 
     def _fit(self, scalars: Sequence[Scalar]) -> list[Any]:
-        """Numbers as their dtypes hold them: integers wrap, floats overflow to infinity."""
+        """Return numbers as their dtypes hold them: integers wrap, floats overflow to infinity."""
         pairs = zip(self.kernel.scalars, scalars, strict=True)
         with np.errstate(over="ignore"):
             return [scalar_argument(d)(x).item() for (_, d), x in pairs]
@@ -69,20 +69,24 @@ class Bound:
     """A launch with everything fixed but buffers, scalars and stream."""
 
     def __init__(
-        self, enter: Callable[[], None], k: Kernel, function: Function, ints: Sequence[int],
+        self,
+        enter: Callable[[], None],
+        k: Kernel,
+        function: Function,
+        ints: Sequence[int],
         shape: Shape,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.enter, self.kernel, self.ints, self.shape = enter, k, ints, shape
-        self.of, self.function = function, function.handle  # whose module stays loaded
+        self.of, self.function = function, function.handle  # the reference keeps its module loaded
         self.arguments, self.lock = Arguments(k, ints), Lock()
         self.start = cuda.driver.cuLaunchKernel
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         addresses = [*map(add, buffers[::2], buffers[1::2])]
-        given = self.arguments
+        arguments = self.arguments
         with self.lock:  # until the driver has copied the arguments
-            given.write(addresses, scalars)
+            arguments.write(addresses, scalars)
             self.enter()
-            status = self.start(self.function, *self.shape, 0, stream or 0, given.address, 0)[0]
+            status = self.start(self.function, *self.shape, 0, stream or 0, arguments.address, 0)[0]
         if status != 0:
             raise cuda.error(status, f"launching {self.kernel.name}")

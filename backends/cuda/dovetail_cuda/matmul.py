@@ -1,4 +1,4 @@
-"""Products of float matrices by cuBLAS, where its wheel is installed (`dovetail-cuda[matmul]`).
+"""Products of float matrices by cuBLAS, if its wheel is installed (`dovetail-cuda[matmul]`).
 
 Sums are kept in float32 (float64 for float64): no TF32, unless NVIDIA_TF32_OVERRIDE asks for it.
 """
@@ -51,7 +51,7 @@ class Matrix(NamedTuple):
 
 
 class Products:
-    """cuBLAS for one device. Raises: OSError, RuntimeError where the library is not to be had."""
+    """The cuBLAS of one device. Raises: OSError, RuntimeError if the library is missing."""
 
     def __init__(self) -> None:
         self.library = cuda.library("cublas")
@@ -60,10 +60,13 @@ class Products:
         self.lock = Lock()
 
     def matmul(
-        self, backend: Any, inputs: Sequence[StridedOperand], output: StridedOperand,
+        self,
+        backend: Any,
+        inputs: Sequence[StridedOperand],
+        output: StridedOperand,
         stream: StreamHandle,
-    ) -> None:  # fmt: skip
-        """Writes the product of two stacks of matrices."""
+    ) -> None:
+        """Write the product of two stacks of matrices."""
         backend.enter()
         with self.lock:
             for a, b, out in _stacks(*inputs, output):
@@ -72,10 +75,10 @@ class Products:
     def product(
         self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: StreamHandle
     ) -> None:
-        """One stack: by cuBLAS if one of each matrix' strides is 1, else by a kernel."""
+        """Multiply one stack: by cuBLAS if each matrix has a stride of 1, else by a kernel."""
         left, right, result = (_read(m) for m in (a, b, out))
         if left is None or right is None or result is None or result[0] != AS_IT_IS:
-            self.generated(backend, a, b, out, dtype, stream)
+            self.multiply_by_kernel(backend, a, b, out, dtype, stream)
             return
         (op_a, lead_a), (op_b, lead_b), (_, lead) = left, right, result
         kind, compute, number = TYPES[dtype]
@@ -83,19 +86,37 @@ class Products:
         count, m, n = out.shape
         # cuBLAS counts by columns: it sees transposes, and makes out.T of b.T @ a.T.
         arguments = [
-            self.opened(stream), c_int(op_b), c_int(op_a), n, m, a.shape[2], ctypes.byref(one),
-            c_void_p(b.address), c_int(kind), lead_b, b.strides[0],
-            c_void_p(a.address), c_int(kind), lead_a, a.strides[0], ctypes.byref(zero),
-            c_void_p(out.address), c_int(kind), lead, out.strides[0],
-            count, c_int(compute), c_int(DEFAULT),
-        ]  # fmt: skip
+            self.handle_on(stream),
+            c_int(op_b),
+            c_int(op_a),
+            n,
+            m,
+            a.shape[2],
+            ctypes.byref(one),
+            c_void_p(b.address),
+            c_int(kind),
+            lead_b,
+            b.strides[0],
+            c_void_p(a.address),
+            c_int(kind),
+            lead_a,
+            a.strides[0],
+            ctypes.byref(zero),
+            c_void_p(out.address),
+            c_int(kind),
+            lead,
+            out.strides[0],
+            count,
+            c_int(compute),
+            c_int(DEFAULT),
+        ]
         whole = [c_int64(x) if isinstance(x, int) else x for x in arguments]
         self.answer(
             self.library.cublasGemmStridedBatchedEx_64(*whole), "cublasGemmStridedBatchedEx"
         )
 
-    def opened(self, stream: StreamHandle) -> c_void_p:
-        """The library's handle, for work on a stream."""
+    def handle_on(self, stream: StreamHandle) -> c_void_p:
+        """Return the library's handle, set to a stream."""
         if self.handle is None:
             handle = c_void_p()
             self.answer(self.library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
@@ -107,20 +128,20 @@ class Products:
         if status != 0:
             raise cuda.CudaError(f"cuda: {doing}: cuBLAS returned status {status}")
 
-    def generated(
+    def multiply_by_kernel(
         self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: StreamHandle
     ) -> None:
-        """The same by a kernel that takes any strides."""
+        """Multiply one stack by a kernel that takes any strides."""
         if dtype not in self.kernels:
             kernel = legalize(strided_product(dtype), backend.info.capabilities)
             self.kernels[dtype] = backend.compile(kernel)
         ints = (*out.shape, a.shape[2], *a.strides, *b.strides, *out.strides)
-        places = (a.address, 0, b.address, 0, out.address, 0)
-        backend.launch(self.kernels[dtype], places, ints, (), out.shape, stream)
+        buffers = (a.address, 0, b.address, 0, out.address, 0)
+        backend.launch(self.kernels[dtype], buffers, ints, (), out.shape, stream)
 
 
 def library_calls() -> dict[tuple[str, DType], LibraryCall]:
-    """What cuBLAS does for the core; nothing where it is not installed."""
+    """Return the routines of cuBLAS for the core; {} if it is not installed."""
     try:
         products = Products()
     except (ImportError, OSError, RuntimeError):
@@ -129,9 +150,9 @@ def library_calls() -> dict[tuple[str, DType], LibraryCall]:
 
 
 def _read(m: Matrix) -> tuple[int, int] | None:
-    """How cuBLAS is to read a matrix that it takes to be its transpose.
+    """Return how cuBLAS must read a matrix, which it takes to be its transpose.
 
-    With its leading dimension; None where it cannot.
+    The result has its leading dimension, or is None if cuBLAS cannot read it.
     """
     (_, rows, columns), (_, row, column) = m.shape, m.strides
     if (columns == 1 or column == 1) and (rows == 1 or row >= columns):
@@ -142,25 +163,28 @@ def _read(m: Matrix) -> tuple[int, int] | None:
 
 
 def _stacks(*operands: StridedOperand) -> Iterator[tuple[Matrix, ...]]:
-    """The operands as stacks along their last batch axis.
+    """Yield the operands as stacks along their last batch axis.
 
-    Each is (handle, byte offset, shape, strides, dtype); one of one matrix where they have no such
-    axis. Nothing where the result is empty.
+    Each is (handle, byte offset, shape, strides, dtype); without such an axis a stack has one
+    matrix. An empty result yields nothing.
     """
     *batch, _, _ = operands[-1][2]
     if 0 in operands[-1][2]:
         return
     for at in itertools.product(*map(range, batch[:-1])):
-        found = []
+        stacks = []
         for handle, offset, shape, strides, dtype in operands:
             first = sum(i * s for i, s in zip(at, strides, strict=False)) * dtype.itemsize
             stack = (shape[-3:], strides[-3:]) if batch else ((1, *shape), (0, *strides))
-            found.append(Matrix(handle + offset + first, *map(tuple, stack)))
-        yield tuple(found)
+            stacks.append(Matrix(handle + offset + first, *map(tuple, stack)))
+        yield tuple(stacks)
 
 
 def strided_product(dtype: DType) -> Kernel:
-    """The kernel of a product of stacks with any strides: k ascending, with fused multiply-add."""
+    """Return the kernel of a product of stacks with any strides.
+
+    k ascends, with fused multiply-add.
+    """
     b = KernelBuilder("matmul_strided")
     x, y, out = (b.buffer(n, dtype, access) for n, access in (("x", "r"), ("y", "r"), ("out", "w")))
     count, m, n, length = (b.int(name) for name in ("count", "m", "n", "length"))

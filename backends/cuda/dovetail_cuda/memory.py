@@ -1,4 +1,4 @@
-"""Memory of one GPU, page-locked memory of the host, and copies between them."""
+"""The memory of one GPU, page-locked memory of the host, and copies between them."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ class Memory:
 
     def __init__(self, enter: Callable[[], None]) -> None:
         self.enter = enter
-        self._got: list[tuple[Any, Any]] = []  # what the driver gave, and nobody has taken yet
+        self._got: list[tuple[Any, Any]] = []  # allocations of the driver that are not returned yet
         self._lock = Lock()
 
     def allocate(self, nbytes: int) -> int:
         d = cuda.driver
-        return self._owned(d.cuMemAlloc, (nbytes,), d.cuMemFree, f"cuMemAlloc of {nbytes} bytes")
+        return self._allocate(d.cuMemAlloc, (nbytes,), d.cuMemFree, f"cuMemAlloc of {nbytes} bytes")
 
-    def _owned(self, call: Any, arguments: tuple[int, ...], undo: Any, doing: str) -> int:
-        """The address that the driver gives.
+    def _allocate(self, call: Any, arguments: tuple[int, ...], undo: Any, doing: str) -> int:
+        """Call the driver's allocator and return the address.
 
-        An interrupt loses none: `extend` and `map` are one step, and what nobody took is found, and
-        given back, the next time.
+        An interrupt loses no memory: `extend` and `map` are one step, and an allocation that was
+        not returned is freed at the next call.
         """
         if arguments[0] >= LIMIT:
             raise MemoryError(f"cuda: {doing}: no device has so many")
         with self._lock:
             self.enter()
             while self._got:
-                made, giving_back = self._got[0]
+                allocation, giving_back = self._got[0]
                 del self._got[0]
-                if made[0] == 0:
-                    giving_back(made[1])
+                if allocation[0] == 0:
+                    giving_back(allocation[1])
             self._got.extend(zip(map(call, *zip(arguments)), (undo,), strict=True))
             address = int(cuda.answer(self._got[0][0], doing))
             del self._got[0]
@@ -51,13 +51,13 @@ class Memory:
             cuda.answer(cuda.driver.cuMemFree(address), "cuMemFree")
 
     def is_known(self, address: int) -> bool:
-        """Whether the driver knows the memory: a device's, managed, or page-locked."""
+        """Return True if the driver knows the memory: a device's, managed, or page-locked."""
         self.enter()
         asked = cuda.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
         return bool(cuda.driver.cuPointerGetAttribute(asked, address)[0] == 0)
 
     def copy_in(self, to: int, source: memoryview, stream: int) -> None:
-        """Waits, since the driver may read even ordinary memory later, where the device can."""
+        """Copy and wait, because the driver may read even ordinary memory later."""
         self.queue_in(to, source, stream)
         self.wait(stream)
 
@@ -85,7 +85,7 @@ class Memory:
 
     def allocate_pinned(self, nbytes: int) -> int:
         d, doing = cuda.driver, f"cuMemHostAlloc of {nbytes} bytes"
-        return self._owned(d.cuMemHostAlloc, (nbytes, PORTABLE), d.cuMemFreeHost, doing)
+        return self._allocate(d.cuMemHostAlloc, (nbytes, PORTABLE), d.cuMemFreeHost, doing)
 
     def free_pinned(self, address: int) -> None:
         if cuda.process.alive:

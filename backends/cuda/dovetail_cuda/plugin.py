@@ -1,4 +1,4 @@
-"""Device type "cuda": the hooks through which dovetail finds, probes and opens it."""
+"""The hooks of device type "cuda", through which dovetail finds, probes and opens it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dovetail.extend import (
 
 from . import __version__
 
-OLDEST = 12000  # the first driver that loads what a compiler of CUDA 12 makes
+OLDEST = 12000  # the first driver that loads cubins of a CUDA 12 compiler
 _DRIVER = "install NVIDIA's driver, 525 or later: https://www.nvidia.com/drivers"
 _PACKAGES = "pip install --force-reinstall cuda-bindings nvidia-cuda-nvrtc-cu12"
 NO_DEVICE = 100
@@ -32,13 +32,13 @@ NO_DEVICE = 100
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """What this plugin is."""
+    """Return the description of this plugin."""
     return BackendInfo("cuda", __version__, (1, 0), "NVIDIA's GPUs")
 
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
-    """Every GPU, in the order of the driver (CUDA_VISIBLE_DEVICES chooses among them)."""
+    """Return every GPU, in the driver's order (CUDA_VISIBLE_DEVICES selects among them)."""
     try:
         cuda = importlib.import_module(f"{__package__}.driver")
         version = ".".join(map(str, cuda.nvrtc.nvrtcVersion()[1:]))
@@ -57,12 +57,14 @@ def _devices(cuda: Any, compiler: str) -> Sequence[DeviceInfo] | Unavailable:
     cuda.answer((status,), "cuInit")
     version = cuda.answer(cuda.driver.cuDriverGetVersion(), "cuDriverGetVersion")
     if version < OLDEST:
-        return Unavailable(f"NVIDIA's driver is for CUDA {_dotted(version)}, before 12", _DRIVER)
+        return Unavailable(
+            f"NVIDIA's driver is for CUDA {_version_text(version)}, before 12", _DRIVER
+        )
     count = cuda.answer(cuda.driver.cuDeviceGetCount(), "cuDeviceGetCount")
     return [_describe(cuda, i, version, compiler) for i in range(count)]
 
 
-def _dotted(version: int) -> str:
+def _version_text(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
@@ -84,7 +86,7 @@ def _describe(cuda: Any, index: int, version: int, compiler: str) -> DeviceInfo:
             dtypes=frozenset((bool_, *INTEGERS, *FLOATS)), concurrency=units * threads // 128
         ),
         cuda.answer(d.cuDeviceTotalMem(device), "cuDeviceTotalMem"),
-        {"arch": arch, "driver": _dotted(version), "compiler": compiler, "units": str(units)},
+        {"arch": arch, "driver": _version_text(version), "compiler": compiler, "units": str(units)},
     )
 
 
@@ -98,20 +100,20 @@ _ATTRIBUTES = (
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """The opened device."""
-    device = importlib.import_module(f"{__package__}.device")  # which loads the bindings
+    """Open a device."""
+    device = importlib.import_module(f"{__package__}.device")  # loads the bindings
     backend: Backend = device.CudaBackend(info)
     return backend
 
 
 @hookimpl
 def dovetail_diagnostics() -> Mapping[str, str]:
-    """What was found, for the doctor."""
-    found = {}
+    """Return the installed versions of NVIDIA's packages, for the doctor."""
+    versions = {}
     for distribution in _LIBRARIES:
         with suppress(importlib.metadata.PackageNotFoundError):
-            found[distribution] = importlib.metadata.version(distribution)
-    return found
+            versions[distribution] = importlib.metadata.version(distribution)
+    return versions
 
 
 _LIBRARIES = (

@@ -16,10 +16,14 @@ GROUPS = {1: (256, 1, 1), 2: (32, 8, 1), 3: (32, 4, 2)}  # threads of a block, b
 
 
 def compile_raw(
-    compiler: Compiler, enter: Callable[[], None], source: str, name: str,
-    arguments: Sequence[RawArgument], options: Sequence[str],
-) -> RawLaunch:  # fmt: skip
-    """What launches a function of a text. Raises: CompileError."""
+    compiler: Compiler,
+    enter: Callable[[], None],
+    source: str,
+    name: str,
+    arguments: Sequence[RawArgument],
+    options: Sequence[str],
+) -> RawLaunch:
+    """Compile a text, and return a launcher of its function. Raises: CompileError."""
     cubin = to_cubin(source, compiler.arch, name, options)
     try:
         function = compiler.function(name, cubin)
@@ -32,7 +36,7 @@ def compile_raw(
 
 
 class _Raw:
-    """A function of a cubin that is loaded."""
+    """A loaded function of a cubin."""
 
     def __init__(
         self, enter: Callable[[], None], function: Function, arguments: Sequence[RawArgument]
@@ -43,24 +47,29 @@ class _Raw:
     def launch(
         self, at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: Any
     ) -> None:
-        """Queues it over blocks that cover a grid: x is its first axis."""
+        """Queue it over blocks that cover a grid: x is its first axis."""
         assert grid is not None
         threads = (*(grid.group or GROUPS[len(grid.points)]), 1, 1)[:3]
         blocks = [-(-n // m) for n, m in zip(grid.points, threads, strict=False)]
         addresses, scalars = iter(zip(at[::2], at[1::2], strict=True)), iter(numbers)
-        held: list[Any] = []  # what the driver copies
+        values: list[Any] = []  # alive until the driver has copied them
         for number in self.numbers:
             if number is None:
                 handle, offset = next(addresses)
-                held.append(np.uint64(handle + offset))
+                values.append(np.uint64(handle + offset))
             else:
-                held.append(number(next(scalars)))
-        packed = [np.asarray(x) for x in held]
+                values.append(number(next(scalars)))
+        packed = [np.asarray(x) for x in values]
         pointers = (ctypes.c_void_p * max(1, len(packed)))(*(x.ctypes.data for x in packed))
         self.enter()
         status = cuda.driver.cuLaunchKernel(
-            self.function.handle, *(*blocks, 1, 1)[:3], *threads, 0, stream or 0,
-            ctypes.addressof(pointers), 0,
-        )[0]  # fmt: skip
+            self.function.handle,
+            *(*blocks, 1, 1)[:3],
+            *threads,
+            0,
+            stream or 0,
+            ctypes.addressof(pointers),
+            0,
+        )[0]
         if status != 0:
             raise cuda.error(status, "launching a raw kernel")

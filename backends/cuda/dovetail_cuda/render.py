@@ -1,6 +1,6 @@
-"""kernel -> CUDA C: one thread per point of the grid, or LANES threads where it reduces.
+"""The renderer of kernels as CUDA C: one thread per point, or LANES threads for reductions.
 
-No header is needed: the compiler knows all that is used here.
+No header is needed: the compiler has all functions that are used here.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CudaStyle(CStyle):
         return f'extern "C" __global__ void {bounds} {name}({", ".join(parameters)})'
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        """Loops over the grid, in which each thread (or group of them) does every so many-th point.
+        """Return loops over the grid; each thread (or group of them) takes every n-th point.
 
         The last axis is dimension x of the launch, the one before it y, and all others are z.
         """
@@ -74,20 +74,20 @@ class CudaStyle(CStyle):
         return lines + self.along_x(*x)
 
     def along_z(self, axes: Sequence[tuple[str, str]]) -> list[str]:
-        """The loop along all the axes that are left, and their indices."""
+        """Return the loop along all other axes, and their indices."""
         lines = [_loop("outer", "blockIdx.z", "gridDim.z", " * ".join(n for _, n in axes))]
-        rest = "outer"
+        index_left = "outer"
         for index, n in reversed(axes):
-            lines.append(f"const long long {index} = {rest} % {n};")
-            rest += f" / {n}"
+            lines.append(f"const long long {index} = {index_left} % {n};")
+            index_left += f" / {n}"
         return lines
 
     def along_x(self, index: str, size: str) -> list[str]:
-        """The loop along the last axis."""
+        """Return the loop along the last axis."""
         return [_loop(index, *_threads("x", "x"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
-        """The loop along the axis before it."""
+        """Return the loop along the second last axis."""
         return [_loop(index, *_threads("y", "y"), size)]
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
@@ -108,7 +108,7 @@ class CudaStyle(CStyle):
         return [f"atomic{op.capitalize()}(({t} *)({place}), ({t}){value});"]
 
     def narrow_atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
-        """On a part of a 32-bit word, by comparing and exchanging the word."""
+        """Return an atomic on a part of a 32-bit word, by compare-and-exchange."""
         t, part = self.type(dtype), self.type(uint8 if dtype.bits == 8 else uint16)
         new = f"{value} {_SIGN[op]} old"
         if op in ("min", "max"):
@@ -135,7 +135,7 @@ def _loop(index: str, begin: str, step: str, size: str) -> str:
 
 
 def _threads(block: str, thread: str) -> tuple[str, str]:
-    """The first point of a thread, and how many are done at a time."""
+    """Return the first point of a thread, and the distance to its next one."""
     width = f"(long long)blockDim.{thread}"
     return f"blockIdx.{block} * {width} + threadIdx.{thread}", f"gridDim.{block} * {width}"
 
@@ -156,7 +156,7 @@ class WarpStyle(CudaStyle):
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
         lines, words = [], f"(sizeof({type}) + 3) / 4"
-        for width in (*WIDTHS, 0):  # at last, all get what lane 0 has
+        for width in (*WIDTHS, 0):  # the last round broadcasts the value of lane 0
             moved = f"__shfl_down_sync(~0u, other.words[w], {width})"
             if not width:
                 moved = "__shfl_sync(~0u, other.words[w], 0)"
@@ -171,7 +171,7 @@ class WarpStyle(CudaStyle):
         return lines
 
     def unroll(self, body: Block) -> list[str]:
-        """Loads of several rounds before the first is waited for; but texts stay short."""
+        """Return an unroll pragma, so that several loads are in flight, if the text is short."""
         loops = any(isinstance(s, Loop) for s in body)
         count = max(len(body), 4)
         return [] if loops or count > 32 else [f"#pragma unroll {64 // count}"]
@@ -183,8 +183,8 @@ class WarpStyle(CudaStyle):
 class ColumnStyle(WarpStyle):
     """LANES warps for as many neighbouring points: for reductions along columns.
 
-    Lane j of each point is in warp j, whose threads read neighbours. All of a block come to every
-    barrier, so those beyond the grid's end compute the last point in vain.
+    Lane j of each point is in warp j, whose threads read neighbours. All threads of a block reach
+    every barrier, so those beyond the grid's end compute the last point again.
     """
 
     threads: ClassVar[int] = LANES * LANES
@@ -192,11 +192,11 @@ class ColumnStyle(WarpStyle):
     present: ClassVar[str] = "present"
 
     def along_x(self, index: str, size: str) -> list[str]:
-        place, width = "first + threadIdx.x", f"(long long){LANES}"
+        point, width = "first + threadIdx.x", f"(long long){LANES}"
         return [
             _loop("first", f"blockIdx.x * {width}", f"gridDim.x * {width}", size),
-            f"const bool present = {place} < {size};",
-            f"const long long {index} = present ? {place} : {size} - 1;",
+            f"const bool present = {point} < {size};",
+            f"const long long {index} = present ? {point} : {size} - 1;",
         ]
 
     def shared(self, type: str, name: str) -> list[str]:
@@ -222,7 +222,7 @@ _MOST = 65535  # blocks in y and in z; in x there are 2**31 - 1
 
 
 def shape(style: CStyle, grid: Sequence[int], square: bool = False) -> Shape:
-    """The launch of a grid for a text of this style; a block is flat along x, or rather square."""
+    """Return the launch shape of a grid; a block is flat along x, or nearly square."""
     sizes = [*reversed(grid), 1, 1, 1]
     x, y, z = *sizes[:2], math.prod(sizes[2:])
     if isinstance(style, ColumnStyle):
@@ -236,7 +236,7 @@ def shape(style: CStyle, grid: Sequence[int], square: bool = False) -> Shape:
 
 
 def _power(n: int) -> int:
-    """The least power of two that is not below `n`."""
+    """Return the least power of two that is not below `n`."""
     return 1 << (n - 1).bit_length()
 
 

@@ -1,8 +1,8 @@
-"""The schedules of a kernel, and which one a launch takes. All of them give the same bits.
+"""The schedules of a kernel, and their choice for a launch. All of them give the same bits.
 
-plain: a thread does a point. coarsened: it does several, for kernels without loops over large
-grids. jammed: it does a tile of them that share what they load, as in products of matrices. warp,
-columns: LANES threads do a point, for reductions that are not short.
+plain: a thread computes a point. coarsened: it computes several, for kernels without loops over
+large grids. jammed: it computes a tile of them that share their loads, as in products of matrices.
+warp, columns: LANES threads compute a point, for reductions that are not short.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ PLAIN, COARSENED, JAMMED, WARP, COLUMNS = "plain", "coarsened", "jammed", "warp"
 STYLES = {WARP: WarpStyle(), COLUMNS: ColumnStyle()}
 STYLE = CudaStyle()
 
-SHORT = 64  # a reduction below this is done by one thread
-ROWS, COLUMNS_APART = 8, 4  # of a product, that a thread does: 12 loads for 32 multiplications
-IN_FLIGHT = 32  # bytes that a thread is to wait for at a time
-BUSY = 1 << 18  # points below this leave threads idle: they are not joined
+SHORT = 64  # elements; one thread computes a shorter reduction
+ROWS, COLUMNS_APART = 8, 4  # of a product, per thread: 12 loads for 32 multiplications
+IN_FLIGHT = 32  # bytes that a thread loads at a time
+BUSY = 1 << 18  # points; with fewer, threads would be idle, so points are not joined
 WIDE = 1 << 11  # points of the last axis, likewise
 TILED = 1 << 19  # points of a product, likewise
-KNOWN = 4096  # kernels of which answers are kept: each is asked about for every new shape
+KNOWN = 4096  # kernels in each cache: every new shape asks about its kernel
 SHARED = 48 << 10  # bytes of shared memory that a block may declare
 LONG = 512  # statements of a text, above which it is not made longer
 
 
 def schedule(kernel: Kernel, name: str) -> Schedule:
-    """The schedule that `first` or `best` names."""
+    """Return the schedule that `first` or `best` names."""
     if name == JAMMED:
         joined = ((-2, ROWS), (-1, COLUMNS_APART))
         return Schedule(tile(kernel) or kernel, STYLE, joined=joined)
@@ -58,19 +58,22 @@ def schedule(kernel: Kernel, name: str) -> Schedule:
 
 @lru_cache(KNOWN)
 def first(kernel: Kernel) -> str:
-    """The schedule that is compiled before any size is known."""
+    """Return the schedule that is compiled before any size is known."""
     return WARP if shareable(kernel) and along_rows(kernel) else PLAIN
 
 
 @lru_cache(KNOWN)
 def tile(kernel: Kernel) -> Kernel | None:
-    """The kernel with ROWS times COLUMNS_APART points to a thread, if they share what they load."""
+    """Return the kernel with ROWS times COLUMNS_APART points to a thread.
+
+    Return None if they share no loads.
+    """
     rows = unroll_jam(kernel, ROWS)
     return None if rows is None else unroll_jam(rows, COLUMNS_APART, axis=-1, apart=True)
 
 
 def best(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
-    """The schedule for a launch of these sizes."""
+    """Return the schedule for a launch of these sizes."""
     if math.prod(grid) >= TILED and tile(kernel) is not None:
         return JAMMED
     if shareable(kernel):
@@ -86,14 +89,14 @@ def best(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
 
 
 def shared_bytes(loops: Sequence[Loop]) -> int:
-    """The shared memory that a block of columns takes: one array for each kind of reduction."""
+    """Return the shared memory of a block of columns: an array per kind of reduction."""
     kinds = {(loop.combine, tuple(u.dtype for u in loop.update)) for loop in loops}
     items = (max(d.itemsize for d in dtypes) * len(dtypes) for _, dtypes in kinds)
     return sum(LANES * LANES * item for item in items)
 
 
 def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
-    """Whether all points along the last axis have the same bounds.
+    """Return True if all points along the last axis have the same bounds.
 
     Then they come to the same barriers.
     """
@@ -102,17 +105,20 @@ def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
 
 
 def launch_shape(kernel: Kernel, chosen: Schedule, grid: Sequence[int]) -> Shape:
-    """Blocks and threads of a launch. Those of a tile, or of a transpose, lie along two axes."""
+    """Return blocks and threads of a launch.
+
+    Those of a tile, or of a transpose, lie along two axes.
+    """
     square = len(chosen.joined) > 1 or (chosen.kernel is kernel and across(kernel))
     return shape(chosen.style, grid, square)
 
 
 @lru_cache(KNOWN)
 def across(kernel: Kernel) -> bool:
-    """Whether a kernel without loops reads a transpose.
+    """Return True if a kernel without loops reads a transpose.
 
-    Points that are neighbours along the last axis but one load neighbours there, and those along
-    the last one do not. Threads of a block should be both.
+    Then neighbours along the second last axis load neighbours, and those along the last one do not.
+    The threads of a block should be neighbours along both.
     """
     axis = len(kernel.grid) - 1
     if axis < 1 or any(isinstance(s, Loop) for s in kernel.body):
@@ -124,7 +130,7 @@ def across(kernel: Kernel) -> bool:
 
 @lru_cache(KNOWN)
 def points(kernel: Kernel) -> int:
-    """How many points a thread of the coarsened kernel does; 1 where it is not worth it."""
+    """Return the points per thread of the coarsened kernel; 1 if that is not worth it."""
     nbytes = sum(v.dtype.itemsize for v in loads(kernel.body))
     if not nbytes or any(isinstance(s, Loop) for s in kernel.body):
         return 1

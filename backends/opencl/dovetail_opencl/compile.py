@@ -1,4 +1,4 @@
-"""OpenCL C to programs: by the driver, or from a binary that it gave earlier."""
+"""The compiler from OpenCL C to programs: the driver, or a binary that it gave earlier."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ OpenCLProgram = ScheduledProgram[Entry]
 
 
 class Compiler(ScheduledCompiler[Entry]):
-    """Builds for one device.
+    """The compiler of one device.
 
-    `groups`: its compiler is good at work items that work together, in kernels with up to `most`
+    `groups`: it is good at work items that work together, in kernels with up to `most`
     reductions along rows.
     """
 
@@ -65,27 +65,27 @@ class Compiler(ScheduledCompiler[Entry]):
         return built, STYLE.entry(kernel)
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
-        """The programs of kernels that are built together; they have no binaries."""
-        found: list[OpenCLProgram] = []
+        """Return the programs of kernels that are built together; they have no binaries."""
+        programs: list[OpenCLProgram] = []
         for first in range(0, len(kernels), BATCH):
-            found += self._batch(kernels[first : first + BATCH])
-        return found
+            programs += self._batch(kernels[first : first + BATCH])
+        return programs
 
     def _batch(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
         texts = [
             (kernel, name, schedule.source())
             for kernel in kernels
             for name, schedule in schedules(kernel, self.groups, self.most).items()
-            if name not in COLUMNS  # which only large grids ask for
+            if name not in COLUMNS  # only large grids use those
         ]
-        whole = "\n".join(_numbered(text, n) for n, (_, _, text) in enumerate(texts))
+        whole = "\n".join(_number_names(text, n) for n, (_, _, text) in enumerate(texts))
         try:
             built = self._build(cl.Program(self.context, whole))
-        except cl.Error:  # which of them was it?
+        except cl.Error:  # build one by one, so that the error names its kernel
             return [self.compile(k) for k in kernels]
         programs: dict[int, OpenCLProgram] = {}
         for n, (kernel, name, text) in enumerate(texts):
-            entry = built, _numbered(STYLE.entry(kernel), n)
+            entry = built, _number_names(STYLE.entry(kernel), n)
             if id(kernel) in programs:
                 programs[id(kernel)].add(name, entry)
             else:
@@ -93,19 +93,19 @@ class Compiler(ScheduledCompiler[Entry]):
         return [programs[id(k)] for k in kernels]
 
     def build_text(self, program: Any, options: Sequence[str]) -> Any:
-        """A program of somebody else's text. Raises: cl.Error."""
+        """Build a program from a user's text. Raises: cl.Error."""
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)
             return program.build([*options], devices=[self.device], cache_dir=False)
 
     def _build(self, program: Any) -> Any:
         with _lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)  # of any driver that says anything
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # many drivers warn at every build
             return program.build(self.options, devices=[self.device], cache_dir=False)
 
 
 def most(device: Any) -> int:
-    """Reductions along rows that groups may do in one kernel.
+    """Return the number of reductions along rows that groups may do in one kernel.
 
     With four, Intel's compiler for CPUs writes to memory that it has freed; with three and little
     else it does not.
@@ -115,7 +115,7 @@ def most(device: Any) -> int:
 
 
 def groups(device: Any) -> bool:
-    """Whether groups of work items are fast.
+    """Return True if groups of work items are fast.
 
     They are on GPUs, and where Intel's compiler makes vectors of them. PoCL does better with one
     item per point: sums of 4096 rows of 4096 take 2 ms, not 13.
@@ -125,6 +125,6 @@ def groups(device: Any) -> bool:
     return fast and device.max_work_group_size >= LANES
 
 
-def _numbered(text: str, number: int) -> str:
-    """The text with names of its own for what it declares: several are built together."""
+def _number_names(text: str, number: int) -> str:
+    """Return the text with numbered names, so that several can be built together."""
     return re.sub(r"\b(kernel|combine|tree|pair)_(\w+)", rf"\1_{number}_\2", text)

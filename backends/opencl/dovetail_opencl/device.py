@@ -1,4 +1,4 @@
-"""The opened device: what `Backend` asks for, from the rooms next door."""
+"""The open device: an implementation of `Backend` by the other modules."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ from .raw import compile_raw
 
 
 class Queue(cl.CommandQueue):
-    """A stream: a queue, in order. At its end it leaves the driver's, for its work may go on.
+    """A stream: an in-order queue.
 
-    (pyopencl's own cannot be referred to weakly.)
+    When it ends, the driver's queue is kept for a last wait, because its work may go on.
+    (pyopencl's own class has no weak references.)
     """
 
     __slots__ = ("__del__", "__weakref__")
@@ -61,7 +62,7 @@ class OpenCLBackend(BindingBackend):
         name = f"{info.type}:{info.index} ({info.name})"
         self._process = Process(name, "OpenCL", end_without_driver)
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
-        self._left: deque[cl.CommandQueue] = deque()  # queues that nobody has any more
+        self._left: deque[cl.CommandQueue] = deque()  # queues of ended streams
         self.queue = self.create_stream()
         self._memory = Memory(self.context, self.device)
         self.dlpack_type = HOST_MEMORY if self._memory.shared else None
@@ -77,7 +78,7 @@ class OpenCLBackend(BindingBackend):
 
     def free(self, handle: Handle, nbytes: int) -> None:
         if self._process.alive:
-            self.synchronize()  # of shared memory no driver knows whether it is in use
+            self.synchronize()  # drivers do not know whether shared memory is in use
             self._memory.free(handle)
 
     def copy_in(

@@ -1,4 +1,4 @@
-"""Launches: what does not change is set once, on a kernel object of each bound launch's own."""
+"""Launches: constant arguments are set once, on a kernel object of each bound launch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .compile import OpenCLProgram
 from .render import dimensions
 
 # Work items in a group, for few, more and many points: PoCL compiles a kernel for each size.
-SIZES = {True: (1, 16, 256), False: (32, 64, 256)}  # by whether the device is a CPU
+SIZES = {True: (1, 16, 256), False: (32, 64, 256)}  # True: for CPUs
 
 
 class Launcher:
-    """Makes bound launches on one device."""
+    """A factory of bound launches on one device."""
 
     def __init__(self, queue: Any, device: Any, process: Process) -> None:
         self.queue, self.units, self.process = queue, device.max_compute_units, process
@@ -36,10 +36,10 @@ class Launcher:
         self.sizes = [n for n in SIZES[cpu] if n <= most] or [1]
 
     def bind(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """A function of (buffers, scalars, stream) that queues `program`."""
+        """Return a function of (buffers, scalars, stream) that queues `program`."""
         k = program.kernel
         schedule, built, ints, grid = program.best(ints, grid)
-        kernel = cl.Kernel(*built)  # whose arguments are nobody else's
+        kernel = cl.Kernel(*built)  # a new object, because arguments belong to it
         first = 2 * len(k.buffers)
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
@@ -50,7 +50,7 @@ class Launcher:
     def range(
         self, grid: Sequence[int], lanes: bool, costly: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The global and the local size; the former is a multiple of the latter."""
+        """Return the global and the local size; the former is a multiple of the latter."""
         sizes = dimensions(grid)
         ones = (1,) * (len(sizes) - 1)
         if lanes:
@@ -59,7 +59,7 @@ class Launcher:
         return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local
 
     def items(self, points: int, costly: bool) -> int:
-        """The work items in a group; no unit goes without one where points are `costly`."""
+        """Return the group size; every unit gets a group if points are `costly`."""
         least = self.sizes[0 if costly or points == 1 else min(1, len(self.sizes) - 1)]
         return max(least, *(n for n in self.sizes if n * 2 * self.units <= points), 1)
 
@@ -71,7 +71,7 @@ class _Bound:
         self, of: Launcher, program: Any, kernel: Any, k: Kernel, whole: Any, local: Any
     ) -> None:
         self.queue, self.process = of.queue, of.process
-        self.program = program  # in use as long as this is
+        self.program = program  # keeps it alive
         self.kernel, self.whole, self.local = kernel, whole, local
         first = 2 * len(k.buffers) + len(k.ints)
         self.scalars = [(p, scalar_argument(d)) for p, (_, d) in enumerate(k.scalars, first)]

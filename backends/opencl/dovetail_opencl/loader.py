@@ -1,4 +1,7 @@
-"""pyopencl, with every OpenCL implementation that is here: the system's, and Intel's from PyPI."""
+"""The loader of pyopencl with every OpenCL implementation that is installed.
+
+They are the system's, and Intel's from PyPI.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +19,31 @@ from typing import Any
 from dovetail.extend import Lock
 
 INTEL = "intel-opencl-rt"
-RUNTIME = (INTEL, "intel-cmplr-lib-rt")  # what dovetail-opencl[cpu] brings
-CHOICES = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES")  # by which users say where drivers are
+RUNTIME = (INTEL, "intel-cmplr-lib-rt")  # the packages of dovetail-opencl[cpu]
+CHOICES = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES")  # variables by which users name drivers
 _LIBRARIES = ("libintelocl.so", "intelocl64.dll")
 SYSTEM = Path("/etc/OpenCL/vendors")
 _lock = Lock()
 _platforms: list[Any] | None = None
-_said = ""  # by the loader, where it failed
+_said = ""  # the loader's error, if it failed
 
 
 def intel_runtime() -> Path | None:
-    """Intel's runtime for CPUs as pip installed it; its own .icd file names no real path."""
+    """Return Intel's runtime for CPUs as pip installed it; its own .icd file has no real path."""
     try:
         files = importlib.metadata.files(INTEL) or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    found = (Path(str(f.locate())).resolve() for f in files if f.name in _LIBRARIES)
-    return next((path for path in found if path.exists()), None)
+    paths = (Path(str(f.locate())).resolve() for f in files if f.name in _LIBRARIES)
+    return next((path for path in paths if path.exists()), None)
 
 
 @contextmanager
 def _vendors(library: Path | None) -> Iterator[None]:
-    """An environment in which the loader finds the system's implementations and `library`.
+    """Set an environment in which the loader finds the system's drivers and `library`.
 
     ocl-icd (in pyopencl's wheels, and on Linux) reads one folder of .icd files; Khronos's loader
-    takes further libraries from OCL_ICD_FILENAMES. What the user has set is left alone.
+    takes further libraries from OCL_ICD_FILENAMES. Variables that the user has set stay.
     """
     if library is None or chosen():
         yield
@@ -57,7 +60,7 @@ def _vendors(library: Path | None) -> Iterator[None]:
 
 
 def platforms() -> list[Any]:
-    """pyopencl's platforms, the same each time: the loader looks for them once in a process.
+    """Return pyopencl's platforms, which the loader searches for once per process.
 
     Raises: ImportError where pyopencl or the loader is missing.
     """
@@ -65,13 +68,13 @@ def platforms() -> list[Any]:
     with _lock:
         if _platforms is None:
             with _vendors(intel_runtime()):
-                import pyopencl  # reads the environment, with its loader
+                import pyopencl  # its loader reads the environment
 
-                _platforms = _found(pyopencl)
+                _platforms = _find_platforms(pyopencl)
         return _platforms
 
 
-def _found(cl: Any) -> list[Any]:
+def _find_platforms(cl: Any) -> list[Any]:
     global _said
     try:
         return list(cl.get_platforms())
@@ -80,16 +83,16 @@ def _found(cl: Any) -> list[Any]:
         return []
 
 
-# --- where there is none: why
+# --- reasons if there is no device
 
 
 def chosen() -> list[str]:
-    """The variables by which the user has said where drivers are: others are not looked for."""
+    """Return the variables by which the user names drivers; then no others are searched for."""
     return [name for name in CHOICES if name in os.environ]
 
 
 def drivers() -> list[str]:
-    """The libraries that the loader tries, as .icd files and the environment name them."""
+    """Return the libraries that the loader tries, named by .icd files and the environment."""
     vendors = Path(os.environ.get("OCL_ICD_VENDORS") or SYSTEM)
     files = sorted(vendors.glob("*.icd")) if vendors.is_dir() else [vendors]
     named = [_first_line(icd) for icd in files if icd.suffix == ".icd" and icd.is_file()]
@@ -106,28 +109,28 @@ def _first_line(icd: Path) -> str:
 
 
 def refusals() -> dict[str, str]:
-    """The drivers that do not load, and why: the OpenCL loader keeps that to itself."""
-    found = {}
+    """Return the drivers that do not load, and why; the OpenCL loader does not report that."""
+    errors = {}
     for name in drivers():
         try:
             ctypes.CDLL(name)
         except OSError as error:
-            found[name] = str(error)
-    return found
+            errors[name] = str(error)
+    return errors
 
 
 def why() -> str:
-    """Why no platform has a device."""
-    found = [f"{name} does not load: {reason}" for name, reason in refusals().items()]
-    return "; ".join(["no OpenCL platform has a device here", *filter(None, [_said]), *found])
+    """Return why no platform has a device."""
+    reasons = [f"{name} does not load: {reason}" for name, reason in refusals().items()]
+    return "; ".join(["no OpenCL platform has a device here", *filter(None, [_said]), *reasons])
 
 
 def mend() -> str:
-    """What to do about it: nothing is recommended that is there already."""
+    """Return advice; it recommends nothing that is installed already."""
     steps = []
     if chosen():
         steps.append(f"unset {' and '.join(chosen())}, which hides all other drivers")
-    if missing := [name for name in RUNTIME if not _installed(name)]:
+    if missing := [name for name in RUNTIME if not _is_installed(name)]:
         whole = 'pip install "dovetail-opencl[cpu]"'
         steps.append(whole if INTEL in missing else f"pip install {' '.join(missing)}")
     elif not chosen():
@@ -137,7 +140,7 @@ def mend() -> str:
     return ", or ".join([*steps, "install your hardware's OpenCL driver"])
 
 
-def _installed(distribution: str) -> bool:
+def _is_installed(distribution: str) -> bool:
     try:
         return bool(importlib.metadata.version(distribution))
     except importlib.metadata.PackageNotFoundError:

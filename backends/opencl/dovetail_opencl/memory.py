@@ -1,7 +1,7 @@
-"""Memory: buffers of the device's own, or such as the host reaches too, without a copy.
+"""Buffers in the device's own memory, or in memory that the host can access, too.
 
-A device on the host's memory with fine-grained shared virtual memory (OpenCL 2.0, 5.6.1) sees what
-the host writes and the other way round, at each wait for a queue, without mapping: there a buffer
+A device on the host's memory with fine-grained shared virtual memory (OpenCL 2.0, 5.6.1) sees the
+host's writes and the other way round, at each wait for a queue, without mapping. There a buffer
 lies over memory whose address the host knows.
 """
 
@@ -24,7 +24,7 @@ _FINE = cl.device_svm_capabilities.FINE_GRAIN_BUFFER
 
 
 class HostBuffer(cl.Buffer):
-    """A buffer over the memory at `address`, which `owner` keeps (None: somebody else does)."""
+    """A buffer over the memory at `address`. `owner` keeps it alive; None: the caller does."""
 
     def __init__(self, context: Any, address: int, nbytes: int, owner: Any = None) -> None:
         there = (ctypes.c_char * nbytes).from_address(address)
@@ -33,7 +33,7 @@ class HostBuffer(cl.Buffer):
 
 
 class Memory:
-    """The memory of one device. `shared`: the host reaches it."""
+    """The memory of one device. `shared`: the host can access it."""
 
     def __init__(self, context: Any, device: Any) -> None:
         self.context, self.device = context, device
@@ -42,7 +42,7 @@ class Memory:
         self._copies: deque[Any] = deque()  # pyopencl waits for a copy whose event is dropped
 
     def allocate(self, nbytes: int) -> Any:
-        """A buffer. Raises: MemoryError."""
+        """Return a buffer. Raises: MemoryError."""
         if nbytes >= LIMIT:
             raise MemoryError(f"{self.device.name} has no {nbytes} bytes")
         try:
@@ -54,13 +54,13 @@ class Memory:
             raise MemoryError(f"{self.device.name} has no {nbytes} bytes left: {error}") from error
 
     def free(self, buffer: Any) -> None:
-        """Gives a buffer up; nothing that is queued uses it."""
+        """Release a buffer; no queued work uses it."""
         buffer.release()
         if self.shared and buffer.owner is not None:
             buffer.owner.release()
 
     def adopt(self, address: int, nbytes: int) -> Any:
-        """A buffer over somebody else's memory, of whatever alignment; None where it is no use."""
+        """Return a buffer over foreign memory, of any alignment, or None if it is not shared."""
         if not self.shared:
             return None
         if nbytes == 0:
@@ -70,7 +70,7 @@ class Memory:
     # --- copies
 
     def copy_in(self, queue: Any, buffer: Any, offset: int, source: memoryview) -> None:
-        """Copies from the host, after what is queued."""
+        """Copy from the host, after queued work."""
         if self.shared:
             queue.finish()
             bytes_at(buffer.address + offset, source.nbytes)[:] = source
@@ -78,7 +78,7 @@ class Memory:
             cl.enqueue_copy(queue, buffer, source, dst_offset=offset, is_blocking=True)
 
     def copy_out(self, queue: Any, target: memoryview, buffer: Any, offset: int) -> None:
-        """Copies to the host, after what is queued."""
+        """Copy to the host, after queued work."""
         if self.shared:
             queue.finish()
             target[:] = bytes_at(buffer.address + offset, target.nbytes)
@@ -86,15 +86,15 @@ class Memory:
             cl.enqueue_copy(queue, target, buffer, src_offset=offset, is_blocking=True)
 
     def queue_copy(self, queue: Any, target: Any, source: Any, **offset: Any) -> None:
-        """Queues a copy from or to the host, and returns."""
-        while self._copies and _done(self._copies[0]):
+        """Queue a copy from or to the host, and return."""
+        while self._copies and _is_done(self._copies[0]):
             self._copies.popleft()
         self._copies.append(cl.enqueue_copy(queue, target, source, is_blocking=False, **offset))
 
     # --- page-locked memory of the host
 
     def allocate_pinned(self, queue: Any, nbytes: int) -> int:
-        """The address of memory that stays mapped. Raises: MemoryError."""
+        """Return the address of memory that stays mapped. Raises: MemoryError."""
         flags: Any = _FLAGS | cl.mem_flags.ALLOC_HOST_PTR
         both: Any = cl.map_flags.READ | cl.map_flags.WRITE
         try:
@@ -107,19 +107,19 @@ class Memory:
         return address
 
     def free_pinned(self, queue: Any, address: int) -> None:
-        """Unmaps it, and gives it up."""
+        """Unmap page-locked memory, and release it."""
         buffer, there = self._pinned.pop(address)
         there.base.release(queue)
         buffer.release()
 
 
 def shares_memory(device: Any) -> bool:
-    """Whether host and device see each other's writes to the same memory."""
+    """Return True if host and device see each other's writes to the same memory."""
     try:
         return bool(device.host_unified_memory and device.svm_capabilities & _FINE)
     except (AttributeError, cl.Error):  # OpenCL 1.x does not know of it
         return False
 
 
-def _done(event: Any) -> bool:
+def _is_done(event: Any) -> bool:
     return bool(event.command_execution_status == cl.command_execution_status.COMPLETE)

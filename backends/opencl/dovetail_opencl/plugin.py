@@ -1,4 +1,4 @@
-"""Device type "opencl": the hooks through which dovetail finds, probes and opens it."""
+"""The hooks of device type "opencl", through which dovetail finds, probes and opens it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from . import __version__, loader
 
 # bits of CL_DEVICE_SINGLE_FP_CONFIG and its kin
 _DENORM, _INF_NAN, _NEAREST, _FMA, _EXACT = 1 << 0, 1 << 1, 1 << 2, 1 << 5, 1 << 7
-_CASTS = _DENORM | _INF_NAN | _NEAREST  # what loads, stores and casts of float16 rely on
-_FULL = _CASTS | _FMA  # what float64 arithmetic relies on
+_CASTS = _DENORM | _INF_NAN | _NEAREST  # loads, stores and casts of float16 need these
+_FULL = _CASTS | _FMA  # float64 arithmetic needs these
 
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """What this plugin is."""
+    """Return the description of this plugin."""
     return BackendInfo("opencl", __version__, (1, 0), "any OpenCL device")
 
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
-    """Every device of every platform, in the order of the loader."""
+    """Return every device of every platform, in the order of the loader."""
     try:
         platforms = loader.platforms()
     except (ImportError, OSError) as error:
@@ -53,14 +53,14 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
 def devices_of(platform: Any) -> list[Any]:
     """Return the devices that compile kernels and round to nearest; none if the platform fails."""
     try:
-        found = [d for d in platform.get_devices() if d.available and d.compiler_available]
-        return [d for d in found if d.single_fp_config & _NEAREST]
+        devices = [d for d in platform.get_devices() if d.available and d.compiler_available]
+        return [d for d in devices if d.single_fp_config & _NEAREST]
     except RuntimeError:
         return []
 
 
 def _silent(platforms: Sequence[Any]) -> list[str]:
-    """What each platform without a device says to that."""
+    """Return a reason for each platform without a device."""
     return [f"{p.name} has {_answer(p)}" for p in platforms if not devices_of(p)]
 
 
@@ -74,7 +74,7 @@ def _answer(platform: Any) -> str:
 
 
 def describe(device: Any, index: int) -> DeviceInfo:
-    """What dovetail has to know of a pyopencl device."""
+    """Return the facts about a pyopencl device that dovetail needs."""
     platform, name = device.platform, device.name.strip()
     versions = (platform.name, platform.version, device.version, device.driver_version, __version__)
     return DeviceInfo(
@@ -112,21 +112,21 @@ def capabilities(device: Any) -> Capabilities:
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """The opened device."""
-    device = importlib.import_module(f"{__package__}.device")  # which loads pyopencl
+    """Open a device."""
+    device = importlib.import_module(f"{__package__}.device")  # loads pyopencl
     backend: Backend = device.OpenCLBackend(info)
     return backend
 
 
 @hookimpl
 def dovetail_diagnostics() -> Mapping[str, str]:
-    """What was found, for the doctor."""
+    """Return the state of runtimes, drivers and platforms, for the doctor."""
     runtime = loader.intel_runtime()
-    found = {"intel runtime from pip": str(runtime or "not installed")}
+    facts = {"intel runtime from pip": str(runtime or "not installed")}
     for name, reason in loader.refusals().items():
-        found[f"driver {name}"] = f"does not load: {reason}"
+        facts[f"driver {name}"] = f"does not load: {reason}"
     try:
         silent = _silent(loader.platforms())
     except (ImportError, OSError):  # as the probe has said
         silent = []
-    return found | ({"without a device": "; ".join(silent)} if silent else {})
+    return facts | ({"without a device": "; ".join(silent)} if silent else {})

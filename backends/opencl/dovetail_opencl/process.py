@@ -1,4 +1,4 @@
-"""How a child of fork() ends: without the driver, whose threads are not there."""
+"""The end of a child of fork() without the driver, whose threads do not exist there."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import ctypes
 import os
 
 _LAST = ("_exit", "fflush")
-_ending_in = 0  # the process that will
+_ending_in = 0  # the process that has registered its end
 
 
 def end_without_driver() -> None:
-    """Has this process end without the driver's destructors.
+    """Make this process end without the driver's destructors.
 
-    They would wait for threads that are not here: Intel's runtime does so for its queues. Python
-    has ended by then; C's files are flushed. What other C libraries do at exit is left out, too.
+    They would wait for threads that do not exist: Intel's runtime does so for its queues. Python
+    has ended by then; C's files are flushed. Exit handlers of other C libraries are skipped, too.
     """
     global _ending_in
     libc = ctypes.CDLL(None)
-    if _ending_in != os.getpid() and hasattr(libc, "on_exit"):  # glibc's: it is told the status
+    if _ending_in != os.getpid() and hasattr(libc, "on_exit"):  # in glibc; it gets the status
         _ending_in = os.getpid()
         address = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p) for name in _LAST}
         libc.on_exit(address["_exit"], None)

@@ -21,10 +21,14 @@ from .compile import Compiler
 
 
 def compile_raw(
-    compiler: Compiler, queue: Any, source: str, name: str, arguments: Sequence[RawArgument],
+    compiler: Compiler,
+    queue: Any,
+    source: str,
+    name: str,
+    arguments: Sequence[RawArgument],
     options: Sequence[str],
-) -> RawLaunch:  # fmt: skip
-    """What queues a kernel of a text. Raises: CompileError."""
+) -> RawLaunch:
+    """Build a text, and return a launcher of its kernel. Raises: CompileError."""
     program = cl.Program(compiler.context, source)
     try:
         built = compiler.build_text(program, options)
@@ -39,7 +43,7 @@ def compile_raw(
 
 
 class _Raw:
-    """A kernel, whose arguments are set anew for each launch."""
+    """A kernel whose arguments are set anew for each launch."""
 
     def __init__(
         self, device: Any, queue: Any, kernel: Any, arguments: Sequence[RawArgument]
@@ -54,13 +58,13 @@ class _Raw:
     def launch(
         self, at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: Any
     ) -> None:
-        """Queues it over a grid, of which the first axis is get_global_id(0)."""
+        """Queue it over a grid, of which the first axis is get_global_id(0)."""
         assert grid is not None
         group, points = grid.group, grid.points
         if group is not None:  # the points of a grid are whole groups
             points = tuple(-(-n // m) * m for n, m in zip(points, group, strict=True))
         with self.lock:  # arguments belong to the kernel object until it is queued
-            # Held until it is queued: to set an argument retains nothing.
+            # The list keeps buffers alive until the launch is queued: `set_arg` retains nothing.
             memory = [self._at(*pair) for pair in zip(at[::2], at[1::2], strict=True)]
             for k, buffer in zip(self.memory, memory, strict=True):
                 self.kernel.set_arg(k, buffer)

@@ -1,4 +1,4 @@
-"""kernel -> OpenCL C: one work item per point of the grid, or a group of LANES per point.
+"""The renderer of kernels as OpenCL C: one work item per point, or a group of LANES per point.
 
 A buffer is passed as its cl_mem and a byte offset: `x_` and `x_at` make the pointer `x`.
 """
@@ -53,7 +53,7 @@ class OpenCLStyle(CStyle):
     )
     helper: ClassVar[str] = "static inline "
     space: ClassVar[str] = "__global "
-    # Intel's compiler for CPUs else adds such loops as vectors, in another order
+    # Without it Intel's compiler for CPUs vectorises such sums, in another order.
     in_order: ClassVar[str] = "#pragma clang loop vectorize(disable)"
     lane: ClassVar[str] = "lane"
 
@@ -80,13 +80,13 @@ class OpenCLStyle(CStyle):
         lines = ["const long lane = get_local_id(0);"] if lanes else []
         count = len(extents)
         for axis in reversed(range(count)):
-            place = min(count - 1 - axis, DIMENSIONS - 1)
-            index = f"{'get_group_id' if lanes else 'get_global_id'}({place})"
+            dimension = min(count - 1 - axis, DIMENSIONS - 1)
+            index = f"{'get_group_id' if lanes else 'get_global_id'}({dimension})"
             inside = [f"({extents[a]})" for a in range(axis + 1, count - DIMENSIONS + 1)]
             below, first = "".join(f" / {n}" for n in inside), axis == 0
-            above = "" if first or place < DIMENSIONS - 1 else f" % {extents[axis]}"
+            above = "" if first or dimension < DIMENSIONS - 1 else f" % {extents[axis]}"
             lines.append(f"const long i{axis} = (long){index}{below}{above};")
-        outside = [f"i{a} >= {extents[a]}" for a in _padded(count)]
+        outside = [f"i{a} >= {extents[a]}" for a in _overhanging_axes(count)]
         if outside and not lanes:
             lines.append(f"if ({' || '.join(outside)}) return;")
         return lines
@@ -119,7 +119,7 @@ class OpenCLStyle(CStyle):
         return self.narrow_atomic(op, dtype, place, value)
 
     def narrow_atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
-        """On a part of a 32-bit word, by comparing and exchanging the word."""
+        """Return an atomic on a part of a 32-bit word, by compare-and-exchange."""
         t, part = self.type(dtype), self.type(uint8 if dtype.bits == 8 else uint16)
         new = f"{op}(old, ({t}){value})" if op in ("min", "max") else f"old {_SIGN[op]} {value}"
         return [
@@ -138,10 +138,10 @@ class OpenCLStyle(CStyle):
 
 
 class TiledStyle(OpenCLStyle):
-    """Renders reductions along columns.
+    """A style for reductions along columns.
 
     Work items of a group keep in step, so that they read the same rows at the same time. The last
-    group begins early, and does some points once more.
+    group begins early, and computes some points twice.
     """
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
@@ -155,7 +155,7 @@ class TiledStyle(OpenCLStyle):
 
 
 class UnrolledStyle(TiledStyle):
-    """The same where work items become vectors: lanes are registers, not arrays with a stride."""
+    """The tiled style for compilers that make vectors of work items: lanes are registers."""
 
     unrolled: ClassVar[str] = "#pragma unroll"
     reserved: ClassVar[frozenset[str]] = OpenCLStyle.reserved | {"ups"}
@@ -171,13 +171,16 @@ _EXTENSIONS = {
 _LOCAL = ["barrier(CLK_LOCAL_MEM_FENCE);"]
 
 
-def _padded(axes: int) -> list[int]:
-    """The axis along which the NDRange may reach beyond the grid: that of dimension 0."""
+def _overhanging_axes(axes: int) -> list[int]:
+    """Return the axis along which the NDRange may exceed the grid: that of dimension 0."""
     return [axes - 1] if axes else []
 
 
 def dimensions(grid: Sequence[int]) -> tuple[int, ...]:
-    """The grid as an NDRange: the last axis is dimension 0; what is more goes into dimension 2."""
+    """Return the grid as an NDRange.
+
+    The last axis is dimension 0; all axes from the third on are folded into dimension 2.
+    """
     sizes = list(reversed(grid))
     if len(sizes) > DIMENSIONS:
         sizes[DIMENSIONS - 1 :] = [math.prod(sizes[DIMENSIONS - 1 :])]

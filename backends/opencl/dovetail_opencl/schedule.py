@@ -1,8 +1,8 @@
-"""The schedules of a kernel, and which one a launch takes. All of them give the same bits.
+"""The schedules of a kernel, and their choice for a launch. All of them give the same bits.
 
-plain: a work item does a point. lanes: a group of LANES does one, for reductions along long rows.
-jammed: a work item does several rows of a product, which share what they load. tiled, unrolled: a
-group does neighbouring columns of a reduction, row by row.
+plain: a work item computes a point. lanes: a group of LANES computes one, for reductions along long
+rows. jammed: a work item computes several rows of a product, which share their loads. tiled,
+unrolled: a group computes neighbouring columns of a reduction, row by row.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ STYLE = OpenCLStyle()
 COLUMNS = {TILED: TiledStyle(), UNROLLED: UnrolledStyle()}
 
 BODY = 24  # statements of a kernel that is unrolled, at most
-ROWS = 8  # points that a work item does where they are jammed
+ROWS = 8  # points of a work item in the jammed schedule
 WIDE = 512  # columns from which groups keep in step: sums of 4096 columns take 9 ms, not 44
-SHORT = 64  # a reduction below this is done by one work item
-KNOWN = 1024  # kernels of which schedules are kept
+SHORT = 64  # elements; one work item computes a shorter reduction
+KNOWN = 1024  # kernels whose schedules are cached
 ANY = 1 << 30  # reductions that a group may do
 
 
 @lru_cache(KNOWN)
 def schedules(kernel: Kernel, groups: bool, most: int = ANY) -> dict[str, Schedule]:
-    """The schedules of a kernel, the first choice first.
+    """Return the schedules of a kernel, the first choice first.
 
-    `groups`: the device is good at work items that work together. `most`: reductions along rows
-    that a kernel may have where they do.
+    `groups`: the device is good at work items that work together. `most`: the number of reductions
+    along rows that a kernel may have for that.
     """
     plain = {PLAIN: Schedule(kernel, STYLE)}
     if shareable(kernel) and along_rows(kernel):
@@ -58,7 +58,7 @@ def schedules(kernel: Kernel, groups: bool, most: int = ANY) -> dict[str, Schedu
 
 
 def repeatable(kernel: Kernel) -> bool:
-    """Whether all points have the same loops, and doing one twice changes nothing."""
+    """Return True if all points have the same loops, and a point may be computed twice."""
     if any(b.access == "rw" for b in kernel.buffers):
         return False
     ends = {v.op for loop in reductions(kernel) for v in (loop.start, loop.stop)}
@@ -68,12 +68,12 @@ def repeatable(kernel: Kernel) -> bool:
 def best(
     kernel: Kernel, groups: bool, ints: Sequence[int], grid: Sequence[int], most: int = ANY
 ) -> str:
-    """The name of the schedule for a launch of these sizes."""
-    known = schedules(kernel, groups, most)
-    if JAMMED in known:
+    """Return the name of the schedule for a launch of these sizes."""
+    available = schedules(kernel, groups, most)
+    if JAMMED in available:
         return JAMMED if grid[jammed_axis(kernel)] > 1 else PLAIN
-    column = next((name for name in COLUMNS if name in known), None)
-    if LANED not in known and (column is None or grid[-1] < WIDE):
+    column = next((name for name in COLUMNS if name in available), None)
+    if LANED not in available and (column is None or grid[-1] < WIDE):
         return PLAIN
     long = reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), SHORT)
     return (column or LANED) if long else PLAIN

@@ -39,11 +39,11 @@ def _sum_of_rows(xs: list[Tensor]) -> Tensor:
     return sum_(_sum(xs), axis=1)
 
 
-def _concat(xs: list[Tensor]) -> Tensor:
+def _joined(xs: list[Tensor]) -> Tensor:
     return concat([_sum(xs[k::4]) for k in range(4)], axis=1) + 1
 
 
-@pytest.mark.parametrize("program", (_sum, _sum_of_rows, _concat), ids=lambda p: p.__name__[1:])
+@pytest.mark.parametrize("program", (_sum, _sum_of_rows, _joined), ids=lambda p: p.__name__[1:])
 def test_buffers(kit: Kit, program: Callable[[list[Tensor]], Tensor]) -> None:
     """More tensors than a kernel may have buffers."""
     most = kit.backend.info.capabilities.max_buffers

@@ -96,7 +96,7 @@ def test_where_drivers_are_hidden_it_says_by_what(tmp_path: Any) -> None:
 def test_only_what_is_not_installed_is_recommended(
     installed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loader, "_installed", lambda name: name in installed)
+    monkeypatch.setattr(loader, "_is_installed", lambda name: name in installed)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     for name in loader.CHOICES:
         monkeypatch.delenv(name, raising=False)
