@@ -138,8 +138,8 @@ MAY_IMPORT = {
 }
 GROUND = {
     "arguments", "callbacks", "command_line", "compat", "compiled", "device_class", "dtypes",
-    "environment", "errors", "forks", "freelists", "identity", "late", "layout", "locks", "memo",
-    "recent", "records", "settings",
+    "environment", "errors", "forks", "freelists", "late", "layout", "locks", "memo",
+    "recent", "records", "settings", "weak_identity_map",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend", "wiring"}  # they import whatever they offer or connect
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and

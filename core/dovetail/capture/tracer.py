@@ -23,7 +23,7 @@ from ..engine.traced_numbers import Environment, Number
 from ..errors import CaptureError
 from ..fusion.plan import Operand
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
-from ..identity import WeakIdentityMap
+from ..weak_identity_map import WeakIdentityMap
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
 from ..memory.tracing.stacktrace import caller

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
 from ..errors import CaptureError
 from ..graph.expr import Args, Expr
-from ..identity import WeakIdentityMap
+from ..weak_identity_map import WeakIdentityMap
 from ..locks import Lock
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import caller

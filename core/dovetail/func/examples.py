@@ -37,7 +37,7 @@ from ..graph.expr import (
     spec,
     storage_of,
 )
-from ..identity import WeakIdentityMap
+from ..weak_identity_map import WeakIdentityMap
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import caller
 from ..ops.host_routines import HostCall

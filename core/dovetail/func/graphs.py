@@ -24,7 +24,7 @@ from ..engine.together import Together
 from ..errors import CaptureError, DovetailError, LayoutError
 from ..functions.creation.from_values import asarray
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
-from ..identity import WeakIdentityMap
+from ..weak_identity_map import WeakIdentityMap
 from ..layout import Shape, StridedView, contiguous, move_shape
 from ..layout import move as moved_layout
 from ..memory.storage import Storage
