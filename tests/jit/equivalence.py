@@ -197,6 +197,13 @@ def stacked(calls: list[Any]) -> Any:
     return (*(x.copy() for x in columns), *calls[0][2:])
 
 
+def nameless(error: object) -> object:
+    """Return an error of a used up backward pass without the op: a captured loop is one op."""
+    if not isinstance(error, str):
+        return error
+    return re.sub(r"(?<=^GradientError: backward: what )[\w ]+(?= kept for)", "it", error)
+
+
 def differences(
     program: Program, counts: Counter[str], ways: Iterable[str] = WAYS, seed: int | None = None
 ) -> str:
@@ -219,6 +226,9 @@ def differences(
                 counts["no error of a value that nothing needs"] += 1
                 continue
             if isinstance(made[-1], str):
+                if [*made[:-1], nameless(made[-1])] == [*want[:-1], nameless(want[-1])]:
+                    counts["another op is named in an error"] += 1
+                    continue
                 allowed = ALLOWED | (ALLOWED_OF_BRANCHES if runs_more else {})
                 if name not in ("plain", "eager", "grad") and "c.cond(" in program.source:
                     allowed |= ALLOWED_OF_CONDS
