@@ -32,7 +32,7 @@ class Capabilities:
     near: int = 0
     max_buffers: int = 0  # the most that a kernel may have; 0: no limit, else LEAST_BUFFERS or more
     offset_alignment: int = 1  # bytes: the offsets of a launch's buffers are multiples of it
-    # The most points of a launch along each axis, the last axis last; also the most axes. (): no limit
+    # Most points of a launch along each axis, the last axis last; no more axes. (): no limit
     max_grid: tuple[int, ...] = ()
     index_bits: int = 64  # of indices and sizes in kernels: 32 if the device has no more
     int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words
