@@ -23,10 +23,9 @@ def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) 
     The axis is the last but one, unless given.
 
     Return None if that makes no sense: there must be one fold, without effects, that loads
-    something which all of the neighbours need. The new kernel takes one more int, the grid's new
-    extent along the
-    axis: m = -(-extent // count). With `apart`, point i does not do neighbours but i, i + m, i + 2
-    * m and so on, so that other points, which do the neighbours, load them at once.
+    something which all of the neighbours need. The new kernel takes one more int, m = -(-extent //
+    count), the grid's new extent along the axis. With `apart`, point i does not do neighbours but
+    i, i + m, i + 2 * m and so on, so that other points, which do the neighbours, load them at once.
     """
     loops = [s for s in kernel.body if isinstance(s, Loop)]
     others = [s for s in kernel.body if not isinstance(s, (Value, Loop, Store))]

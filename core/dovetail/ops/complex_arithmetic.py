@@ -167,11 +167,11 @@ def absolute(z: Value) -> Value:
     f, (a, b) = format_of(real(z)), (magnitude(p) for p in parts(z))
     u, v = bits_of(a), bits_of(b)
     larger, smaller = where(u < v, v, u), where(u < v, u, v)
-    # A power of two, of which the larger one is 2**-2 to 2**30 (2**254) times as much.
+    # a power of two; the larger magnitude is 2**-2 to 2**30 (float64: 2**254) times it
     back = (larger & (f.sign - (f.sign >> 3))) | const(2 << f.mantissa, f.uint)
     down = bitcast((2 * f.bias << f.mantissa) - back, f.dtype)
     x, y = a * down, b * down
-    infinity = const((2 * f.bias + 1) << f.mantissa, f.uint)  # beside NaN, whose bits are more
+    infinity = const((2 * f.bias + 1) << f.mantissa, f.uint)  # smaller than the bits of any NaN
     return where(eq(smaller, infinity), math.inf, sqrt(fma(x, x, y * y)) * bitcast(back, f.dtype))
 
 

@@ -105,7 +105,7 @@ class HostCall(NamedTuple):
                 raise
 
     def _attempt(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Run the routine; for it the batch is one axis: NumPy's take fewer axes than arrays."""
+        """Run the routine, with the batch as one axis, since NumPy limits the number of axes."""
         batch = arrays[0].shape[:-2]
         rows = [a.reshape(math.prod(batch), *a.shape[-2:]) for a in arrays]
         try:

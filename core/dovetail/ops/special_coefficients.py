@@ -13,11 +13,8 @@ from ..dtypes import DType, float32, float64
 class Special(NamedTuple):
     """The constants that differ between float32 and float64.
 
-    Polynomials are fits at Chebyshev nodes, lowest power first.
-
-    Constants in two parts: the rounded number and its error. Errors are absolute, but relative for
-    i0 and
-    i1: float32, float64.
+    Polynomials are fits at Chebyshev nodes, lowest power first. Constants in two parts: the rounded
+    number and its error. Errors are absolute, but relative for i0 and i1: float32, float64.
     """
 
     pi: tuple[float, float]
