@@ -334,7 +334,7 @@ class MixtureSameFamilyConstraint(Constraint):
         self.base_constraint = base_constraint
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]  # what its base is
+    def is_discrete(self) -> bool:  # type: ignore[override]  # that of the base
         return self.base_constraint.is_discrete
 
     @property

@@ -218,7 +218,7 @@ class Distribution(Explained):
         constraint = self.arg_constraints.get(name.removeprefix("_"))
         return 0 if constraint is None else constraint.event_dim
 
-    # --- what it is
+    # --- properties
     @property
     def batch_shape(self) -> Shape:
         """The shape of the batch of distributions."""

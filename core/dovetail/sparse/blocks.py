@@ -68,7 +68,7 @@ class BSR(Entries):
 
     @property
     def nnz(self) -> int:
-        """The number of stored elements: of blocks, times what each holds."""
+        """The number of stored elements: all elements of the stored blocks."""
         rows, columns = self.blocksize
         return self.pattern.count * rows * columns
 
@@ -86,7 +86,7 @@ class BSR(Entries):
         return self.pattern.coords[1]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return what `copy` and `pickle` rebuild the matrix from."""
+        """Return the constructor and its arguments, for `copy` and `pickle`."""
         return bsr, (self.pattern, self._values)
 
 

@@ -36,7 +36,7 @@ Shape = tuple[int, ...]
 class CSR(Entries):
     """A sparse matrix by rows: the start of each row, and the columns and values of its entries.
 
-    Columns ascend within a row, each there once. It shares what it stores with the coalesced COO
+    Columns ascend within a row, each once. It shares its memory with the coalesced COO
     matrix of the same entries. Gradients flow through `values()`.
 
     >>> import dovetail as dt
@@ -75,7 +75,7 @@ class CSR(Entries):
         return self.pattern.coords[1]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return what `copy` and `pickle` rebuild the matrix from."""
+        """Return the constructor and its arguments, for `copy` and `pickle`."""
         return csr, (self.pattern, self._values)
 
 
@@ -121,7 +121,7 @@ class CSC(Entries):
         return self.pattern.coords[1]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return what `copy` and `pickle` rebuild the matrix from."""
+        """Return the constructor and its arguments, for `copy` and `pickle`."""
         return csc, (self.pattern, self._values)
 
 

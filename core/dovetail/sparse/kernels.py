@@ -240,7 +240,7 @@ def _walks(site: KernelSite, point: Value) -> list[_Walk]:
     return [_Walk(site, *pair) for pair in pairwise(ends)]
 
 
-# (indices in both lists, whether each comes next, carry) -> the new carry, and stores
+# (indices in both lists, masks of the next entries, carry) -> the new carry, and stores
 Emit = Callable[[Value, Value, Value, Value, Value], tuple[Value, list[Store]]]
 
 

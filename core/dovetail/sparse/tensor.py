@@ -47,7 +47,7 @@ class Entries(LayoutTensor):
         """Return the same entries as COO."""
         raise NotImplementedError
 
-    # --- what it is
+    # --- properties
 
     @property
     def device(self) -> dt.Device:
@@ -207,7 +207,7 @@ class COO(Entries):
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return what `copy` and `pickle` rebuild the tensor from."""
+        """Return the constructor and its arguments, for `copy` and `pickle`."""
         return coo, (self.pattern, self._values)
 
 

@@ -225,9 +225,8 @@ def _conv_transpose_pads(
     for size, k, s, d, e, want in zip(
         shape, kernel, strides, dilations, extra, output_shape, strict=True
     ):
-        total = (
-            s * (size - 1) + e + (k - 1) * d + 1 - want
-        )  # negative: the output is wider, at its end
+        # a negative total makes the output wider at the end
+        total = s * (size - 1) + e + (k - 1) * d + 1 - want
         begins.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
         ends.append(total - begins[-1])
     return begins, ends
@@ -256,9 +255,9 @@ def _col2im(call: Call, x: Tensor, image: Any, block: Any) -> Tensor:
     rows = x.reshape((n * c, taps * math.prod(w.sizes(sizes)))).permute_dims((1, 0))
     empty = dt.zeros((math.prod(wide), n * c), dtype=x.dtype, device=x.device)
     flat = dt.index_add(empty, 0, call.tensor(at), rows)
-    image_of_columns = flat.permute_dims((1, 0)).reshape((n, c, *wide))
+    padded_image = flat.permute_dims((1, 0)).reshape((n, c, *wide))
     cut = tuple(slice(a, a + s) for a, s in zip(w.begins, sizes, strict=True))
-    return image_of_columns[(slice(None), slice(None), *cut)]
+    return padded_image[(slice(None), slice(None), *cut)]
 
 
 def _tap_indices(w: Window, counts: Sequence[int], wide: Sequence[int]) -> np.ndarray:
