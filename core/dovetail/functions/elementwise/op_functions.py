@@ -32,7 +32,7 @@ from ..datatypes import as_dtype, cast, result_type
 from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
 from ..reductions.statistics import sum as sum_
-from ..variants import into, remade
+from ..variants import cache_graph, into
 from .docstrings import SENTENCES
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ def _bound(x: Tensor, b: Operand | None) -> Operand | None:
     return b
 
 
-@remade
+@cache_graph
 def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
     """exp(x) divided by its sum along `axis`, without overflow; one kernel.
 
@@ -406,7 +406,7 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     return e / sum_(e, axis=axis, keepdims=True)
 
 
-@remade
+@cache_graph
 def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of softmax along `axis`, accurate where softmax underflows; one kernel.
 

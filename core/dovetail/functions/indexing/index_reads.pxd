@@ -1,4 +1,4 @@
-# What the compiled form of `index_reads.py` knows of its types.
+# Static types of the compiled version of `index_reads.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, ask, node, spec

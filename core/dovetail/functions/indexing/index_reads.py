@@ -25,8 +25,8 @@ from ...tensor.tensor import Tensor, make, required, strided, without_meaning
 from ...tensor.verbs import apply, dispatch, pending_view, view
 from ...tensor.writes import array_of, value_node, whole_numbers
 from ..datatypes import as_dtype, cast, result_type
-from ..graph_cache import Remade
-from ..variants import remade
+from ..graph_cache import CachedFunction
+from ..variants import cache_graph
 from .index_keys import (
     Key,
     Part,
@@ -63,7 +63,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     if e is not None:
         return alias(x, make(e))
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
-        return _taken("index", x, key, 0) if x.ndim == 1 else _rows.given((x, key), {})
+        return _taken("index", x, key, 0) if x.ndim == 1 else _rows.call((x, key), {})
     if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_of(expr_of(x).spec):
         flat = x if x.ndim == 1 else view(x, ("reshape", (x.size,)))
         return fetch(flat, true_positions(key, x.device))
@@ -119,7 +119,7 @@ def _rows_at(x: Tensor, index: Tensor) -> Tensor:
     return _taken("index", x, index, 0)
 
 
-_rows = Remade(_rows_at)  # of which several nodes are made
+_rows = CachedFunction(_rows_at)  # of which several nodes are made
 
 
 def _selected(
@@ -191,7 +191,7 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def take(
     x: Tensor, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -220,7 +220,7 @@ def take(
     return _selected("take", x, parts_along(x, d, array))
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def take_along_axis(
     x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -301,7 +301,7 @@ def _searched_mixed(x1: Tensor, x2: Tensor, side: str, sorter: Array | None) -> 
     return apply(ops.WHERE, (outside, at_end, places))
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def searchsorted(
     x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
     out: Tensor | None = None,

@@ -1,4 +1,4 @@
-# What the compiled form of `index_writes.py` knows of its types.
+# Static types of the compiled version of `index_writes.py`.
 cimport cython
 
 from dovetail.functions.graph_cache cimport again

@@ -1,4 +1,4 @@
-# What the compiled form of `masks.py` knows of its types.
+# Static types of the compiled version of `masks.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec

@@ -1,4 +1,4 @@
-# What the compiled form of `matrix_products.py` knows of its types.
+# Static types of the compiled version of `matrix_products.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node

@@ -40,7 +40,7 @@ from ...tensor.verbs import (
 )
 from ...tensor.writes import write_out
 from ..shape import manipulation
-from ..variants import remade
+from ..variants import cache_graph
 
 __all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "tensordot", "vecdot"]
 
@@ -255,7 +255,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return noted_view(x.mT, "matrix_transpose", x)
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The products of every element of one vector with every element of the other.
 
@@ -273,7 +273,7 @@ def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return apply(MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
-@remade
+@cache_graph
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two tensors along `axis`, after broadcasting.
 
@@ -336,7 +336,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = None) -> Tensor:
     """The sum of products over pairs of axes, as one `matmul`.
 

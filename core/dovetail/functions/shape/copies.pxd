@@ -1,4 +1,4 @@
-# What the compiled form of `copies.py` knows of its types.
+# Static types of the compiled version of `copies.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node

@@ -27,8 +27,8 @@ from ...tensor.verbs import apply, dispatch, is_viewable, pending_view, slice_al
 from ...tensor.writes import write_out
 from ..creation.constructors import extents
 from ..datatypes import cast
-from ..graph_cache import Remade
-from ..variants import into, remade
+from ..graph_cache import CachedFunction
+from ..variants import cache_graph, into
 from .manipulation import Axes, expand_dims, ravel, reshape
 
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
@@ -179,7 +179,7 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along a new axis.
 
@@ -213,7 +213,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     return _rejoined(exprs, *known)
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def roll(
     x: Tensor, /, shift: Axes, axis: Axes | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -292,7 +292,7 @@ def repeat(
     ([0, 0, 1, 1], [0, 0, 0, 1])
     """
     if type(repeats) is int:
-        return _evenly.given((x, repeats, axis), {})
+        return _evenly.call((x, repeats, axis), {})
     return _repeated(x, repeats, axis)
 
 
@@ -314,7 +314,7 @@ def _repeated(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | None
     return _copied(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :]))
 
 
-_evenly = Remade(_repeated)  # where no tensor says how often
+_evenly = CachedFunction(_repeated)  # where no tensor says how often
 
 
 def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
@@ -340,7 +340,7 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     )
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None = None) -> Tensor:
     """The whole tensor repeated along each axis.
 

@@ -36,7 +36,7 @@ from ...tensor.verbs import (
     viewed,
 )
 from ..creation.constructors import extents
-from ..graph_cache import Remade
+from ..graph_cache import CachedFunction
 
 __all__ = [
     "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "diagonal", "expand_dims",
@@ -93,7 +93,7 @@ def reshape(
         if (known := viewed("reshape", x, shape)) is not None:
             return known
         if type(x) is Tensor and expr_of(x).op is None:  # what strides do not permit is noted, too
-            return _reshaped.given((x, shape), {})
+            return _reshaped.call((x, shape), {})
     return _as_shape(x, shape, sizes, copy)
 
 
@@ -114,7 +114,7 @@ def _as_shape(
     return found if copy is not None or sizes else noted_view(found, "reshape", x, shape)
 
 
-_reshaped = Remade(_as_shape)
+_reshaped = CachedFunction(_as_shape)
 
 
 def permute_dims(

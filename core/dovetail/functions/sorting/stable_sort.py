@@ -32,7 +32,7 @@ from ..reductions.statistics import max as largest_of
 from ..reductions.statistics import min as smallest_of
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to, moveaxis, ravel, reshape
-from ..variants import into, remade
+from ..variants import cache_graph, into
 
 __all__ = ["argsort", "sort", "topk"]
 
@@ -47,7 +47,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def sort(
     x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True,
     out: Tensor | None = None,
@@ -78,7 +78,7 @@ def sort(
     return _along(ops.SORT, x, axis, descending)
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def argsort(
     x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True,
     out: Tensor | None = None,
