@@ -388,7 +388,7 @@ OWN: dict[str, object] = {
 }
 LOADED = (copies, constructors, cumulative, op_functions, manipulation, random, stable_sort)
 IN_PLACE: dict[str, object] = {
-    **{f"{name}_": op_functions.in_place_form(op) for name, op in op_functions.FUNCTIONS.items()},
+    **{f"{name}_": op_functions.in_place_method(op) for name, op in op_functions.FUNCTIONS.items()},
     **variants.methods([module.__name__.removeprefix(f"{__package__}.") for module in LOADED]),
 }
 SHORT = {
