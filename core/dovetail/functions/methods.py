@@ -218,7 +218,7 @@ def real_part(x: Tensor) -> Tensor:
     """Return the real part as a new tensor; for a real tensor its elements.
 
     Shapes: any; the result has the same.
-    Dtypes: all but bool; of complex ones that of their parts.
+    Dtypes: all but bool; the dtype of the parts for complex ones.
     Raises: DTypeError for bool.
 
     >>> import dovetail as dt
@@ -232,7 +232,7 @@ def imaginary_part(x: Tensor) -> Tensor:
     """Return the imaginary part as a new tensor; for a real tensor zeros.
 
     Shapes: any; the result has the same.
-    Dtypes: all but bool; of complex ones that of their parts.
+    Dtypes: all but bool; the dtype of the parts for complex ones.
     Raises: DTypeError for bool.
 
     >>> import dovetail as dt

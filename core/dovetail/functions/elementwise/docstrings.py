@@ -317,7 +317,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "[0.0, 2.0], [0.0, 1.0] -> [0.0, 0.0]",
     ),
     "beta": (
-        "Return gamma(x1) * gamma(x2) / gamma(x1 + x2) for positive numbers; NaN for negative ones.",
+        "Return gamma(x1) * gamma(x2) / gamma(x1 + x2); NaN for negative numbers.",
         "[1.0, 2.0], 3.0 -> [0.3333333432674408, 0.0833333358168602]",
     ),
     "zeta": (

@@ -240,8 +240,8 @@ def _describe_dtypes(rule: DTypeRule, arity: int) -> str:
             ", nonzero (NaN too) counting as true" if accepted[float32][0][0] is bool_ else ""
         )
         return f"{kinds}{counting}; gives bool"
-    parts = complex64 in accepted and accepted[complex64][1] is float32
-    of_complex = ";\ncomplex operands give the dtype of their parts" if parts else ""
+    gives_parts = complex64 in accepted and accepted[complex64][1] is float32
+    of_complex = ";\ncomplex operands give the dtype of their parts" if gives_parts else ""
     if int64 in accepted and accepted[int64][1] is float32:
         both = "floats and complex" if complex64 in accepted else "floats"
         return f"{both}; integers and bool become float32{of_complex}"

@@ -6,8 +6,8 @@ from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.tensor cimport make
 
 
-@cython.locals(found=list)
-cpdef list _exprs(object arrays)
+@cython.locals(exprs=list)
+cpdef list _strided_exprs(object arrays)
 @cython.locals(e=Expr, key=list)
-cpdef tuple _key(object op, object axis, object exprs)
-cpdef _rejoined(object parts, object moves, Spec made, object axis)
+cpdef tuple _concat_key(object op, object axis, object exprs)
+cpdef _concat_cached(object exprs, object moves, Spec result_spec, object axis)
