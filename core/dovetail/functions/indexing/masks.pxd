@@ -7,4 +7,4 @@ from dovetail.tensor.tensor cimport make
 
 
 @cython.locals(e=Expr)
-cpdef _packed(Expr flat)
+cpdef _pack_positions(Expr flat)

@@ -20,7 +20,7 @@ from ...tensor.tensor import Tensor, make, required, strided
 from ...tensor.verbs import apply, view
 from ..creation.constructors import linspace, zeros
 from ..datatypes import cast, finfo, result_type
-from ..indexing.index_reads import comparable, exact, fetch, searchsorted
+from ..indexing.index_reads import fetch, keep_digits, promote_for_comparison, searchsorted
 from ..indexing.index_writes import index_add
 from ..shape.manipulation import flip, ravel
 from ..variants import into
@@ -161,7 +161,7 @@ def digitize(
     [1, 3, 3]
     """
     right = flag("digitize", right, "right")
-    edges = _as_tensor("digitize", exact(bins, required("digitize", x)), x)
+    edges = _as_tensor("digitize", keep_digits(bins, required("digitize", x)), x)
     if edges.ndim != 1:
         raise ShapeError(f"digitize: bins is a vector, not of shape {edges.shape}")
     up, down = _is_ordered(edges)
@@ -203,7 +203,7 @@ class _AxisBins(NamedTuple):
         """Return the bin of each element, and `bins` for elements outside."""
         d = int32 if cells <= int32.max else int64
         n = self.bins
-        edges, x = comparable("histogram", self.cuts, x)
+        edges, x = promote_for_comparison("histogram", self.cuts, x)
         first, last = edges[0], edges[n]
         if self.even_range is None:
             positions = apply(ops.SUBTRACT, (searchsorted(edges, x, side="right"), 1))
@@ -248,7 +248,7 @@ def _axis(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
     if isinstance(bins, str):
         raise ArgumentError(f"{op}: bins is a number or edges, not the rule {shown(bins)}")
     if isinstance(bins, (Tensor, *ARRAYS)) and not (isinstance(bins, np.ndarray) and not bins.ndim):
-        edges = _as_tensor(op, exact(bins, x), x)
+        edges = _as_tensor(op, keep_digits(bins, x), x)
         if edges.ndim != 1 or edges.shape[0] < 2:
             raise ShapeError(f"{op}: edges are a vector of 2 at least, not shape {edges.shape}")
         if not _is_ordered(edges)[0]:
