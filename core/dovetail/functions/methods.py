@@ -381,9 +381,9 @@ OWN: dict[str, object] = {
     "__rmatmul__": _matmul_reflected,
     "__imatmul__": _matmul_in_place,
     "__array_namespace__": array_namespace,
-    "__copy__": pickling.copied,
-    "__deepcopy__": pickling.deep_copied,
-    "__reduce_ex__": pickling.reduced,
+    "__copy__": pickling.copy_tensor,
+    "__deepcopy__": pickling.deep_copy_tensor,
+    "__reduce_ex__": pickling.reduce_for_pickle,
     "__getattr__": find_method,
 }
 LOADED = (copies, constructors, cumulative, op_functions, manipulation, random, stable_sort)

@@ -90,16 +90,16 @@ def piecewise(
     [2.0, 7.0]
     """
     required("piecewise", x)
-    branches = sequence("piecewise", functions, "functions", "functions or numbers")
+    pieces = sequence("piecewise", functions, "functions", "functions or numbers")
     listed = [conditions] if isinstance(conditions, (Tensor, np.ndarray)) else conditions
     masks = sequence("piecewise", listed, "conditions", "tensors")
-    if len(branches) not in (len(masks), len(masks) + 1):
+    if len(pieces) not in (len(masks), len(masks) + 1):
         raise ArgumentError(
-            f"piecewise: {len(masks)} conditions and {len(branches)} functions: as many, or one more"
+            f"piecewise: {len(masks)} conditions and {len(pieces)} functions: as many, or one more"
         )
-    if len(branches) == len(masks):
-        branches = [*branches, 0]
-    *values, result = [meet("piecewise", x, f(x) if callable(f) else f)[1] for f in branches]
+    if len(pieces) == len(masks):
+        pieces = [*pieces, 0]
+    *values, result = [meet("piecewise", x, f(x) if callable(f) else f)[1] for f in pieces]
     result = apply(ops.WHERE, (apply(ops.EQUAL, (x, x)), result, result))
     for condition, value in zip(masks, values, strict=True):
         result = apply(ops.WHERE, (condition, value, result))

@@ -1,6 +1,6 @@
-"""NumPy's functions that make an array, where `like=` is a tensor: dovetail's, on its device.
+"""NumPy's creation functions with `like=` a tensor: the result is on the tensor's device.
 
-Their parameters are NumPy's, by place and by name; the order of elements in memory is ours.
+The parameters are NumPy's, by position and by name. `order` is ignored: memory is row-major.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def with_dims(x: object, dims: int) -> Tensor | np.ndarray:
     return manipulation.reshape(x, ((1,) * (dims - x.ndim) + x.shape)) if x.ndim < dims else x
 
 
-def _of_values(
+def _asarray(
     a: object, dtype: DTypeLike = None, order: object = None, *, device: DeviceLike = None
 ) -> Tensor:
     return asarray(a, dtype=dtype, device=device)
@@ -41,7 +41,7 @@ def _arange(
     return arange(start, stop, step, dtype=dtype, device=device)
 
 
-def _of_shape(make: Function) -> Function:
+def _adapt_creation(make: Function) -> Function:
     def f(
         shape: ShapeLike, dtype: DTypeLike = None, order: object = None, *,
         device: DeviceLike = None,
@@ -77,14 +77,12 @@ def _tri(
 
 
 MADE_LIKE: dict[object, Function] = {
-    **dict.fromkeys(
-        (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray), _of_values
-    ),
+    **dict.fromkeys((np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray), _asarray),
     np.array: _array,
     np.arange: _arange,
-    np.zeros: _of_shape(zeros),
-    np.ones: _of_shape(ones),
-    np.empty: _of_shape(empty),
+    np.zeros: _adapt_creation(zeros),
+    np.ones: _adapt_creation(ones),
+    np.empty: _adapt_creation(empty),
     np.full: _full,
     np.eye: _eye,
     np.identity: _identity,
