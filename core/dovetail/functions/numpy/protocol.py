@@ -53,7 +53,7 @@ from .same_names import (
     drop_default_keywords,
     full_name,
     namesake,
-    unsupported_error,
+    not_supported_error,
 )
 
 Maker: TypeAlias = Callable[..., Tensor]
@@ -127,7 +127,7 @@ def array_ufunc(
         )
     ours = _ufunc(ufunc, method)
     if ours is None:
-        raise unsupported_error(name)
+        raise not_supported_error(name)
     if not any(isinstance(v, Tensor) for v in inputs):
         inputs = tuple([beside(name, v, out) if isinstance(v, ARRAYS) else v for v in inputs])
     if method == "__call__" and keywords.get("dtype") is not None:
@@ -552,7 +552,7 @@ def _copyto(dst: object, src: object, casting: str = "same_kind", where: object 
     if ours is None:
         return _call_on_host(np.copyto)(dst, src, casting, where=where)
     if casting != "same_kind":
-        raise unsupported_error("copyto", f"dovetail's has no casting={casting!r}")
+        raise not_supported_error("copyto", f"dovetail's has no casting={casting!r}")
     return ours(dst, src, where=where)
 
 
@@ -607,5 +607,5 @@ def array_function(
         return call_namesake(x, function, same, args, keywords)
     ours = ours or _extra_function(function)
     if ours is None:
-        raise unsupported_error(name)
+        raise not_supported_error(name)
     return call_with_signature(name, ours, args, drop_default_keywords(function, ours, keywords))

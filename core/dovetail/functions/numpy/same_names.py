@@ -57,7 +57,7 @@ IGNORED_KEYWORDS = {
 }  # the result is a new tensor for every value
 
 
-def unsupported_error(name: str, why: str = "dovetail has no such function") -> DTypeError:
+def not_supported_error(name: str, why: str = "dovetail has no such function") -> DTypeError:
     """Return the error for a function or parameter of NumPy that dovetail lacks."""
     return DTypeError(f"np.{name}: {why}; for NumPy's, on the host, give it np.asarray(x)")
 
@@ -80,7 +80,7 @@ def call_with_signature(
     try:
         bound = signature_of(ours).bind(*args, **keywords)
     except TypeError as error:
-        raise unsupported_error(name, f"dovetail's has other parameters ({error})") from None
+        raise not_supported_error(name, f"dovetail's has other parameters ({error})") from None
     return ours(*bound.args, **bound.kwargs)
 
 
@@ -144,7 +144,7 @@ def call_namesake(
     try:
         bound = signature_of(function).bind(*args, **keywords)
     except TypeError as error:
-        raise unsupported_error(name, str(error)) from None
+        raise not_supported_error(name, str(error)) from None
     arguments = dict(bound.arguments)
     out = arguments.pop("out", None)
     positional, options = _match_parameters(signature_of(function).parameters, arguments, ours)
@@ -187,5 +187,5 @@ def _is_default(p: Parameter, value: object) -> bool:
 
 def _write_out(name: str, out: object, result: object) -> Tensor:
     if not isinstance(out, Tensor) or not isinstance(result, Tensor):
-        raise unsupported_error(name, "out= is no tensor, and an operand is one")
+        raise not_supported_error(name, "out= is no tensor, and an operand is one")
     return write_out(name, out, result)
