@@ -7,7 +7,7 @@ from dovetail.tensor.tensor cimport make
 
 
 @cython.locals(exprs=list)
-cpdef list _strided_exprs(object arrays)
+cpdef list _exprs_if_strided(object arrays)
 @cython.locals(e=Expr, key=list)
 cpdef tuple _concat_key(object op, object axis, object exprs)
 cpdef _concat_cached(object exprs, object moves, Spec result_spec, object axis)

@@ -104,7 +104,7 @@ def concat(
         axis = dim
     if out is not None:
         return write_out("concat", out, concat(arrays, axis))
-    exprs = _strided_exprs(arrays) if type(axis) is int else []
+    exprs = _exprs_if_strided(arrays) if type(axis) is int else []
     key = _concat_key("concat", axis, exprs)
     if exprs and (cached := _joins.young.get(key) or _joins.find(key)):
         return _concat_cached(exprs, *cached)
@@ -144,7 +144,7 @@ def concat(
     return whole
 
 
-def _strided_exprs(arrays: object) -> list[Expr]:
+def _exprs_if_strided(arrays: object) -> list[Expr]:
     """Return the expressions of strided tensors; an empty list unless all are strided."""
     exprs: list[Expr] = []
     for a in arrays if isinstance(arrays, (list, tuple)) else ():
@@ -201,7 +201,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     >>> dt.stack([x, x * 10], axis=1).tolist()
     [[1, 10], [2, 20]]
     """
-    exprs = _strided_exprs(arrays) if type(axis) is int else []
+    exprs = _exprs_if_strided(arrays) if type(axis) is int else []
     key = _concat_key("stack", axis, exprs)
     if exprs and (cached := _joins.young.get(key) or _joins.find(key)):
         return _concat_cached(exprs, *cached)
