@@ -29,9 +29,15 @@ from ..tensor.writes import value_node
 from .io.transfer import queue_move
 
 __all__ = [
-    "astype", "can_cast", "finfo", "get_default_dtype", "iinfo", "isdtype", "result_type",
+    "astype",
+    "can_cast",
+    "finfo",
+    "get_default_dtype",
+    "iinfo",
+    "isdtype",
+    "result_type",
     "set_default_dtype",
-]  # fmt: skip
+]
 
 REAL = (bool, int, float)
 
@@ -148,9 +154,14 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
 
 
 def astype(
-    x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None,
+    x: Tensor,
+    dtype: DTypeLike,
+    /,
+    *,
+    copy: bool = True,
+    device: DeviceLike = None,
     **theirs: object,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the elements of `x` as another dtype.
 
     `copy`: False returns `x` itself if nothing changes.

@@ -55,9 +55,21 @@ ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace",
-    "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
-]  # fmt: skip
+    "arange",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
 
 datatypes.when_default_changes.append(clear_creation_caches)
 
@@ -97,9 +109,14 @@ def generate(
 
 
 def empty(
-    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    allocator: Allocator | None = None, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    shape: ShapeLike = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return a new tensor of this shape, with arbitrary contents.
 
     `allocator`: allocates the memory (docs/storage.md); default: the device's own.
@@ -142,9 +159,13 @@ def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Sp
 
 
 def zeros(
-    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    shape: ShapeLike = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return a new tensor of this shape, filled with 0.
 
     Shapes: `shape` is an int or a tuple of ints.
@@ -161,9 +182,13 @@ def zeros(
 
 
 def ones(
-    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    shape: ShapeLike = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return a new tensor of this shape, filled with 1.
 
     Shapes: `shape` is an int or a tuple of ints.
@@ -180,9 +205,14 @@ def ones(
 
 
 def full(
-    shape: ShapeLike = UNGIVEN, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    shape: ShapeLike = UNGIVEN,
+    fill_value: Fill = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return a new tensor of this shape, filled with one number.
 
     `fill_value`: a number, or a tensor or array of one element.
@@ -277,9 +307,14 @@ def _create_from_variants(function: Callable[..., Tensor], scope: dict[str, Any]
 
 
 def empty_like(
-    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    allocator: Allocator | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return a new tensor of x's shape, dtype and device, with arbitrary contents.
 
     `allocator`: allocates the memory; default: the device's own. See `empty`.
@@ -300,9 +335,13 @@ def empty_like(
 
 
 def zeros_like(
-    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    x: Tensor = UNGIVEN,
+    /,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     **theirs: object,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return a new tensor of x's shape, dtype and device, filled with 0.
 
     Shapes: any; the result for a sparse tensor is strided.
@@ -319,9 +358,13 @@ def zeros_like(
 
 
 def ones_like(
-    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    x: Tensor = UNGIVEN,
+    /,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     **theirs: object,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return a new tensor of x's shape, dtype and device, filled with 1.
 
     Shapes: any; the result for a sparse tensor is strided.
@@ -338,9 +381,14 @@ def ones_like(
 
 
 def full_like(
-    x: Tensor = UNGIVEN, /, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
-    device: DeviceLike = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    fill_value: Fill = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:
     """Return a new tensor of x's shape, dtype and device, filled with one number.
 
     `fill_value`: a number, or a tensor or array of one element.
@@ -368,9 +416,15 @@ def _default_like(
 
 @cache_creation(widen=False)
 def arange(
-    start: Fill, /, stop: Fill | None = None, step: Fill = 1, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    start: Fill,
+    /,
+    stop: Fill | None = None,
+    step: Fill = 1,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the numbers from `start` up to but excluding `stop`, `step` apart.
 
     A single argument is `stop`, and the numbers begin at 0. Number k is start + k * step, so that
@@ -452,9 +506,16 @@ def _count_steps(start: float, stop: float, step: float, ints: bool) -> int:
 
 @cache_creation(widen=False)
 def linspace(
-    start: complex, stop: complex, /, num: int, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, endpoint: bool = True, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    endpoint: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`; both ends are exact.
 
     `endpoint`: False leaves `stop` out.
@@ -509,9 +570,15 @@ def _real_bound(op: str, value: object, name: str) -> float:
 
 @cache_creation(widen=False)
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return a matrix with ones on one diagonal and zeros elsewhere.
 
     `n_rows`, `n_cols`: its sizes; square by default. `k`: the diagonal: 0 is the main one, positive

@@ -33,9 +33,14 @@ __all__ = ["asarray"]
 
 
 def asarray(
-    obj: object = UNGIVEN, /, dtype: DTypeLike = None, *, device: DeviceLike = None,
-    copy: bool | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    obj: object = UNGIVEN,
+    /,
+    dtype: DTypeLike = None,
+    *,
+    device: DeviceLike = None,
+    copy: bool | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return a tensor of numbers, nested lists, an array or an object with DLPack or `__array__`.
 
     A tensor of this dtype on this device is returned as it is. All other objects are copied, also

@@ -28,10 +28,12 @@ def _open_grid(vectors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Return vectors as views that broadcast to their grid, each along its own axis."""
     count = len(vectors)
     shapes = [tuple(-1 if d == i else 1 for d in range(count)) for i in range(count)]
-    return tuple([
-        view(v, ("reshape", tuple(v.size if n < 0 else n for n in s)))
-        for v, s in zip(vectors, shapes, strict=True)
-    ])  # fmt: skip
+    return tuple(
+        [
+            view(v, ("reshape", tuple(v.size if n < 0 else n for n in s)))
+            for v, s in zip(vectors, shapes, strict=True)
+        ]
+    )
 
 
 def _dense_grid(vectors: Sequence[Tensor]) -> Tensor:
@@ -102,9 +104,17 @@ ogrid = OpenGrid()
 
 @into(widen=False)
 def logspace(
-    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
-    dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    start: float,
+    stop: float,
+    /,
+    num: int = 50,
+    *,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return `num` powers of `base` with evenly spaced exponents from `start` to `stop`.
 
     `endpoint`: False excludes the last one.
@@ -125,9 +135,16 @@ def logspace(
 
 @into(widen=False)
 def geomspace(
-    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    start: float,
+    stop: float,
+    /,
+    num: int = 50,
+    *,
+    endpoint: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return `num` numbers from `start` to `stop` with a constant ratio.
 
     Both ends are exact. `endpoint`: False excludes `stop`.
@@ -156,9 +173,13 @@ def geomspace(
 
 @named(widen=False)
 def indices(
-    shape: int | Sequence[int], /, *, dtype: DTypeLike = None, sparse: bool = False,
+    shape: int | Sequence[int],
+    /,
+    *,
+    dtype: DTypeLike = None,
+    sparse: bool = False,
     device: DeviceLike = None,
-) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
+) -> Tensor | tuple[Tensor, ...]:
     """Return the indices of every position of a shape, along a new first axis.
 
     `sparse`: True gives a tuple of tensors that broadcast to them.
@@ -185,9 +206,13 @@ def _positions(n: int, device: DeviceLike) -> Tensor:
 
 
 def fromfunction(
-    function: Callable[..., Tensor], shape: int | Sequence[int], /, *, dtype: DTypeLike = None,
+    function: Callable[..., Tensor],
+    shape: int | Sequence[int],
+    /,
+    *,
+    dtype: DTypeLike = None,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the result of a function that is called once with the indices of all positions.
 
     `function`: gets one tensor per axis, with the index along it at every position.

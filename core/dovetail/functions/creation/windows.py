@@ -44,9 +44,14 @@ def _cosines(x: Tensor, *factors: float) -> Tensor:
 
 @into
 def hann(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the Hann window of n points, NumPy's `hanning`: a raised cosine.
 
     `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
@@ -63,9 +68,14 @@ def hann(
 
 @into
 def hamming(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the Hamming window of n points: 0.54 + 0.46 times a cosine.
 
     `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
@@ -82,9 +92,14 @@ def hamming(
 
 @into
 def blackman(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the Blackman window of n points: a sum of two cosines.
 
     `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
@@ -101,9 +116,14 @@ def blackman(
 
 @into
 def bartlett(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the Bartlett window of n points: a triangle from 0 to 1 and back.
 
     `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
@@ -120,9 +140,15 @@ def bartlett(
 
 @into
 def kaiser(
-    n: int, beta: float, /, *, sym: bool = True, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    n: int,
+    beta: float,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the Kaiser window of n points, a ratio of Bessel functions.
 
     `n`: how many. `beta`: how narrow it is; 0 is a rectangle. `sym`: False makes one period of a

@@ -21,9 +21,18 @@ from ..variants import into
 from . import op_functions as ew
 
 __all__ = [
-    "array_equiv", "bitwise_count", "fmax", "fmin", "fmod", "iscomplex", "isneginf", "isposinf",
-    "isreal", "logaddexp2", "unwrap",
-]  # fmt: skip
+    "array_equiv",
+    "bitwise_count",
+    "fmax",
+    "fmin",
+    "fmod",
+    "iscomplex",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "logaddexp2",
+    "unwrap",
+]
 
 
 # --- two operands ---------------------------------------------------------------------------------
@@ -243,9 +252,14 @@ def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 @into
 def unwrap(
-    x: Tensor, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi,
+    x: Tensor,
+    /,
+    discont: float | None = None,
+    axis: int = -1,
+    *,
+    period: float = 2 * math.pi,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the numbers along `axis` with whole periods added, so that no step is large.
 
     `discont`: steps below it stay; default and least value: half a period. `period`: steps are

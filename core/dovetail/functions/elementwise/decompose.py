@@ -20,9 +20,14 @@ __all__ = ["divmod", "frexp", "modf", "nan_to_num"]
 
 @into(widen=False)
 def nan_to_num(
-    x: Tensor, /, nan: float = 0.0, *, posinf: float | None = None, neginf: float | None = None,
+    x: Tensor,
+    /,
+    nan: float = 0.0,
+    *,
+    posinf: float | None = None,
+    neginf: float | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return `x` with numbers in place of NaN and infinities.
 
     `nan`: replaces NaN. `posinf`, `neginf`: replace infinities; default: the largest and the least

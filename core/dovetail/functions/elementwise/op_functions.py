@@ -85,9 +85,13 @@ def _unary(op: Op) -> Function:
 
 def _binary(op: Op) -> Function:
     def function(
-        x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *more: object, out: Tensor | None = None,
+        x1: Operand = UNGIVEN,
+        x2: Operand = UNGIVEN,
+        /,
+        *more: object,
+        out: Tensor | None = None,
         **theirs: object,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         if more or theirs:
             return retold(function, locals())
         return apply_two(op, x1, x2, out)
@@ -251,8 +255,15 @@ def _describe_dtypes(rule: DTypeRule, arity: int) -> str:
 if not TYPE_CHECKING:  # type checkers read the stub
     globals().update({name: _function(op) for name, op in FUNCTIONS.items()})
     __all__ = [
-        *FUNCTIONS, "allclose", "array_equal", "clip", "isclose", "log_softmax", "softmax", "where",
-    ]  # fmt: skip
+        *FUNCTIONS,
+        "allclose",
+        "array_equal",
+        "clip",
+        "isclose",
+        "log_softmax",
+        "softmax",
+        "where",
+    ]
 
 # --- compositions of rows -------------------------------------------------------------------------
 
@@ -334,9 +345,14 @@ def _round_half_even(x: Tensor) -> Tensor:
 
 
 def where(
-    condition: Array = UNGIVEN, x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *,
-    out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    condition: Array = UNGIVEN,
+    x1: Operand = UNGIVEN,
+    x2: Operand = UNGIVEN,
+    /,
+    *,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return x1 where the condition holds, x2 elsewhere.
 
     Shapes: `condition`, x1 and x2 are broadcast; Python numbers have none.
@@ -456,9 +472,15 @@ def _below_zero(x: Tensor, axis: int) -> Tensor:
 
 @into
 def isclose(
-    x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False,
+    x1: Operand,
+    x2: Operand,
+    /,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return True where two tensors are equal up to rounding: |x1 - x2| <= atol + rtol * |x2|.
 
     `rtol`, `atol`: the relative and the absolute tolerance. The same infinity is close to itself;

@@ -32,9 +32,14 @@ from .index_reads import _take_one_axis
 from .masks import nonzero
 
 __all__ = [
-    "diag_indices_from", "ix_", "mask_indices", "ravel_multi_index", "tril_indices_from",
-    "triu_indices_from", "unravel_index",
-]  # fmt: skip
+    "diag_indices_from",
+    "ix_",
+    "mask_indices",
+    "ravel_multi_index",
+    "tril_indices_from",
+    "triu_indices_from",
+    "unravel_index",
+]
 
 MODES = ("raise", "wrap", "clip")
 Index = Array | int
@@ -81,9 +86,14 @@ def unravel_index(
 
 @into(widen=False)
 def ravel_multi_index(
-    multi_index: Sequence[Index] | Tensor, /, dims: int | Sequence[int],
-    mode: str | Sequence[str] = "raise", *, device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    multi_index: Sequence[Index] | Tensor,
+    /,
+    dims: int | Sequence[int],
+    mode: str | Sequence[str] = "raise",
+    *,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the positions in a raveled shape of indices along its axes.
 
     `multi_index`: one index array per axis, or a tensor whose first axis goes over the axes.
@@ -246,10 +256,12 @@ def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
     [[2, 0], [12, 10]]
     """
     vectors = [_mesh_vector(x, _device_of(args, device)) for x in args]
-    return tuple([
-        view(v, ("reshape", tuple(v.size if d == i else 1 for d in range(len(vectors)))))
-        for i, v in enumerate(vectors)
-    ])  # fmt: skip
+    return tuple(
+        [
+            view(v, ("reshape", tuple(v.size if d == i else 1 for d in range(len(vectors)))))
+            for i, v in enumerate(vectors)
+        ]
+    )
 
 
 def _mesh_vector(vector: object, device: DeviceLike) -> Tensor:

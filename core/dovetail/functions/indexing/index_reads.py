@@ -157,9 +157,13 @@ def _gather_selection(
 
 
 def _gather(
-    x: Tensor, indices: Sequence[Expr], shape: Shape, axes: Shape, of: Shape,
+    x: Tensor,
+    indices: Sequence[Expr],
+    shape: Shape,
+    axes: Shape,
+    of: Shape,
     asked: tuple[Asked, ...] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     attrs = (shape, axes, of, asked)
     s = spec(shape, x.dtype, x.device, "index" if asked is None else asked[0].op)
     e = node(ops.GATHER, (x._expr, *indices), s, attrs)
@@ -308,9 +312,14 @@ def _search_mixed(x1: Tensor, x2: Tensor, side: str, sorter: Array | None) -> Te
 
 @cache_graph(widen=False)
 def searchsorted(
-    x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
+    x1: Array,
+    x2: Operand,
+    /,
+    *,
+    side: str = "left",
+    sorter: Array | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the positions at which the values of `x2` would be inserted in the sorted vector `x1`.
 
     `side`: before ("left") or after ("right") equal elements. `sorter`: the order of `x1`, as from

@@ -33,9 +33,20 @@ from .masks import nonzero
 from .selection import put
 
 __all__ = [
-    "append", "block", "compress", "copyto", "delete", "extract", "fill_diagonal", "flatnonzero",
-    "insert", "place", "putmask", "resize", "trim_zeros",
-]  # fmt: skip
+    "append",
+    "block",
+    "compress",
+    "copyto",
+    "delete",
+    "extract",
+    "fill_diagonal",
+    "flatnonzero",
+    "insert",
+    "place",
+    "putmask",
+    "resize",
+    "trim_zeros",
+]
 
 Places = int | slice | Array  # positions along an axis
 DELETE_SLICES_MAX = 4  # for so many slices the others are concatenated, for more they are gathered

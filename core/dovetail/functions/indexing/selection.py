@@ -33,9 +33,13 @@ __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"
 
 @into(widen=False)
 def select(
-    conditions: Sequence[Array], choices: Sequence[Operand], default: Operand = 0, /, *,
+    conditions: Sequence[Array],
+    choices: Sequence[Operand],
+    default: Operand = 0,
+    /,
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return at each position the first choice whose condition holds there, else a default.
 
     `conditions`: a list of tensors of bool. `choices`: as many tensors or numbers. `default`: the
@@ -71,9 +75,13 @@ def select(
 
 @into(widen=False)
 def piecewise(
-    x: Tensor, conditions: Sequence[Array], functions: Sequence[Operand | Callable[..., Operand]],
-    /, *, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    conditions: Sequence[Array],
+    functions: Sequence[Operand | Callable[..., Operand]],
+    /,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Evaluate a piecewise function: the value of the last function whose condition holds.
 
     `conditions`: a list of tensors of bool. `functions`: as many functions of a tensor or numbers,

@@ -201,10 +201,14 @@ class _BlobOwner:
 
 @named(widen=False)
 def from_blob(
-    data_ptr: int, shape: int | Sequence[int], *, dtype: DTypeLike = None,
-    strides: Sequence[int] | None = None, device: DeviceLike = None,
+    data_ptr: int,
+    shape: int | Sequence[int],
+    *,
+    dtype: DTypeLike = None,
+    strides: Sequence[int] | None = None,
+    device: DeviceLike = None,
     deleter: Callable[[], object] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return a tensor over memory at an address that the caller owns.
 
     `data_ptr`: the address of the first element. `strides`: in elements; default: contiguous.
@@ -563,8 +567,10 @@ class NamespaceInfo:
     def capabilities(self) -> dict[str, bool | int]:
         """Return the optional behaviour of the Array API that dovetail has."""
         return {
-            "boolean indexing": True, "data-dependent shapes": True, "max dimensions": DIMENSIONS,
-        }  # fmt: skip
+            "boolean indexing": True,
+            "data-dependent shapes": True,
+            "max dimensions": DIMENSIONS,
+        }
 
     def default_device(self) -> Device:
         """Return the device of tensors created without `device=`."""
@@ -579,9 +585,11 @@ class NamespaceInfo:
         """Return the dtypes of tensors from Python numbers, of the kinds that a device has."""
         supported = opened(device_named(device, "default_dtypes")).backend.info.capabilities.dtypes
         wanted = {
-            "real floating": D.dtype(float), "complex floating": D.dtype(complex),
-            "integral": D.int64, "indexing": D.int64,
-        }  # fmt: skip
+            "real floating": D.dtype(float),
+            "complex floating": D.dtype(complex),
+            "integral": D.int64,
+            "indexing": D.int64,
+        }
         return {kind: d for kind, d in wanted.items() if d.part in supported}
 
     @named(widen=False)

@@ -171,9 +171,13 @@ def _usable_device(wanted: Device) -> Device:
 
 
 def loaded(
-    memory: Tensor, shape: Shape, strides: Shape, offset: int, requires_grad: bool,
+    memory: Tensor,
+    shape: Shape,
+    strides: Shape,
+    offset: int,
+    requires_grad: bool,
     grad: Tensor | None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return a view of unpickled memory, as a leaf with its gradient if it requires one."""
     view = as_strided(memory, shape, strides, offset)
     return _with_gradient(view, grad) if requires_grad else view

@@ -172,9 +172,16 @@ def einsum_path(subscripts: object, *operands: Array, optimize: object = "greedy
 
 @named(widen=False)
 def linspace(
-    start: Operand, stop: Operand, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
-) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+    start: Operand,
+    stop: Operand,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike = None,
+    axis: int = 0,
+    *,
+    device: DeviceLike = None,
+) -> Tensor | tuple[Tensor, Tensor]:
     """Return evenly spaced numbers between two ends, of which one is a tensor."""
     num, zero = integer("linspace", num, "num", 0), zeros_like(ew.add(start, stop))
     like = result_type(zero, 1.0)

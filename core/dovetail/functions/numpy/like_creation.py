@@ -28,40 +28,62 @@ def _asarray(
 
 
 def _array(
-    object: object, dtype: DTypeLike = None, *, copy: bool | None = True, order: object = "K",
-    subok: bool = False, ndmin: int = 0, device: DeviceLike = None,
-) -> object:  # fmt: skip
+    object: object,
+    dtype: DTypeLike = None,
+    *,
+    copy: bool | None = True,
+    order: object = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    device: DeviceLike = None,
+) -> object:
     return with_dims(asarray(object, dtype=dtype, device=device, copy=copy), ndmin)
 
 
 def _arange(
-    start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None, *,
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: DTypeLike = None,
+    *,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return arange(start, stop, step, dtype=dtype, device=device)
 
 
 def _adapt_creation(make: Function) -> Function:
     def f(
-        shape: ShapeLike, dtype: DTypeLike = None, order: object = None, *,
+        shape: ShapeLike,
+        dtype: DTypeLike = None,
+        order: object = None,
+        *,
         device: DeviceLike = None,
-    ) -> object:  # fmt: skip
+    ) -> object:
         return make(shape, dtype=dtype, device=device)
 
     return f
 
 
 def _full(
-    shape: ShapeLike, fill_value: Fill, dtype: DTypeLike = None, order: object = None, *,
+    shape: ShapeLike,
+    fill_value: Fill,
+    dtype: DTypeLike = None,
+    order: object = None,
+    *,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return full(shape, fill_value, dtype=dtype, device=device)
 
 
 def _eye(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, order: object = None, *,
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: DTypeLike = None,
+    order: object = None,
+    *,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return eye(N, M, k=k, dtype=dtype, device=device)
 
 
@@ -70,9 +92,13 @@ def _identity(n: int, dtype: DTypeLike = None, *, device: DeviceLike = None) -> 
 
 
 def _tri(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, *,
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: DTypeLike = None,
+    *,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return tril(ones((N, N if M is None else M), dtype=dtype, device=device), k)
 
 

@@ -109,9 +109,13 @@ _ACCUMULATIONS: dict[object, Maker] = {
 
 
 def array_ufunc(
-    x: Tensor, ufunc: np.ufunc, method: str, *inputs: object, out: Sequence[object] = (),
+    x: Tensor,
+    ufunc: np.ufunc,
+    method: str,
+    *inputs: object,
+    out: Sequence[object] = (),
     **keywords: object,
-) -> object:  # fmt: skip
+) -> object:
     """Call dovetail's function for a ufunc of NumPy with a tensor as an operand or `out=`.
 
     Raises: DTypeError for ufuncs, methods and parameters that dovetail lacks; else as the function.
@@ -226,9 +230,15 @@ def _adapt_extreme(ours: Maker) -> Function:
 
 def _adapt_moment(ours: Maker) -> Function:
     def f(
-        a: Tensor, axis: Axis = None, dtype: DTypeLike = None, out: Tensor | None = None,
-        ddof: float = 0, keepdims: bool = False, *, correction: float | None = None,
-    ) -> Tensor:  # fmt: skip
+        a: Tensor,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Tensor | None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        correction: float | None = None,
+    ) -> Tensor:
         exclusive(ours.__name__, ddof=ddof or None, correction=correction)
         n = ddof if correction is None else correction
         x = datatypes.cast(a, None if dtype is None else datatypes.real_dtype("std", dtype))
@@ -259,18 +269,29 @@ def _adapt_sort(ours: Maker) -> Function:
 
 def _adapt_like(ours: Maker) -> Function:
     def f(
-        a: Tensor, dtype: DTypeLike = None, order: str = "K", subok: bool = True,
-        shape: int | Sequence[int] | None = None, *, device: DeviceLike = None,
-    ) -> Tensor:  # fmt: skip
+        a: Tensor,
+        dtype: DTypeLike = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: int | Sequence[int] | None = None,
+        *,
+        device: DeviceLike = None,
+    ) -> Tensor:
         return ours(_prototype(a, shape), dtype=dtype, device=device)
 
     return f
 
 
 def _full_like(
-    a: Tensor, fill_value: Scalar, dtype: DTypeLike = None, order: str = "K", subok: bool = True,
-    shape: int | Sequence[int] | None = None, *, device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    fill_value: Scalar,
+    dtype: DTypeLike = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: int | Sequence[int] | None = None,
+    *,
+    device: DeviceLike = None,
+) -> Tensor:
     return constructors.full_like(_prototype(a, shape), fill_value, dtype=dtype, device=device)
 
 
@@ -302,9 +323,14 @@ def _where(condition: Tensor, *choices: Operand) -> Tensor | tuple[Tensor, ...]:
 
 
 def _clip(
-    a: Tensor, a_min: Operand | None = None, a_max: Operand | None = None,
-    out: Tensor | None = None, *, min: Operand | None = None, max: Operand | None = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    a_min: Operand | None = None,
+    a_max: Operand | None = None,
+    out: Tensor | None = None,
+    *,
+    min: Operand | None = None,
+    max: Operand | None = None,
+) -> Tensor:
     exclusive("clip", a_min=a_min, min=min)
     exclusive("clip", a_max=a_max, max=max)
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
@@ -413,9 +439,14 @@ def _outer_product(a: Array, b: Array) -> Tensor:
 
 
 def _einsum(
-    subscripts: object, *operands: Operand, optimize: contraction.Optimize = True,
-    dtype: DTypeLike = None, order: str = "K", casting: str = "safe", out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    subscripts: object,
+    *operands: Operand,
+    optimize: contraction.Optimize = True,
+    dtype: DTypeLike = None,
+    order: str = "K",
+    casting: str = "safe",
+    out: Tensor | None = None,
+) -> Tensor:
     if not isinstance(subscripts, str):
         subscripts, operands = contraction.named_sublists(subscripts, *operands)
     if dtype is not None:

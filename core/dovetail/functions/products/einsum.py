@@ -142,9 +142,12 @@ def _check_path(path: object, count: int) -> Path:
 
 @lru_cache(PATH_CACHE_MAX)
 def _search_path(
-    labels: Sequence[str], result: str, sizes: Sequence[tuple[str, int]], name: str,
+    labels: Sequence[str],
+    result: str,
+    sizes: Sequence[tuple[str, int]],
+    name: str,
     limit: int | None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Return the path that an algorithm of opt_einsum finds. Raises: ArgumentError."""
     from opt_einsum.paths import get_path_fn  # late: keeps `import dovetail` light
 

@@ -102,8 +102,10 @@ def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
         return dispatch("kron", "kron", (a, b), a, b)
     n = max(a.ndim, b.ndim)
     rows, columns = ((1,) * (n - t.ndim) + t.shape for t in (a, b))
-    interleaved = [view(t, ("reshape", tuple(k for pair in p for k in pair))) for t, p in (
-        (a, [(r, 1) for r in rows]), (b, [(1, c) for c in columns]))]  # fmt: skip
+    interleaved = [
+        view(t, ("reshape", tuple(k for pair in p for k in pair)))
+        for t, p in ((a, [(r, 1) for r in rows]), (b, [(1, c) for c in columns]))
+    ]
     shape = tuple(r * c for r, c in zip(rows, columns, strict=True))
     return view(apply(ops.MULTIPLY, tuple(interleaved)), ("reshape", shape), "kron")
 

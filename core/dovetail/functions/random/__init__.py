@@ -23,9 +23,16 @@ from .generator import (
 )
 
 __all__ = [
-    "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
-    "set_state", "uniform",
-]  # fmt: skip
+    "Generator",
+    "default_rng",
+    "get_state",
+    "integers",
+    "manual_seed",
+    "normal",
+    "permutation",
+    "set_state",
+    "uniform",
+]
 
 
 def __dir__() -> list[str]:

@@ -37,9 +37,14 @@ INVERSION_STEPS = 40  # fewer than one in 1e11 variables of that mean need more
 
 @into(widen=False)
 def poisson(
-    lam: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    lam: Parameter = 1.0,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw integers from the Poisson distribution with mean `lam`.
 
     `lam`: one number, or a tensor of them, not negative. `generator`: the generator to use;
@@ -114,9 +119,15 @@ def _poisson_by_proposals(
 
 @into(widen=False)
 def binomial(
-    n: Array | int, p: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    n: Array | int,
+    p: Parameter,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw integers from the binomial distribution: the successes of n trials of chance p.
 
     `n`: an integer from 0 on, or a tensor of them. `p`: a number in 0..1, or a tensor of them.
@@ -221,9 +232,15 @@ def _propose_successes(
 
 @into(widen=False)
 def multinomial(
-    n: int, p: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    n: int,
+    p: Array,
+    shape: Extents = (),
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw the numbers of n elements of several kinds from the multinomial distribution.
 
     `n`: an integer from 0 on. `p`: the weights of the kinds, which need not sum to 1. The host

@@ -32,9 +32,16 @@ from ..sorting.stable_sort import order_of
 from ..variants import into
 
 __all__ = [
-    "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
-    "set_state", "uniform",
-]  # fmt: skip
+    "Generator",
+    "default_rng",
+    "get_state",
+    "integers",
+    "manual_seed",
+    "normal",
+    "permutation",
+    "set_state",
+    "uniform",
+]
 
 LATE = {  # name -> the module that is loaded at its first use
     **dict.fromkeys(("binomial", "multinomial", "poisson"), "discrete_samplers"),
@@ -133,9 +140,15 @@ class Generator:
 
     @into(widen=False)
     def uniform(
-        self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
-        device: DeviceLike = None, out: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        shape: Extents = (),
+        *,
+        low: float = 0.0,
+        high: float = 1.0,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
         """Draw floats from the uniform distribution over low <= x < high.
 
         `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
@@ -183,9 +196,15 @@ class Generator:
 
     @into
     def normal(
-        self, shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0,
-        dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        shape: Extents = (),
+        *,
+        mean: complex = 0.0,
+        std: float = 1.0,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
         """Draw floats from the normal distribution, or complex numbers from the circular one.
 
         `mean`, `std`: its mean and standard deviation. That of each part of a complex number is
@@ -219,9 +238,15 @@ class Generator:
 
     @into(widen=False)
     def integers(
-        self, low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-        device: DeviceLike = None, out: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        low: int,
+        high: int | None = None,
+        shape: Extents = (),
+        *,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
         """Draw integers from low <= k < high, or from 0 <= k < low without `high`.
 
         `low`, `high`: the bounds. Probabilities of two numbers differ by at most (high - low) /
@@ -277,9 +302,14 @@ class Generator:
         return order_of(keys, 64)
 
     def _draw(
-        self, op: ops.Op, shape: Shape, scalars: Sequence[int | float], kinds: Sequence[DType],
-        d: DType, wanted: DeviceLike,
-    ) -> Tensor:  # fmt: skip
+        self,
+        op: ops.Op,
+        shape: Shape,
+        scalars: Sequence[int | float],
+        kinds: Sequence[DType],
+        d: DType,
+        wanted: DeviceLike,
+    ) -> Tensor:
         result_spec = spec(shape, d, usable(wanted), op.name)  # raises before anything is drawn
         recorder = recording.current()
         if recorder is None:
@@ -437,9 +467,15 @@ def set_state(state: tuple[int, int]) -> None:
 
 @into(widen=False)
 def uniform(
-    shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    shape: Extents = (),
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw floats from the uniform distribution over low <= x < high.
 
     `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
@@ -464,9 +500,15 @@ def uniform(
 
 @into
 def normal(
-    shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    shape: Extents = (),
+    *,
+    mean: complex = 0.0,
+    std: float = 1.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw floats from the normal distribution.
 
     `mean`, `std`: its mean and standard deviation.
@@ -488,9 +530,15 @@ def normal(
 
 @into(widen=False)
 def integers(
-    low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    low: int,
+    high: int | None = None,
+    shape: Extents = (),
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw integers from low <= k < high, or from 0 <= k < low without `high`.
 
     `low`, `high`: the bounds. Probabilities of two numbers differ by at most (high - low) / 2**64.
@@ -513,9 +561,12 @@ def integers(
 
 @into(widen=False)
 def permutation(
-    x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None,
+    x: int | Tensor,
+    *,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the integers 0..x-1, or the slices of a tensor `x`, in random order.
 
     The slices are those along the first axis. Random 64-bit keys are drawn and sorted on the

@@ -37,9 +37,19 @@ from ..variants import into
 from .generator import Extents, Generator, generator_or_default, largest_below
 
 __all__ = [
-    "bernoulli", "beta", "choice", "dirichlet", "exponential", "gamma", "laplace", "rand",
-    "randint", "randn", "shuffle", "truncated_normal",
-]  # fmt: skip
+    "bernoulli",
+    "beta",
+    "choice",
+    "dirichlet",
+    "exponential",
+    "gamma",
+    "laplace",
+    "rand",
+    "randint",
+    "randn",
+    "shuffle",
+    "truncated_normal",
+]
 
 Parameter = Array | float  # one number, or a tensor with one for each element
 
@@ -51,9 +61,12 @@ PROPOSALS = 10  # gamma accepts 95 %: for one in 1e13 elements no proposal is ac
 
 @into(widen=False)
 def rand(
-    *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    *shape: int,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw floats from the uniform distribution over 0 <= x < 1, as NumPy's and PyTorch's `rand`.
 
     `generator`: the generator to use; default: that of this process.
@@ -71,9 +84,12 @@ def rand(
 
 @into
 def randn(
-    *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    *shape: int,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw floats from the standard normal distribution; a short name for `normal`.
 
     `generator`: the generator to use; default: that of this process.
@@ -95,9 +111,15 @@ def _parse_sizes(shape: Sequence[int]) -> Sequence[int]:
 
 @into(widen=False)
 def randint(
-    low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    low: int,
+    high: int | None = None,
+    shape: Extents = (),
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw integers from low <= k < high; NumPy's and PyTorch's older name for `integers`.
 
     `low`, `high`: the bounds; without `high`, 0 <= k < low. `generator`: the generator to
@@ -119,9 +141,13 @@ def randint(
 
 
 def resolve_parameters(
-    op: str, names: Sequence[str], values: Sequence[object], shape: Extents | None,
-    dtype: DTypeLike, device: DeviceLike,
-) -> tuple[list[Tensor | float], tuple[int, ...], DType, DeviceLike]:  # fmt: skip
+    op: str,
+    names: Sequence[str],
+    values: Sequence[object],
+    shape: Extents | None,
+    dtype: DTypeLike,
+    device: DeviceLike,
+) -> tuple[list[Tensor | float], tuple[int, ...], DType, DeviceLike]:
     """Return parameters as tensors or numbers, and the shape, dtype and device of the result."""
     operands: list[Tensor | float] = []
     tensors = [g for g in values if isinstance(g, Tensor)]
@@ -152,9 +178,14 @@ def open_uniform(g: Generator, shape: Extents, d: DType, device: DeviceLike) -> 
 
 @into(widen=False)
 def bernoulli(
-    p: Parameter = 0.5, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    p: Parameter = 0.5,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw True or 1 with probability `p`, else False or 0.
 
     `p`: one number, or a tensor of them. `generator`: the generator to use; default: that of
@@ -177,9 +208,14 @@ def bernoulli(
 
 @into
 def exponential(
-    scale: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    scale: Parameter = 1.0,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw floats from the exponential distribution with mean `scale`.
 
     `scale`: one number, or a tensor of them. `generator`: the generator to use; default: that of
@@ -201,10 +237,15 @@ def exponential(
 
 @into
 def laplace(
-    loc: Parameter = 0.0, scale: Parameter = 1.0, shape: Extents | None = None, *,
-    dtype: DTypeLike = None, device: DeviceLike = None, generator: Generator | None = None,
+    loc: Parameter = 0.0,
+    scale: Parameter = 1.0,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Draw floats from the Laplace distribution: exponential on both sides of `loc`.
 
     `loc`, `scale`: its mean and its scale; numbers or tensors. `generator`: the generator to
@@ -227,10 +268,17 @@ def laplace(
 
 @into
 def truncated_normal(
-    low: Parameter = -2.0, high: Parameter = 2.0, shape: Extents | None = None, *,
-    mean: Parameter = 0.0, std: Parameter = 1.0, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    low: Parameter = -2.0,
+    high: Parameter = 2.0,
+    shape: Extents | None = None,
+    *,
+    mean: Parameter = 0.0,
+    std: Parameter = 1.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw floats from the normal distribution between two bounds.
 
     `low`, `high`: the bounds, both included. `mean`, `std`: of the distribution without bounds. All
@@ -272,9 +320,13 @@ TAIL_DEVIATIONS_MIN = 3.0  # standard deviations beyond which 1 - erf has lost d
 
 
 def _correct_tails(
-    x: Tensor, u: Tensor, low: Tensor | float, high: Tensor | float, mean: Tensor | float,
+    x: Tensor,
+    u: Tensor,
+    low: Tensor | float,
+    high: Tensor | float,
+    mean: Tensor | float,
     std: Tensor | float,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return x, with accurate variables where both bounds are in one tail."""
     u = cast(u, u.dtype.compute)
     lower, upper = ((u * 0.0 + end - mean) / std for end in (low, high))
@@ -307,10 +359,15 @@ def _mills_ratio(y: Tensor) -> Tensor:
 
 @into
 def gamma(
-    concentration: Parameter, scale: Parameter = 1.0, shape: Extents | None = None, *,
-    dtype: DTypeLike = None, device: DeviceLike = None, generator: Generator | None = None,
+    concentration: Parameter,
+    scale: Parameter = 1.0,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Draw floats from the gamma distribution with mean concentration * scale.
 
     `concentration`: NumPy's `shape`, its first parameter. `scale`: the second. Both are positive
@@ -378,9 +435,15 @@ def _is_exact(total: Tensor) -> Tensor:
 
 @into
 def beta(
-    a: Parameter, b: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    a: Parameter,
+    b: Parameter,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw floats in 0..1 from the beta distribution with mean a / (a + b).
 
     `a`, `b`: positive numbers or tensors. `generator`: the generator to use; default: that of
@@ -409,9 +472,14 @@ def beta(
 
 @into
 def dirichlet(
-    alpha: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    alpha: Array,
+    shape: Extents = (),
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Draw vectors of positive floats that sum to 1 from the Dirichlet distribution.
 
     `alpha`: a vector of positive concentrations. `generator`: the generator to use; default: that
@@ -445,10 +513,16 @@ def dirichlet(
 
 @into(widen=False)
 def choice(
-    x: int | Array, shape: Extents = (), *, replace: bool = True, p: Array | None = None,
-    axis: int = 0, device: DeviceLike = None, generator: Generator | None = None,
+    x: int | Array,
+    shape: Extents = (),
+    *,
+    replace: bool = True,
+    p: Array | None = None,
+    axis: int = 0,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Draw random elements of `x` along an axis, or of the integers 0..x-1.
 
     `replace`: True may choose an element several times. `p`: the probabilities, which the host

@@ -46,9 +46,14 @@ def ptp(
 
 @named
 def average(
-    x: Tensor, /, axis: Axis = None, weights: Array | None = None, *, returned: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    weights: Array | None = None,
+    *,
+    returned: bool = False,
     keepdims: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+) -> Tensor | tuple[Tensor, Tensor]:
     """Return the weighted mean over `axis`: sum(x * weights) / sum(weights).
 
     `weights`: the weight of each element; default: equal weights. `returned`: True also returns
@@ -108,9 +113,16 @@ def _broadcast_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 @into
 def cov(
-    x: Tensor, y: Array | None = None, /, *, rowvar: bool = True, correction: float = 1.0,
-    fweights: Array | None = None, aweights: Array | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    y: Array | None = None,
+    /,
+    *,
+    rowvar: bool = True,
+    correction: float = 1.0,
+    fweights: Array | None = None,
+    aweights: Array | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the covariance matrix of variables; each row of `x` has a variable's observations.
 
     `y`: more variables. `rowvar`: False means a variable in each column. `correction`: c in the
@@ -154,9 +166,12 @@ def _variables(op: str, tensors: Sequence[Tensor], rowvar: bool) -> Tensor:
 
 
 def _covariance(
-    op: str, tensors: Sequence[Tensor], rowvar: bool, correction: float,
+    op: str,
+    tensors: Sequence[Tensor],
+    rowvar: bool,
+    correction: float,
     weights: dict[str, Array | None],
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     rows = _variables(op, tensors, rowvar)
     n = rows.shape[1]
     weight_of = {k: _weights(op, k, w, rows) for k, w in weights.items() if w is not None}

@@ -27,9 +27,14 @@ __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
 @cache_graph(widen=False)
 def cumulative_sum(
-    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
-    include_initial: bool = False, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike = None,
+    include_initial: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the sums of the elements up to each one, along `axis`.
 
     `axis`: required above one dimension. `include_initial`: True puts a 0 first, so that the axis
@@ -49,9 +54,14 @@ def cumulative_sum(
 
 @cache_graph(widen=False)
 def cumulative_prod(
-    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
-    include_initial: bool = False, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike = None,
+    include_initial: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the products of the elements up to each one, along `axis`.
 
     `axis`: required above one dimension. `include_initial`: True puts a 1 first, so that the axis
@@ -71,9 +81,14 @@ def cumulative_prod(
 
 @cache_graph
 def cumulative_logsumexp(
-    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
-    include_initial: bool = False, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike = None,
+    include_initial: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the logarithms of the sums of exponentials up to each element, along `axis`.
 
     No intermediate overflows. `axis`: required above one dimension. `include_initial`: True puts a
@@ -107,9 +122,15 @@ def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initi
 
 @cache_graph
 def diff(
-    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None,
-    append: Operand | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    /,
+    *,
+    axis: int = -1,
+    n: int = 1,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the differences of neighbours along `axis`, taken `n` times.
 
     `prepend` and `append` are joined to `x` first, unless n is 0. For bool, True means that two

@@ -303,9 +303,14 @@ def histogram_bin_edges(x: Tensor, /, bins: Bins = 10, *, range: Range = None) -
 
 @named
 def histogram(
-    x: Tensor, /, bins: Bins = 10, *, range: Range = None, density: bool = False,
+    x: Tensor,
+    /,
+    bins: Bins = 10,
+    *,
+    range: Range = None,
+    density: bool = False,
     weights: Array | None = None,
-) -> Histogram:  # fmt: skip
+) -> Histogram:
     """Count the elements in each bin, and return the counts and the edges: (hist, bin_edges).
 
     `bins`: the number of bins of equal width, or their edges. `range`: the lower and the upper
@@ -344,9 +349,15 @@ def histogram(
 
 @named
 def histogram2d(
-    x: Tensor, y: Array, /, bins: Bins | tuple[Bins, Bins] = 10, *,
-    range: tuple[Range, Range] | None = None, density: bool = False, weights: Array | None = None,
-) -> Histogram2D:  # fmt: skip
+    x: Tensor,
+    y: Array,
+    /,
+    bins: Bins | tuple[Bins, Bins] = 10,
+    *,
+    range: tuple[Range, Range] | None = None,
+    density: bool = False,
+    weights: Array | None = None,
+) -> Histogram2D:
     """Count the points (x, y) in each cell of a grid; return (hist, x_edges, y_edges).
 
     `y`: as many elements as x. `bins`: the number for both axes, or a pair of numbers or edges.

@@ -21,9 +21,18 @@ from .statistics import prod as product_of
 from .statistics import sum as sum_of
 
 __all__ = [
-    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
-    "nanstd", "nansum", "nanvar",
-]  # fmt: skip
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
 
 
 def _replace_nan(op: str, x: Tensor, value: float) -> Tensor:
@@ -40,9 +49,14 @@ def _count_present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
 
 @into(widen=False)
 def nansum(
-    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the sum over `axis` of the elements that are not NaN; 0 if there are none.
 
     Shapes: any; the axes go, or stay with size 1 with `keepdims`.
@@ -60,9 +74,14 @@ def nansum(
 
 @into(widen=False)
 def nanprod(
-    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the product over `axis` of the elements that are not NaN; 1 if there are none.
 
     Shapes: any; the axes go, or stay with size 1 with `keepdims`.
@@ -105,9 +124,14 @@ def _mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
 
 @into
 def nanvar(
-    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the variance over `axis` of the elements that are not NaN.
 
     `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
@@ -127,9 +151,14 @@ def nanvar(
 
 @into
 def nanstd(
-    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the standard deviation over `axis` of the elements that are not NaN.
 
     `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not

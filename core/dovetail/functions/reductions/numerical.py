@@ -26,8 +26,15 @@ from .statistics import Axis
 from .statistics import sum as sum_of
 
 __all__ = [
-    "convolve", "correlate", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "vander",
-]  # fmt: skip
+    "convolve",
+    "correlate",
+    "ediff1d",
+    "gradient",
+    "interp",
+    "polyval",
+    "trapezoid",
+    "vander",
+]
 
 
 def _floats(x: Tensor) -> Tensor:
@@ -42,9 +49,13 @@ def _vector(op: str, name: str, x: Tensor) -> Tensor:
 
 @into
 def ediff1d(
-    x: Tensor, /, to_end: Array | None = None, to_begin: Array | None = None, *,
+    x: Tensor,
+    /,
+    to_end: Array | None = None,
+    to_begin: Array | None = None,
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the differences of neighbours in the raveled tensor.
 
     `to_end`, `to_begin`: elements after and before the differences.
@@ -66,9 +77,14 @@ def ediff1d(
 
 @into
 def trapezoid(
-    y: Tensor, x: Array | None = None, /, *, dx: float | None = None, axis: int = -1,
+    y: Tensor,
+    x: Array | None = None,
+    /,
+    *,
+    dx: float | None = None,
+    axis: int = -1,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the area under samples along `axis`, by the trapezoidal rule.
 
     `y`: the samples. `x`: their positions; default: `dx` apart. `dx`: default 1.
@@ -178,9 +194,16 @@ def _at_end(p: Tensor, q: Tensor, r: Tensor, a: Tensor | float, b: Tensor | floa
 
 @into
 def interp(
-    x: Tensor, xp: Array, fp: Array, /, left: float | None = None, right: float | None = None,
-    period: float | None = None, *, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    xp: Array,
+    fp: Array,
+    /,
+    left: float | None = None,
+    right: float | None = None,
+    period: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Interpolate linearly between samples at `x`.
 
     `xp`, `fp`: the samples' positions, ascending, and their values. `left`, `right`: the values

@@ -36,8 +36,13 @@ from .statistics import min as min_of
 from .statistics import sum as sum_of
 
 __all__ = [
-    "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
-]  # fmt: skip
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
 
 
 # --- methods --------------------------------------------------------------------------------------
@@ -286,9 +291,15 @@ def nanmedian(
 
 @into(widen=False)
 def quantile(
-    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    x: Tensor,
+    q: Operand,
+    /,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the quantiles over `axis`: the values below which a part `q` of the elements lies.
 
     `q`: one number in 0..1 or several, which the host reads. `method`: the value between two
@@ -312,9 +323,15 @@ def quantile(
 
 @into(widen=False)
 def nanquantile(
-    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    x: Tensor,
+    q: Operand,
+    /,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the quantiles over `axis` of the elements that are not NaN; NaN if all are.
 
     `q`, `method`: as for `quantile`.
@@ -335,9 +352,15 @@ def nanquantile(
 
 @into(widen=False)
 def percentile(
-    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    x: Tensor,
+    q: Operand,
+    /,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the percentiles over `axis`: `quantile` of q / 100.
 
     `q`: one number in 0..100 or several. `method`: as for `quantile`.
@@ -358,9 +381,15 @@ def percentile(
 
 @into(widen=False)
 def nanpercentile(
-    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    x: Tensor,
+    q: Operand,
+    /,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the percentiles over `axis` of the elements that are not NaN.
 
     `q`: one number in 0..100 or several. `method`: as for `quantile`.

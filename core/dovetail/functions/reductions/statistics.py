@@ -26,9 +26,20 @@ from ..datatypes import DTypeLike, any_dtype, cast, working_float
 from ..variants import cache_graph
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "prod",
-    "std", "sum", "var",
-]  # fmt: skip
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
 
 Axis = int | Sequence[int] | None
 
@@ -79,9 +90,15 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
 
 
 def sum(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
-    bool = False, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return the sum of the elements over `axis`.
 
     Integers and bool are summed in int64 or uint64, floats in their own dtype. `dtype`: the
@@ -104,9 +121,15 @@ def sum(
 
 
 def prod(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
-    bool = False, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return the product of the elements over `axis`.
 
     `dtype`: as for `sum`. The product of no elements is 1.
@@ -135,9 +158,15 @@ def _accumulation_dtype(op: str, dtype: DTypeLike) -> DType:
 
 
 def mean(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
-    bool = False, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return the arithmetic mean of the elements over `axis`.
 
     The mean of no elements is NaN.
@@ -167,9 +196,14 @@ def _second_tensor_error(op: str, what: str, other: str) -> ArgumentTypeError:
 
 
 def max(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return the largest element over `axis`; NaN if one of them is NaN.
 
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
@@ -189,9 +223,14 @@ def max(
 
 
 def min(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return the smallest element over `axis`; NaN if one of them is NaN.
 
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
@@ -211,9 +250,14 @@ def min(
 
 
 def any(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return True for each position where some element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: False.
@@ -231,9 +275,14 @@ def any(
 
 
 def all(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return True for each position where every element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: True.
@@ -251,9 +300,14 @@ def all(
 
 
 def count_nonzero(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Count the nonzero elements over `axis`.
 
     NaN counts as nonzero.
@@ -271,9 +325,14 @@ def count_nonzero(
 
 
 def argmax(
-    x: Tensor = UNGIVEN, /, axis: int | None = None, *more: object, keepdims: bool = False, out:
-    Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: int | None = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return the position of the largest element along `axis`, as int64.
 
     It is that of the first one where several are equal, of the first NaN where there is one. With
@@ -292,9 +351,14 @@ def argmax(
 
 
 def argmin(
-    x: Tensor = UNGIVEN, /, axis: int | None = None, *more: object, keepdims: bool = False, out:
-    Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    x: Tensor = UNGIVEN,
+    /,
+    axis: int | None = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Return the position of the smallest element along `axis`, as int64.
 
     It is that of the first one where several are equal, of the first NaN where there is one. With

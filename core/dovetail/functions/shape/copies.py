@@ -82,9 +82,14 @@ def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
 
 
 def concat(
-    arrays: Sequence[Array] = UNGIVEN, /, axis: int | None = 0, *, dim: int | None = None,
-    out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
+    arrays: Sequence[Array] = UNGIVEN,
+    /,
+    axis: int | None = 0,
+    *,
+    dim: int | None = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
     """Concatenate tensors along an existing axis.
 
     `arrays`: a list or tuple of tensors. `axis`: None ravels all of them first; `dim` is another
@@ -283,9 +288,13 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
 
 @into(widen=False)
 def repeat(
-    x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None,
+    x: Tensor,
+    repeats: int | Sequence[int] | Tensor,
+    /,
+    *,
+    axis: int | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Repeat each element along an axis.
 
     `repeats`: one count, or one for each element along the axis; the host reads a tensor of

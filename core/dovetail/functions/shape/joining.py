@@ -18,9 +18,18 @@ from .copies import concat
 from .manipulation import expand_dims
 
 __all__ = [
-    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "dsplit", "dstack",
-    "hsplit", "hstack", "vsplit", "vstack",
-]  # fmt: skip
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "column_stack",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "vsplit",
+    "vstack",
+]
 
 PARTS_MAX = 1 << 20  # views of more parts would fill the memory
 Cuts = int | Sequence[int]

@@ -39,10 +39,24 @@ from ..creation.constructors import extents
 from ..graph_cache import CachedFunction
 
 __all__ = [
-    "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "diagonal", "expand_dims",
-    "flatten", "flip", "moveaxis", "permute_dims", "ravel", "reshape", "split", "squeeze",
-    "swapaxes", "transpose", "unstack",
-]  # fmt: skip
+    "as_strided",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "diagonal",
+    "expand_dims",
+    "flatten",
+    "flip",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "split",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+    "unstack",
+]
 
 VIEW_CACHE_MAX = 1024  # moves that are cached for each function, by shapes and axes
 

@@ -20,9 +20,17 @@ from ..variants import into
 from .manipulation import diagonal, flip, ravel
 
 __all__ = [
-    "diag", "diag_indices", "diagflat", "fliplr", "flipud", "rot90", "trace", "tri", "tril_indices",
+    "diag",
+    "diag_indices",
+    "diagflat",
+    "fliplr",
+    "flipud",
+    "rot90",
+    "trace",
+    "tri",
+    "tril_indices",
     "triu_indices",
-]  # fmt: skip
+]
 
 
 # --- rotation and mirroring -----------------------------------------------------------------------
@@ -150,9 +158,15 @@ def _matrix_with_diagonal(op: str, x: Tensor, k: int) -> Tensor:
 
 @into(widen=False)
 def trace(
-    x: Tensor, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
+    x: Tensor,
+    /,
+    *,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the sum of the diagonal over two axes.
 
     `offset`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
@@ -188,9 +202,15 @@ def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tupl
 
 @into(widen=False)
 def tri(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return a matrix with ones at and below a diagonal, and zeros above it.
 
     `n_rows`, `n_cols`: its sizes; square by default. `k`: the diagonal: 0 is the main one, positive

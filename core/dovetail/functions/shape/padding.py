@@ -24,9 +24,14 @@ Widths = int | Sequence[int] | Sequence[Sequence[int]]
 
 @into(widen=False)
 def pad(
-    x: Tensor, pad_width: Widths, /, mode: str = "constant", *, constant_values: Fill | None = None,
+    x: Tensor,
+    pad_width: Widths,
+    /,
+    mode: str = "constant",
+    *,
+    constant_values: Fill | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return a new tensor with more elements before and after those of `x` along each axis.
 
     `pad_width`: one number for all, (before, after) for all axes, or such a pair for each axis.

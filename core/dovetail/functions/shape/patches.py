@@ -33,10 +33,12 @@ class _PatchGrid(NamedTuple):
 
     def counts(self, op: str, sizes: Sequence[int]) -> tuple[int, ...]:
         """Return the number of patches along each axis of a grid of these sizes."""
-        counts = tuple([
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, k, d, p, s in zip(sizes, *self, strict=True)
-        ])  # fmt: skip
+        counts = tuple(
+            [
+                (n + 2 * p - d * (k - 1) - 1) // s + 1
+                for n, k, d, p, s in zip(sizes, *self, strict=True)
+            ]
+        )
         if min(counts) < 1:
             raise ShapeError(f"{op}: patches {self.kernel} do not fit into a grid of {sizes}")
         return counts
@@ -63,9 +65,15 @@ def _parse_patches(
 
 @into(widen=False)
 def unfold(
-    x: Tensor, /, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1, *,
+    x: Tensor,
+    /,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the patches of images as columns: PyTorch's `nn.functional.unfold`, im2col.
 
     `kernel_size`: the size of a patch: an int for two axes, or a tuple with one size for each axis.
@@ -97,9 +105,16 @@ def unfold(
 
 @into
 def fold(
-    x: Tensor, /, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
-    stride: Sizes = 1, *, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    /,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Sum columns of patches into images: PyTorch's `nn.functional.fold`, col2im.
 
     `output_size`: the sizes of the images. `kernel_size`, `dilation`, `padding`, `stride`: as for

@@ -11,9 +11,14 @@ from ...tensor.tensor import Tensor, required, strided
 from ..creation.constructors import extents
 
 __all__ = [
-    "element_size", "index_to_pos", "is_complex", "is_contiguous", "is_floating_point", "numel",
+    "element_size",
+    "index_to_pos",
+    "is_complex",
+    "is_contiguous",
+    "is_floating_point",
+    "numel",
     "strides_from_shape",
-]  # fmt: skip
+]
 
 
 def index_to_pos(index: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> int:

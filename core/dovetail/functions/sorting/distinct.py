@@ -138,9 +138,13 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 @into(widen=False)
 def isin(
-    x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool = False,
+    x1: Tensor | int | float,
+    x2: Tensor | int | float,
+    /,
+    *,
+    invert: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return True for each element of `x1` that is an element of `x2`.
 
     `invert`: True negates the result. NaN is not an element of any tensor. One pass over `x1`, and

@@ -147,6 +147,7 @@ def _distinct(x: Tensor) -> Tensor:
 
 def _differs(ordered: Tensor) -> Tensor:
     """Return True for each element but the last that differs from the next one."""
-    before, after = (slice_along(ordered, 0, min(k, ordered.size), max(ordered.size - 1, 0))
-                     for k in (0, 1))  # fmt: skip
+    before, after = (
+        slice_along(ordered, 0, min(k, ordered.size), max(ordered.size - 1, 0)) for k in (0, 1)
+    )
     return apply(ops.NOT_EQUAL, (before, after))

@@ -50,9 +50,14 @@ class TopK(NamedTuple):
 
 @cache_graph(widen=False)
 def sort(
-    x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True,
+    x: Tensor,
+    /,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the elements of `x` in order along `axis`, equal ones in the order that they had.
 
     `axis`: None flattens x first. `stable`: ignored, the sort is always stable. `descending`: True
@@ -81,9 +86,14 @@ def sort(
 
 @cache_graph(widen=False)
 def argsort(
-    x: Tensor, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True,
+    x: Tensor,
+    /,
+    axis: int | None = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the positions along `axis` of the elements of `x` in order, as int64.
 
     `axis`: None flattens x first. The order is that of `sort`: always stable, whether or not
@@ -104,9 +114,14 @@ def argsort(
 
 @into(widen=False)
 def topk(
-    x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True,
+    x: Tensor,
+    k: int,
+    /,
+    axis: int = -1,
+    *,
+    largest: bool = True,
     out: Sequence[Tensor] | None = None,
-) -> TopK:  # fmt: skip
+) -> TopK:
     """Return the `k` largest elements along `axis` and their positions: (values, indices).
 
     `largest`: False takes the smallest. Both are in order; equal elements keep their order, and NaN

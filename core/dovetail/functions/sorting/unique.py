@@ -27,9 +27,15 @@ SORT_COLUMNS_MAX = 1 << 12  # each column needs a sort
 
 @named(widen=False)
 def unique(
-    x: Tensor, /, return_index: bool = False, return_inverse: bool = False,
-    return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
-) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
+    x: Tensor,
+    /,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> Tensor | tuple[Tensor, ...]:
     """Return the distinct elements in ascending order or, along an axis, the distinct slices.
 
     `return_index`: True also returns the first position of each; `return_inverse`: the number of
@@ -48,9 +54,12 @@ def unique(
     """
     returns = [
         flag("unique", f, name)
-        for f, name in ((return_index, "return_index"), (return_inverse, "return_inverse"),
-                        (return_counts, "return_counts"))
-    ]  # fmt: skip
+        for f, name in (
+            (return_index, "return_index"),
+            (return_inverse, "return_inverse"),
+            (return_counts, "return_counts"),
+        )
+    ]
     equal_nan = flag("unique", equal_nan, "equal_nan")
     strided("unique", x)
     d = 0 if axis is None else lay.axis("unique", axis, x.ndim)
