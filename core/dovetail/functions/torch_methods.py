@@ -28,7 +28,7 @@ def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) ->
     """Concatenate tensors along an existing axis: `dt.concat` under PyTorch's name.
 
     `tensors`: a list of them. `dim`: the axis.
-    Shapes: alike but for that axis.
+    Shapes: equal except along that axis.
     Dtypes: all; the result has that to which they promote.
     Raises: ShapeError, DTypeError, AxisError, ArgumentError for none.
 
@@ -118,7 +118,7 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
     `other`: the tensor.
     Shapes: any; the result has x's.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.ones(2, device="reference").type_as(dt.zeros(1, dtype=dt.int32)).dtype
@@ -147,7 +147,7 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
 def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     """Return `x` in the shape of another tensor; a view if strides permit it.
 
-    `other`: the tensor, of as many elements.
+    `other`: the tensor, with an equal number of elements.
     Shapes: any.
     Dtypes: all.
     Raises: ShapeError.

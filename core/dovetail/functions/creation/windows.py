@@ -54,7 +54,7 @@ def hann(
 ) -> Tensor:
     """Return the Hann window of n points, NumPy's `hanning`: a raised cosine.
 
-    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -78,7 +78,7 @@ def hamming(
 ) -> Tensor:
     """Return the Hamming window of n points: 0.54 + 0.46 times a cosine.
 
-    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -102,7 +102,7 @@ def blackman(
 ) -> Tensor:
     """Return the Blackman window of n points: a sum of two cosines.
 
-    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -126,7 +126,7 @@ def bartlett(
 ) -> Tensor:
     """Return the Bartlett window of n points: a triangle from 0 to 1 and back.
 
-    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -151,8 +151,8 @@ def kaiser(
 ) -> Tensor:
     """Return the Kaiser window of n points, a ratio of Bessel functions.
 
-    `n`: how many. `beta`: how narrow it is; 0 is a rectangle. `sym`: False makes one period of a
-    periodic window, for spectra.
+    `n`: the number of points. `beta`: larger values give a narrower window; 0 is a rectangle.
+    `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, ArgumentTypeError, DTypeError, DeviceError.

@@ -189,7 +189,7 @@ def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
     Shapes: any; the result has the same.
     Dtypes: all; gives bool.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.isreal(dt.asarray([1 + 2j, 3 + 0j], device="reference")).tolist()
@@ -206,7 +206,7 @@ def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
     Shapes: any; the result has the same.
     Dtypes: all; gives bool.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.iscomplex(dt.asarray([1 + 2j, 3 + 0j], device="reference")).tolist()

@@ -487,7 +487,7 @@ def isclose(
     NaN is close to NaN only with `equal_nan`.
     Shapes: broadcast; a Python number has none.
     Dtypes: all; integers and bool are compared in float64; complex ones by |x1 - x2|. Gives bool.
-    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is no number.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is not a number.
 
     >>> import dovetail as dt
     >>> dt.isclose(dt.asarray([1.0, 2.0], device="reference"), 1.000001).tolist()
@@ -521,7 +521,7 @@ def allclose(
     `rtol`, `atol`, `equal_nan`: as for `isclose`. The call computes and reads the values.
     Shapes: broadcast; of no elements: True.
     Dtypes: all; integers and bool are compared in float64.
-    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is no number.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is not a number.
 
     >>> import dovetail as dt
     >>> dt.allclose(dt.asarray([1.0, 2.0], device="reference"), [1.0, 2.000001])

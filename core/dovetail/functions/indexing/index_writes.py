@@ -345,7 +345,7 @@ def scatter(
     Every element keeps its position along the other axes. In two dimensions, with dim 0:
     out[index[i, j], j] = src[i, j]. Of several elements for one position the last one along `dim`
     stays. `src` is a tensor, an array or a number, broadcast.
-    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
@@ -363,7 +363,7 @@ def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
 
     Every element keeps its position along the other axes. Parameters are as for `dt.scatter`: of
     several elements for one position the last one stays.
-    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
@@ -383,7 +383,7 @@ def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     Every element keeps its position along the other axes. Parameters are as for `dt.scatter`.
     Additions to one position happen one after the other, in order along `dim`. float16 and
     bfloat16 are added in float32 and rounded at the end. The bits are the same on every device.
-    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a

@@ -72,7 +72,7 @@ def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
 def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the sum of the products of the elements of two tensors, both raveled.
 
-    Shapes: of as many elements; gives ().
+    Shapes: equal numbers of elements; gives ().
     Dtypes: integers and floats, promoted.
     Order: it is a reduction, in the canonical order (docs/numerics.md), like `vecdot`.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -147,7 +147,7 @@ def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Shapes: (..., n, k) and (..., k) give (..., n).
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
     Order: that of `matmul`, unless within `dt.reproducible()`.
-    Raises: ShapeError where columns and elements do not fit, DTypeError, DeviceError.
+    Raises: ShapeError if columns and elements do not fit, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.matvec(dt.asarray([[1, 2], [3, 4]], device="reference"), [1, 1]).tolist()
@@ -169,7 +169,7 @@ def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Shapes: (..., n) and (..., n, k) give (..., k).
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
     Order: that of `matmul`, unless within `dt.reproducible()`.
-    Raises: ShapeError where elements and rows do not fit, DTypeError, DeviceError.
+    Raises: ShapeError if elements and rows do not fit, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.vecmat([1, 1], dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()

@@ -151,8 +151,8 @@ class Generator:
     ) -> Tensor:
         """Draw floats from the uniform distribution over low <= x < high.
 
-        `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
-        largest number below it; only where no number lies between them, `low` is all there is.
+        `low`, `high`: the bounds, finite in the dtype. A number that rounds to `high` becomes the
+        largest number below it; without a number between the bounds all results are `low`.
         Shapes: `shape` is an int or a tuple of ints.
         Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in
         float32, 2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
@@ -212,7 +212,7 @@ class Generator:
         Shapes: `shape` is an int or a tuple of ints.
         Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are
         rounded from float32.
-        Accuracy: they lie within 6.66 standard deviations of the mean (8.57 in float64).
+        Accuracy: all are within 6.66 standard deviations of the mean (8.57 in float64).
         Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError,
         DeviceError.
         Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC
@@ -478,8 +478,8 @@ def uniform(
 ) -> Tensor:
     """Draw floats from the uniform distribution over low <= x < high.
 
-    `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
-    largest number below it; only where no number lies between them, `low` is all there is.
+    `low`, `high`: the bounds, finite in the dtype. A number that rounds to `high` becomes the
+    largest number below it; without a number between the bounds all results are `low`.
     `generator`: the generator to use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in float32,
@@ -516,7 +516,7 @@ def normal(
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are rounded
     from float32. Each part of a complex number has the deviation std / sqrt(2).
-    Accuracy: they lie within 6.66 standard deviations of the mean (8.57 in float64).
+    Accuracy: all are within 6.66 standard deviations of the mean (8.57 in float64).
     Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError, DeviceError.
     Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 

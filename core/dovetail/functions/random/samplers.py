@@ -306,7 +306,7 @@ def truncated_normal(
     last = largest_below(1.0, d)  # its inverse is finite
     height = apply(ops.CLIP, (ends[0] + (ends[1] - ends[0]) * u, -last, last))
     x = erfinv(height) * (s * math.sqrt(2.0)) + m
-    # for numbers the host knows whether they are in a tail
+    # the host can compare numbers: they may be outside of the tails
     if (
         any(isinstance(v, Tensor) for v in (a, b, m, s))
         or a - m > TAIL_DEVIATIONS_MIN * s

@@ -32,9 +32,9 @@ def ptp(
 ) -> Tensor:
     """Return the range of values over `axis`: the largest minus the smallest.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: integers and floats; the result has the same, and integers wrap.
-    Raises: ShapeError where there are no elements, AxisError, DTypeError for bool.
+    Raises: ShapeError if there are no elements, AxisError, DTypeError for bool.
 
     >>> import dovetail as dt
     >>> dt.ptp(dt.asarray([[1, 5], [2, 2]], device="reference"), axis=1).tolist()
@@ -132,7 +132,7 @@ def cov(
     for one.
     Dtypes: all; integers and bool give float32. The second factor of complex ones is conjugated.
     Order: the products are summed as by `matmul`, unless within `dt.reproducible()`.
-    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a `correction` that is no number.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError unless `correction` is a number.
 
     >>> import dovetail as dt
     >>> dt.cov(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()

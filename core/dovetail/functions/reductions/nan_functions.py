@@ -59,8 +59,8 @@ def nansum(
 ) -> Tensor:
     """Return the sum over `axis` of the elements that are not NaN; 0 if there are none.
 
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
-    Dtypes: all, as for `sum`, which also says what `dtype` does.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all; `dtype` and the result as for `sum`.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 for NaN.
     Raises: AxisError, DTypeError.
@@ -84,8 +84,8 @@ def nanprod(
 ) -> Tensor:
     """Return the product over `axis` of the elements that are not NaN; 1 if there are none.
 
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
-    Dtypes: all, as for `prod`, which also says what `dtype` does.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all; `dtype` and the result as for `prod`.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 for NaN.
     Raises: AxisError, DTypeError.
@@ -103,7 +103,7 @@ def nanmean(
 ) -> Tensor:
     """Return the mean over `axis` of the elements that are not NaN; NaN if there are none.
 
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 for NaN.
@@ -134,13 +134,13 @@ def nanvar(
 ) -> Tensor:
     """Return the variance over `axis` of the elements that are not NaN.
 
-    `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
-    positive.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    `correction`: c in the divisor n - c, where n is the number of elements that are not NaN. The
+    result is NaN unless the divisor is positive.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 for NaN.
-    Raises: AxisError, ArgumentError for a `correction` that is no number.
+    Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
     >>> dt.nanvar(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
@@ -161,12 +161,12 @@ def nanstd(
 ) -> Tensor:
     """Return the standard deviation over `axis` of the elements that are not NaN.
 
-    `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
-    positive.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    `correction`: c in the divisor n - c, where n is the number of elements that are not NaN. The
+    result is NaN unless the divisor is positive.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
-    Raises: AxisError, ArgumentError for a `correction` that is no number.
+    Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
     >>> dt.nanstd(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
@@ -201,10 +201,10 @@ def nanmin(
 ) -> Tensor:
     """Return the smallest element over `axis` that is not NaN; NaN if all are.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: evenly to all that are the smallest one.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
@@ -219,10 +219,10 @@ def nanmax(
 ) -> Tensor:
     """Return the largest element over `axis` that is not NaN; NaN if all are.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: evenly to all that are the largest one.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
@@ -248,9 +248,9 @@ def nanargmin(
     """Return the first position of the smallest non-NaN element along `axis`; -1 if all are NaN.
 
     `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
-    Shapes: any with elements along `axis`; it goes, or stays with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; it is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanargmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
@@ -266,9 +266,9 @@ def nanargmax(
     """Return the first position of the largest non-NaN element along `axis`; -1 if all are NaN.
 
     `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
-    Shapes: any with elements along `axis`; it goes, or stays with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; it is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanargmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()

@@ -312,8 +312,8 @@ MODES = ("full", "same", "valid")
 def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None = None) -> Tensor:
     """Return the convolution of two vectors: sums of products with one of them reversed.
 
-    `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
-    "valid" those in which the shorter one lies within the other.
+    `mode`: "full" returns all sums, "same" the middle ones, as many as the longer vector has
+    elements, "valid" those in which the shorter vector is inside the other.
     Shapes: vectors of at least one element.
     Dtypes: numbers, promoted.
     Order: that of `matmul`, unless within `dt.reproducible()`.
@@ -331,9 +331,9 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None 
 def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | None = None) -> Tensor:
     """Return the cross-correlation of two vectors: sums of products at every shift.
 
-    The second one is conjugated, where it is complex.
-    `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
-    "valid" those in which the shorter one lies within the other.
+    A complex second vector is conjugated.
+    `mode`: "full" returns all sums, "same" the middle ones, as many as the longer vector has
+    elements, "valid" those in which the shorter vector is inside the other.
     Shapes: vectors of at least one element.
     Dtypes: numbers, promoted.
     Order: that of `matmul`, unless within `dt.reproducible()`.

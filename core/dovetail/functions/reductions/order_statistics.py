@@ -259,10 +259,10 @@ def median(
     """Return the median over `axis`: the middle element in sorted order, or the mean of both.
 
     NaN if a row has one. PyTorch's median is the lower of two middle elements.
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32.
     Gradient: to the middle elements; to the last NaN where there is one.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.median(dt.asarray([[5, 1, 3], [4, 1, 2]], device="reference"), axis=1).tolist()
@@ -277,10 +277,10 @@ def nanmedian(
 ) -> Tensor:
     """Return the median over `axis` of the elements that are not NaN; NaN if all are.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32.
     Gradient: to the middle elements.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanmedian(dt.asarray([5.0, dt.nan, 3.0, 1.0], device="reference")).item()
@@ -306,11 +306,11 @@ def quantile(
     elements: "linear", or another of NumPy's: "lower", "higher", "nearest", "midpoint", "hazen",
     "weibull", "median_unbiased", "normal_unbiased", "inverted_cdf", "averaged_inverted_cdf",
     "closest_observation", "interpolated_inverted_cdf". NaN if a row has one.
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`, and
-    those of q come first.
-    Dtypes: all; integers and bool give float32, or stay where a method only picks.
-    Gradient: to the elements beside each quantile; to the last NaN where there is one.
-    Raises: ShapeError where there are no elements, AxisError, ArgumentError for q outside of 0..1
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
+    The axes of q come first.
+    Dtypes: all; integers and bool give float32, or keep theirs if the method returns an element.
+    Gradient: to the neighbours of each quantile; to the last NaN where there is one.
+    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of 0..1
     or another method.
 
     >>> import dovetail as dt
@@ -335,11 +335,11 @@ def nanquantile(
     """Return the quantiles over `axis` of the elements that are not NaN; NaN if all are.
 
     `q`, `method`: as for `quantile`.
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`, and
-    those of q come first.
-    Dtypes: all; integers and bool give float32, or stay where a method only picks.
-    Gradient: to the elements beside each quantile.
-    Raises: ShapeError where there are no elements, AxisError, ArgumentError for q outside of 0..1
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
+    The axes of q come first.
+    Dtypes: all; integers and bool give float32, or keep theirs if the method returns an element.
+    Gradient: to the neighbours of each quantile.
+    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of 0..1
     or another method.
 
     >>> import dovetail as dt
@@ -364,11 +364,11 @@ def percentile(
     """Return the percentiles over `axis`: `quantile` of q / 100.
 
     `q`: one number in 0..100 or several. `method`: as for `quantile`.
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`, and
-    those of q come first.
-    Dtypes: all; integers and bool give float32, or stay where a method only picks.
-    Gradient: to the elements beside each percentile; to the last NaN where there is one.
-    Raises: ShapeError where there are no elements, AxisError, ArgumentError for q outside of
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
+    The axes of q come first.
+    Dtypes: all; integers and bool give float32, or keep theirs if the method returns an element.
+    Gradient: to the neighbours of each percentile; to the last NaN where there is one.
+    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of
     0..100 or another method.
 
     >>> import dovetail as dt
@@ -393,11 +393,11 @@ def nanpercentile(
     """Return the percentiles over `axis` of the elements that are not NaN.
 
     `q`: one number in 0..100 or several. `method`: as for `quantile`.
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`, and
-    those of q come first.
-    Dtypes: all; integers and bool give float32, or stay where a method only picks.
-    Gradient: to the elements beside each percentile.
-    Raises: ShapeError where there are no elements, AxisError, ArgumentError for q outside of
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
+    The axes of q come first.
+    Dtypes: all; integers and bool give float32, or keep theirs if the method returns an element.
+    Gradient: to the neighbours of each percentile.
+    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of
     0..100 or another method.
 
     >>> import dovetail as dt

@@ -133,12 +133,12 @@ def prod(
     """Return the product of the elements over `axis`.
 
     `dtype`: as for `sum`. The product of no elements is 1.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are multiplied in
     float32 and rounded once.
     Order: the canonical one (docs/numerics.md), as for `sum`: the same bits on every device.
     Gradient: exact where elements are 0, and so are all higher derivatives.
-    Raises: AxisError; DTypeError where `dtype` is bool.
+    Raises: AxisError; DTypeError if `dtype` is bool.
 
     >>> import dovetail as dt
     >>> dt.prod(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
@@ -170,11 +170,11 @@ def mean(
     """Return the arithmetic mean of the elements over `axis`.
 
     The mean of no elements is NaN.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32 and
     rounded once. `dtype`: the elements are cast to it first.
     Order: the canonical one (docs/numerics.md), as for `sum`: the same bits on every device.
-    Raises: AxisError; DTypeError where `dtype` is bool.
+    Raises: AxisError; DTypeError if `dtype` is bool.
 
     >>> import dovetail as dt
     >>> dt.mean(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=0).tolist()
@@ -206,10 +206,10 @@ def max(
 ) -> Tensor:
     """Return the largest element over `axis`; NaN if one of them is NaN.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: spread evenly over all largest elements (as `torch.amax`), or over the NaNs.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.max(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
@@ -233,10 +233,10 @@ def min(
 ) -> Tensor:
     """Return the smallest element over `axis`; NaN if one of them is NaN.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: spread evenly over all smallest elements (as `torch.amin`), or over the NaNs.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.min(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
@@ -261,7 +261,7 @@ def any(
     """Return True for each position where some element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: False.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives bool.
     Raises: AxisError.
 
@@ -286,7 +286,7 @@ def all(
     """Return True for each position where every element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: True.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives bool.
     Raises: AxisError.
 
@@ -311,7 +311,7 @@ def count_nonzero(
     """Count the nonzero elements over `axis`.
 
     NaN counts as nonzero.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives int64.
     Raises: AxisError.
 
@@ -335,11 +335,11 @@ def argmax(
 ) -> Tensor:
     """Return the position of the largest element along `axis`, as int64.
 
-    It is that of the first one where several are equal, of the first NaN where there is one. With
-    None it counts in row-major order over all elements; several axes at once are not taken.
-    Shapes: any with elements along `axis`; the axis goes, or stays with size 1 with `keepdims`.
+    Of several equal elements it is the first, and the first NaN if there is one. `axis`: one axis;
+    None gives the position in row-major order among all elements.
+    Shapes: any with elements along `axis`; the axis is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.argmax(dt.asarray([3, 9, 9], device="reference")).item()
@@ -361,11 +361,11 @@ def argmin(
 ) -> Tensor:
     """Return the position of the smallest element along `axis`, as int64.
 
-    It is that of the first one where several are equal, of the first NaN where there is one. With
-    None it counts in row-major order over all elements; several axes at once are not taken.
-    Shapes: any with elements along `axis`; the axis goes, or stays with size 1 with `keepdims`.
+    Of several equal elements it is the first, and the first NaN if there is one. `axis`: one axis;
+    None gives the position in row-major order among all elements.
+    Shapes: any with elements along `axis`; the axis is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.argmin(dt.asarray([3, 9, 9], device="reference")).item()
@@ -398,10 +398,10 @@ def var(
 
     `correction`: c in the divisor n - c; 1 gives the unbiased estimate. If n - c is not positive,
     as for no elements, the result is NaN or infinite. One kernel, two passes.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md) for both sums: the same bits on every device.
-    Raises: AxisError, ArgumentError for a `correction` that is no number.
+    Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 3.0], device="reference")
@@ -424,11 +424,11 @@ def std(
     """Return the standard deviation over `axis`: the square root of `var`.
 
     `correction`: c in the divisor n - c; see `var`, also for the result of no elements.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 where all elements are equal.
-    Raises: AxisError, ArgumentError for a `correction` that is no number.
+    Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
     >>> dt.std(dt.asarray([1.0, 3.0], device="reference")).item()
@@ -478,10 +478,10 @@ def logsumexp(
     """Return the logarithm of the sum of exp(x) over `axis`, without overflow, in one kernel.
 
     The largest element is subtracted first and added at the end. The result of -inf alone is -inf.
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: signed and unsigned integers (giving float32) and floats.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf], device="reference")).item()

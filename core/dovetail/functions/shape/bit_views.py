@@ -21,7 +21,7 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
 
     `shape`: the sizes, one by one or as a tuple; one may be -1 and is then computed. Or a dtype, to
     which the bits are reinterpreted: the last axis grows as the elements shrink.
-    Shapes: any with as many elements that the strides permit.
+    Shapes: any with an equal number of elements that the strides permit.
     Dtypes: all.
     Gradient: flows through another shape; a view of the bits has none.
     Raises: ShapeError, also if a copy would be needed; see `reshape`. GradientError for the bits

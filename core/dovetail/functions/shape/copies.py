@@ -50,7 +50,7 @@ def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> x = dt.zeros(2, device="reference")
@@ -68,7 +68,7 @@ def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor; ArgumentTypeError for another `memory_format` than
+    Raises: DTypeError unless it is a tensor; ArgumentTypeError for another `memory_format` than
     None.
 
     >>> import dovetail as dt

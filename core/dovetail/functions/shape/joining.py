@@ -43,7 +43,7 @@ def atleast_1d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
 
     Shapes: any; () becomes (1,).
     Dtypes: all; each keeps its own.
-    Raises: DTypeError for what is neither tensor nor array.
+    Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
     >>> dt.atleast_1d(dt.asarray(3, device="reference")).tolist()
@@ -57,7 +57,7 @@ def atleast_2d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
 
     Shapes: any; () becomes (1, 1), and (n,) a row (1, n).
     Dtypes: all; each keeps its own.
-    Raises: DTypeError for what is neither tensor nor array.
+    Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
     >>> dt.atleast_2d(dt.asarray([1, 2], device="reference")).tolist()
@@ -71,7 +71,7 @@ def atleast_3d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
 
     Shapes: any; () becomes (1, 1, 1), (n,) becomes (1, n, 1), and (n, m) becomes (n, m, 1).
     Dtypes: all; each keeps its own.
-    Raises: DTypeError for what is neither tensor nor array.
+    Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
     >>> dt.atleast_3d(dt.asarray([1, 2], device="reference")).shape
@@ -196,10 +196,10 @@ def array_split(x: Tensor, indices_or_sections: Cuts, /, *, axis: int = 0) -> tu
 def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its second axis; a vector along its only one.
 
-    `indices_or_sections`: how many parts, or a list of the places where it is cut.
+    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
     Shapes: of at least 1 dimension.
     Dtypes: all.
-    Raises: ShapeError where the parts cannot be equal or there are no dimensions, ArgumentError
+    Raises: ShapeError if the parts cannot be equal or there are no dimensions, ArgumentError
     for fewer than one part.
 
     >>> import dovetail as dt
@@ -214,10 +214,10 @@ def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
 def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its first axis.
 
-    `indices_or_sections`: how many parts, or a list of the places where it is cut.
+    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
     Shapes: of at least 2 dimensions.
     Dtypes: all.
-    Raises: ShapeError where the parts cannot be equal or below 2 dimensions, ArgumentError for
+    Raises: ShapeError if the parts cannot be equal or below 2 dimensions, ArgumentError for
     fewer than one part.
 
     >>> import dovetail as dt
@@ -233,10 +233,10 @@ def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
 def dsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its third axis.
 
-    `indices_or_sections`: how many parts, or a list of the places where it is cut.
+    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
     Shapes: of at least 3 dimensions.
     Dtypes: all.
-    Raises: ShapeError where the parts cannot be equal or below 3 dimensions, ArgumentError for
+    Raises: ShapeError if the parts cannot be equal or below 3 dimensions, ArgumentError for
     fewer than one part.
 
     >>> import dovetail as dt

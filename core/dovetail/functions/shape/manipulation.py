@@ -92,7 +92,7 @@ def reshape(
     The result is a view if strides permit, else a copy. The sizes are passed one by one, as a
     tuple, or as `shape`; -1 is computed from the other sizes.
     `copy`: True always copies; False never does, and fails if a copy is needed.
-    Shapes: any with as many elements.
+    Shapes: any with an equal number of elements.
     Dtypes: all.
     Raises: ShapeError; ArgumentError if `copy=False` cannot be satisfied.
 
@@ -395,7 +395,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
 
     Shapes: broadcast.
     Dtypes: all; each keeps its own.
-    Raises: ShapeError, DeviceError, DTypeError for what is neither tensor nor array.
+    Raises: ShapeError, DeviceError, DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
     >>> x, y = dt.broadcast_arrays(dt.zeros((2, 1), device="reference"), [1, 2, 3])

@@ -104,7 +104,7 @@ def flipud(x: Tensor, /) -> Tensor:
 def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the diagonal of a matrix as a view, or a matrix with a vector as its diagonal.
 
-    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
     Shapes: (n, m) gives a vector; (n,) gives a square matrix of n + |k| rows.
     Dtypes: all.
     Raises: ShapeError for other than vectors and matrices.
@@ -125,7 +125,7 @@ def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
 def diagflat(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return a matrix whose diagonal has the elements of `x` in row-major order.
 
-    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
     Shapes: any; the result is a square of x.size + |k| rows.
     Dtypes: all.
     Raises: ShapeError beyond 2**63 rows.
@@ -172,7 +172,7 @@ def trace(
     `offset`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
     `axis1`, `axis2`: the axes; default: the first two. See `dt.linalg` for stacks of matrices.
     Shapes: of at least 2 dimensions; the two axes are removed.
-    Dtypes: all, as for `sum`, which also says what `dtype` does.
+    Dtypes: all; `dtype` and the result as for `sum`.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Raises: ShapeError below 2 dimensions, AxisError, DTypeError.
 
@@ -233,7 +233,8 @@ def tril_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the indices of the lower triangle of a matrix, row by row: (rows, columns).
 
-    `n`: its rows. `k`: the last diagonal that belongs to it. `m`: its columns, `n` unless given.
+    `n`: the number of rows. `k`: the last diagonal of the triangle. `m`: the number of columns;
+    default: `n`.
     Shapes: two vectors.
     Dtypes: int64.
     Raises: ShapeError, DeviceError.
@@ -253,7 +254,8 @@ def triu_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the indices of the upper triangle of a matrix, row by row: (rows, columns).
 
-    `n`: its rows. `k`: the first diagonal that belongs to it. `m`: its columns, `n` unless given.
+    `n`: the number of rows. `k`: the first diagonal of the triangle. `m`: the number of columns;
+    default: `n`.
     Shapes: two vectors.
     Dtypes: int64.
     Raises: ShapeError, DeviceError.

@@ -71,7 +71,7 @@ def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor, LayoutError for one that is not strided,
+    Raises: DTypeError unless it is a tensor, LayoutError for one that is not strided,
     ArgumentTypeError for another `memory_format` than None.
 
     >>> import dovetail as dt
@@ -87,7 +87,7 @@ def is_floating_point(x: Tensor, /) -> bool:
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, device="reference").is_floating_point()
@@ -101,7 +101,7 @@ def is_complex(x: Tensor, /) -> bool:
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, dtype=dt.complex64, device="reference").is_complex()
@@ -116,7 +116,7 @@ def element_size(x: Tensor, /) -> int:
     Units: bytes.
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, dtype=dt.float64, device="reference").element_size()
@@ -130,7 +130,7 @@ def numel(x: Tensor, /) -> int:
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.numel(dt.zeros((2, 3), device="reference"))
