@@ -65,7 +65,7 @@ class NodeTemplate:
             self.strides, self.offset, self.moves = e.strides, e.offset, e.moves
 
 
-Recipe: TypeAlias = list[NodeTemplate]
+Recipe: TypeAlias = list[NodeTemplate]  # the steps of a template
 Sources: TypeAlias = dict[Storage, tuple[int, Expr]]  # the input leaves by their storages
 
 

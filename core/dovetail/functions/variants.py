@@ -189,7 +189,7 @@ def _write_out(name: str, results: Any, out: Any) -> Any:
 
 IN_PLACE_DOC = """This tensor, after `dt.{0}` of it has been written into its memory.
 
-The result is cast to this tensor's dtype, where that loses no kind of number. Every view of the
+The result is cast to this tensor's dtype, if that loses no kind of number. Every view of the
 memory sees it.
 Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
@@ -197,8 +197,8 @@ Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 {1}"""
 RANDOM_DOC = """This tensor, after numbers by `dt.random.{0}` have been written into its memory.
 
-Shape, dtype and device are this tensor's; parameters may be given by place, too. Every view of
-the memory sees them.
+Shape, dtype and device are this tensor's. Parameters may also be passed by position. Every view
+of the memory sees the numbers.
 Raises: as `dt.random.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
 `dt.random.{0}`:

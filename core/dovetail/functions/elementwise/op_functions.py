@@ -143,7 +143,7 @@ def _as_ufunc(name: str, method: str, *operands: object, **options: object) -> o
 
 IN_PLACE_DOC = """This tensor, after `dt.{0}` of it has been written into its memory.
 
-The result is broadcast to this tensor's shape and cast to its dtype, where that loses no kind
+The result is broadcast to this tensor's shape and cast to its dtype, if that loses no kind
 of number. Every view of the memory sees it.
 Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
