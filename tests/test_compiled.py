@@ -68,7 +68,8 @@ def test_both_modes_give_the_same_bits() -> None:
 def test_all_that_has_types_is_compiled() -> None:
     # loaded when they are first asked for
     late = ("capture.jit", "frontend.elementwise_op", "frontend.loop_kernel")
-    code = f"import {', '.join(f'dovetail.{n}' for n in late)}; print(*dovetail.compiled.modules())"
+    code = f"import {', '.join(f'dovetail.{n}' for n in late)}; dovetail.Tensor"
+    code += "; print(*dovetail.compiled.modules())"
     found = {*" ".join(ran(False, code)).split()}
     assert found == {*TYPED}
 

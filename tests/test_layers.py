@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,34 @@ def arrows(tree: ast.Module, name: str) -> set[str]:
     return used - inner - {name}  # `from .x import y` where y is a module is an arrow to y alone
 
 
+def arrows_for_types(tree: ast.Module, name: str) -> set[str]:
+    """Return the modules of the core that the module `name` imports for type checkers alone."""
+    blocks = [n for block in ast.walk(tree) if is_for_types(block) for n in block.body]
+    return arrows(ast.Module(blocks, []), name)
+
+
+def late_arrows(tree: ast.Module, name: str) -> set[str]:
+    """Return the modules of the core that `import_module` of the module `name` is given as text."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.args]
+    called = [c for c in calls if ast.unparse(c.func).split(".")[-1].endswith("import_module")]
+    given = [c.args[0].value for c in called if isinstance(c.args[0], ast.Constant)]
+    full = (resolve_name(m, package(name)) if m.startswith(".") else m for m in given)
+    return {m.removeprefix("dovetail.") for m in full if m.startswith("dovetail.")} & {*MODULES}
+
+
+def compiled_arrows(name: str) -> set[str]:
+    """Return the modules of the core that the `.pxd` and the `.pyx` of the module `name` import."""
+    used = set()
+    for suffix in (".pxd", ".pyx"):
+        path = CORE / f"{name.replace('.', '/')}{suffix}"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            if match := re.match(r"\s*(?:from ([\w.]+) c?import|c?import ([\w.]+))", line):
+                module = match[1] or match[2]
+                full = resolve_name(module, package(name)) if module[0] == "." else module
+                used.add(full.removeprefix("dovetail."))
+    return {u for u in used & {*MODULES} if not (CORE / u.replace(".", "/")).is_dir()} - {name}
+
+
 def is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
@@ -108,8 +138,8 @@ MAY_IMPORT = {
 }
 GROUND = {
     "arguments", "callbacks", "command_line", "compat", "compiled", "device_class", "dtypes",
-    "environment", "errors", "forks", "freelists", "identity", "late", "layout", "locks", "memo",
-    "recent", "records", "settings",
+    "environment", "errors", "forks", "freelists", "late", "layout", "locks", "memo",
+    "recent", "records", "settings", "weak_identity_map",
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "extend", "wiring"}  # they import whatever they offer or connect
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
@@ -138,6 +168,28 @@ def against(graph: dict[str, set[str]]) -> list[str]:
 
 
 GRAPH = {name: arrows(tree, name) for name, tree in MODULES.items()}
+# What a module names for type checkers only, against the contract. Slots of `callbacks` are typed
+# by what fills them; a device, a storage and a node hold objects of the layers above.
+UPWARD_TYPES = {
+    "autograd": "func.at_points func.derivatives",  # `dt.autograd` has functions of `dt.func`
+    "backend.faults": "memory.tracing.stacktrace",
+    "callbacks": (
+        "backend.interface engine.recording graph.expr loops.builder memory.storage plugins.opened "
+        "tensor.tensor"
+    ),
+    "device_class": "plugins.opened",
+    "engine.recording": "tensor.tensor",
+    "graph.expr": "memory.storage memory.tracing.stacktrace ops.table",
+    "memory.storage": "graph.expr tensor.tensor",
+}
+# What a module imports when it is first needed, against the contract: pages for people, and the
+# core itself.
+UPWARD_LATER = {
+    "callbacks": "wiring",
+    "device_class": "insight.device_pages",
+    "plugins.registry": "insight.device_pages",
+    "tensor.printing": "insight.notebook",
+}
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
@@ -188,6 +240,31 @@ def test_an_arrow_against_the_contract_is_seen() -> None:
 def test_packages_import_what_the_contract_lets_them() -> None:
     assert {room(name) for name in MODULES} == {*MAY_IMPORT, *GROUND, *DOORS, *OUTSIDE_CORE}
     assert against(GRAPH) == []
+
+
+def test_compiled_modules_import_what_the_contract_lets_them() -> None:
+    compiled = {name: compiled_arrows(name) for name in MODULES}
+    assert "graph.expr" in compiled["engine.launching"], "imports are not seen at all"
+    assert against(compiled) == ["graph.expr -> memory.storage"]  # the C type of a leaf's field
+    compiled["graph.expr"].remove("memory.storage")
+    assert cycle({name: GRAPH[name] | compiled[name] for name in MODULES}) == []
+
+
+def test_imports_for_types_are_against_the_contract_only_where_listed() -> None:
+    for_types = {n: arrows_for_types(t, n) for n, t in MODULES.items() if room(n) not in DOORS}
+    listed = [f"{name} -> {u}" for name, used in UPWARD_TYPES.items() for u in used.split()]
+    assert against(for_types) == listed
+
+
+def test_late_imports_are_against_the_contract_only_where_listed() -> None:
+    late = {name: late_arrows(t, name) for name, t in MODULES.items() if room(name) not in DOORS}
+    assert "insight.device_pages" in late["device_class"], "imports are not seen at all"
+    listed = [f"{name} -> {u}" for name, used in UPWARD_LATER.items() for u in used.split()]
+    assert against(late) == listed
+    others = {name: used - {*UPWARD_LATER.get(name, "").split()} for name, used in late.items()}
+    # `np.add.reduce` of tensors: the functions of NumPy are made of those that they belong to
+    others["functions.elementwise.op_functions"].remove("functions.numpy.ufunc_methods")
+    assert cycle({name: GRAPH[name] | others.get(name, set()) for name in MODULES}) == []
 
 
 def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:

@@ -428,3 +428,6 @@ else:
         _import_module(".arguments", __name__)
         with _compiled.Uncollected(is_kept=True):
             _import_module(".wiring", __name__)
+        for public, (home, source) in _SOURCES.items():  # also for finalisers at Python's end
+            if (module := _modules.get(f"{__name__}.{home}")) is not None:
+                globals().setdefault(public, getattr(module, source))

@@ -98,13 +98,13 @@ def test_einsum_of_three_operands_makes_no_product_of_all_labels() -> None:
 
 
 PATHS = """
-from dovetail.functions.products.einsum import _searched_path
+from dovetail.functions.products.einsum import _search_path
 import numpy as np
 r = np.random.default_rng(0)
 for _ in range(40):
     terms = tuple("".join(r.permutation([*"abcdefgh"])[:r.integers(1, 5)]) for _ in range(r.integers(3, 9)))
     sizes = tuple((c, int(r.integers(1, 4))) for c in "abcdefgh")
-    print(_searched_path(terms, "", sizes, "auto", None))
+    print(_search_path(terms, "", sizes, "auto", None))
 """  # noqa: E501
 
 

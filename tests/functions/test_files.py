@@ -234,7 +234,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
 def test_only_codecs_of_numbers_are_used() -> None:
     nested = {"codecs": [{"name": "sharding_indexed", "configuration": {"codecs": [
         {"name": "bytes"}, {"name": "numcodecs.pickle"}]}}]}  # fmt: skip
-    assert files._named(nested) == {"sharding_indexed", "bytes", "pickle"}
+    assert files._codec_names(nested) == {"sharding_indexed", "bytes", "pickle"}
     assert "pickle" not in files._CODECS
 
 

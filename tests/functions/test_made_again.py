@@ -11,7 +11,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.errors import DovetailError
-from dovetail.functions.graph_cache import Remade
+from dovetail.functions.graph_cache import CachedFunction
 
 pytestmark = pytest.mark.usefixtures("device")
 
@@ -91,12 +91,12 @@ def test_the_third_time_the_function_is_not_asked() -> None:
         asked.append(by)
         return (x * by) * 2
 
-    noted = Remade(doubled)
+    noted = CachedFunction(doubled)
     x = dt.asarray(_values(5))
     for k in range(TIMES):
-        assert noted.given((x + k, 3), {}).tolist() == ((x + k) * 6).tolist()
+        assert noted.call((x + k, 3), {}).tolist() == ((x + k) * 6).tolist()
     assert asked == [3, 3]
-    assert noted.given((x, 4), {}).tolist() == (x * 8).tolist()
+    assert noted.call((x, 4), {}).tolist() == (x * 8).tolist()
     assert asked == [3, 3, 4]
 
 
@@ -104,9 +104,9 @@ def test_what_the_host_has_read_is_not_noted() -> None:
     def largest(x: dt.Tensor) -> dt.Tensor:
         return dt.zeros((2,)) + float(dt.max(x))
 
-    noted = Remade(largest)
+    noted = CachedFunction(largest)
     for k in range(TIMES):
-        assert noted.given((dt.asarray([0.0, float(k)]),), {}).tolist() == [k, k]
+        assert noted.call((dt.asarray([0.0, float(k)]),), {}).tolist() == [k, k]
 
 
 def test_numbers_of_another_type_are_others() -> None:
@@ -305,16 +305,16 @@ def test_views_of_what_is_given_are_no_results_of_their_own() -> None:
         return x[1:] * 2
 
     x = dt.asarray([1.0, 2.0, 3.0])
-    noted = Remade(rest)
+    noted = CachedFunction(rest)
     for _ in range(TIMES):
-        assert noted.given((x,), {}).tolist() == [2.0, 3.0]
+        assert noted.call((x,), {}).tolist() == [2.0, 3.0]
     assert asked == ["rest"] * TIMES  # each is noted beside `x`
-    noted, asked[:] = Remade(doubled), []
+    noted, asked[:] = CachedFunction(doubled), []
     for _ in range(TIMES):
-        assert noted.given((x + 1,), {}).tolist() == [6.0, 8.0]
+        assert noted.call((x + 1,), {}).tolist() == [6.0, 8.0]
     assert asked == ["doubled"] * TIMES  # a view of what is pending changes that tensor
     for _ in range(TIMES):
-        assert noted.given((x,), {}).tolist() == [4.0, 6.0]
+        assert noted.call((x,), {}).tolist() == [4.0, 6.0]
     assert asked == ["doubled"] * (TIMES + 2)
 
 

@@ -84,7 +84,7 @@ LARGE = 101  # elements of rows in which digits are counted here rather than ele
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Digits are counted in rows of LARGE elements, too."""
-    monkeypatch.setattr(order_statistics, "LONG", LARGE)
+    monkeypatch.setattr(order_statistics, "SELECT_ELEMENTS_MIN", LARGE)
 
 
 @pytest.mark.usefixtures("counting")

@@ -28,7 +28,7 @@ def test_loading_a_big_file_says_how_far_it_is(
 ) -> None:
     file = tmp_path / "model.npz"
     np.savez(file, a=np.ones(1000), b=np.zeros(3000))
-    monkeypatch.setattr(progress, "BIG", 10_000)
+    monkeypatch.setattr(progress, "BAR_BYTES_MIN", 10_000)
     monkeypatch.setenv("TERM", "xterm")
     terminal, pipe = Terminal(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -50,5 +50,5 @@ def test_a_small_file_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_without_any_standard_error_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
-    with progress.bar("work", progress.BIG) as done:
+    with progress.bar("work", progress.BAR_BYTES_MIN) as done:
         assert done(100) == 100, "a function that does nothing"

@@ -55,7 +55,7 @@ def test_a_kernel_is_named_after_the_last_six_of_its_ops() -> None:
 def test_rows_and_columns_are_cut_where_they_are_few_and_long(
     full: tuple[int, ...], axes: tuple[int, ...], cut: bool
 ) -> None:
-    assert split_rows._is_worth_it(Domain(full, axes), concurrency=2) == cut
+    assert split_rows._keeps_device_idle(Domain(full, axes), concurrency=2) == cut
 
 
 def test_columns_in_chunks_keep_their_bits() -> None:

@@ -65,7 +65,7 @@ def reshapes(n: int) -> Any:
 def work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
     """How many terms are made, and how many nodes walked over, to plan these."""
     count = 0
-    computed, on_the_fly, operands = terms.computed, cost.on_the_fly, placing.operands
+    build_term, on_the_fly, operands = terms.build_term, cost.on_the_fly, placing.operands
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -76,7 +76,7 @@ def work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
         return call
 
     with monkeypatch.context() as m:
-        m.setattr(terms, "computed", counted(computed))
+        m.setattr(terms, "build_term", counted(build_term))
         m.setattr(cost, "on_the_fly", counted(on_the_fly))
         m.setattr(placing, "operands", counted(operands))
         run.planned([x._expr for x in roots])

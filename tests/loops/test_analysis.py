@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dovetail.dtypes import float32, int64
 from dovetail.loops.analysis import (
-    WORST,
+    EARLY_EXIT_STEPS_MIN,
     Stride,
     along_rows,
     grid_index,
@@ -228,5 +228,5 @@ def test_folds_whose_steps_depend_on_what_they_carry_alone_settle() -> None:
     assert not settles(fold(lambda x, k, c: [load(x, c)]))
     assert not settles(fold(lambda x, k, c: ([c >> 1], [Store(x, k, c)])))
     assert not settles(fold(lambda x, k, c: [c >> 1], steps="n"))  # as many as there is work
-    assert not settles(fold(lambda x, k, c: [c >> 1], steps=WORST - 1))
-    assert not settles(fold(lambda x, k, c: [c >> 1], steps=WORST + 3, start=4))
+    assert not settles(fold(lambda x, k, c: [c >> 1], steps=EARLY_EXIT_STEPS_MIN - 1))
+    assert not settles(fold(lambda x, k, c: [c >> 1], steps=EARLY_EXIT_STEPS_MIN + 3, start=4))

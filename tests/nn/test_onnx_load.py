@@ -170,7 +170,7 @@ def test_threads_share_a_model() -> None:
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda k: net(np.full(8, k, np.float32)).tolist(), range(40)))
     assert made == [[k + 2.0] * 8 for k in range(40)]
-    assert net._run.limit.used == 4
+    assert net._interpreter.limit.used == 4
 
 
 def test_branches_that_ask_for_values() -> None:

@@ -602,8 +602,9 @@ def test_generators(device: dt.Device, d: dt.DType) -> None:
 
 
 def formula(name: str) -> Rule | None:
-    """What a function's sentence says, where that is an expression in x, or in x1 and x2."""
-    text = re.sub(r"\|(.*?)\|", r"abs(\1)", SENTENCES.get(name, ("",))[0].removesuffix("."))
+    """Return the formula of a docstring such as "Return x1 - x2.", or None if it has none."""
+    sentence = SENTENCES.get(name, ("",))[0].removeprefix("Return ").removesuffix(".")
+    text = re.sub(r"\|(.*?)\|", r"abs(\1)", sentence)
     try:
         code = compile(text, name, "eval")
     except SyntaxError:

@@ -80,7 +80,7 @@ def test_many_points_have_the_bits_of_one(
     m, k, n = shape
     a, b = (sample(*size, 0.1, d, k).to("cpu") for size in ((m, k), (k, n)))
     many = a @ b
-    monkeypatch.setattr(row_by_row, "POINTS", 1)
+    monkeypatch.setattr(row_by_row, "POINTS_PER_UNIT", 1)
     same_parts(many, a @ b)
     monkeypatch.setattr(row_by_row, "capabilities", lambda _: Capabilities())
     same_parts(many, a @ b)
@@ -113,7 +113,7 @@ def test_what_it_is_not_for_is_sorted(device: dt.Device, monkeypatch: pytest.Mon
         )
     tall = dt.sparse_coo_tensor([[999], [3]], [2.0], (1000, 20), dtype=dt.float64)
     assert times_sparse(tall.coalesce(), b.coalesce()) is None  # most rows have nothing
-    monkeypatch.setattr(row_by_row, "WORKSPACE", 100)
+    monkeypatch.setattr(row_by_row, "WORKSPACE_BYTES_MAX", 100)
     assert times_sparse(a.coalesce(), b.coalesce()) is None
 
 

@@ -23,13 +23,13 @@ from ..engine.traced_numbers import Environment, Number
 from ..errors import CaptureError
 from ..fusion.plan import Operand
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
-from ..identity import WeakIdentityMap
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
 from ..memory.tracing.stacktrace import caller
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
 from ..tensor.tensor import waiting_storage
+from ..weak_identity_map import WeakIdentityMap
 from .program import (
     Act,
     At,

@@ -1,4 +1,4 @@
-"""Distributions over kinds: one of several, by its number or as a vector, and counts of each."""
+"""Distributions over categories: one of several, as an index or a vector, and counts of each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from dovetail.extend import widen_halves
 
 from ..nn.functional.precision import is_short
 from . import constraints, noise
-from .distribution import Distribution, Generator, Sizes, Tensor, computed, inside, sizes_of
-from .parameters import Value, brought, one_of, probs_to_logits
+from .distribution import (
+    Distribution,
+    Generator,
+    Sizes,
+    Tensor,
+    computed,
+    masked_log_density,
+    sizes_of,
+)
+from .parameters import Value, as_float_tensors, one_of, probs_to_logits
 
 __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -19,20 +27,20 @@ KINDS = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
 
 class _OfKinds(Distribution):
-    """A distribution with `probs` or `logits` of kinds along the last dimension."""
+    """A distribution with `probs` or `logits` of categories along the last dimension."""
 
-    _unnormalized: Tensor  # the parameter as it was given, of halves only
+    _unnormalized: Tensor  # the parameter before normalization; set for halves only
 
-    def _take_kinds(self, probs: object, logits: object) -> tuple[int, ...]:
-        """Keeps the one that is given, brought to a sum of 1; its shape."""
+    def _set_kinds(self, probs: object, logits: object) -> tuple[int, ...]:
+        """Store `probs` or `logits`, normalized to a sum of 1, and return its shape."""
         name = type(self).__name__
-        which, given = one_of(name, probs=probs, logits=logits)
-        (x,) = brought(name, {which: given})
+        which, value = one_of(name, probs=probs, logits=logits)
+        (x,) = as_float_tensors(name, {which: value})
         if not x.ndim or not x.shape[-1]:
             raise dt.ShapeError(
                 f"{name}: {which} is a vector or a batch of them, not of shape {x.shape}"
             )
-        self.__dict__[which] = _normalized(which, x)
+        self.__dict__[which] = _normalize(which, x)
         if is_short(x):
             self._unnormalized = x
         return x.shape
@@ -40,25 +48,25 @@ class _OfKinds(Distribution):
     def _derive(self) -> None:
         if "_unnormalized" in self.__dict__:
             which = "probs" if "probs" in self.__dict__ else "logits"
-            self.__dict__[which] = _normalized(which, self._unnormalized)
+            self.__dict__[which] = _normalize(which, self._unnormalized)
 
     def _event_dims(self, name: str) -> int:
         return 1 if name == "_unnormalized" else super()._event_dims(name)
 
     @computed
     def probs(self: Any) -> Tensor:
-        """How probable each kind is."""
-        return dt.exp(self.logits)  # they are brought to a sum of 1
+        """The probability of each category."""
+        return dt.exp(self.logits)  # normalized: the probabilities sum to 1
 
     @computed
     def logits(self: Any) -> Tensor:
-        """The logarithm of how probable each kind is."""
+        """The logarithm of the probability of each category."""
         return probs_to_logits(self.probs)
 
     def _weighted_logs(self, weights: Tensor) -> Tensor:
-        """Return weights times the logarithms of the probabilities, 0 where the weight is.
+        """Return weights times the logarithms of the probabilities, and 0 for a weight of 0.
 
-        No gradient flows where the result is infinite.
+        An infinite result has no gradient.
         """
         if "probs" in self.__dict__:
             never = self.probs == 0.0
@@ -68,8 +76,8 @@ class _OfKinds(Distribution):
             logs = dt.where(never, 0.0, self.logits)
         return dt.where(never & (weights != 0.0), -math.inf, weights * logs)
 
-    def _drawn(self, sample_shape: Sizes, generator: Generator | None) -> Tensor:
-        """Numbers of kinds, by going through sums of probabilities up to a uniform number."""
+    def _draw_kinds(self, sample_shape: Sizes, generator: Generator | None) -> Tensor:
+        """Draw indices of categories by inverting the cumulative sums of the probabilities."""
         shape = (*sizes_of(f"{type(self).__name__}.sample", sample_shape), *self._batch_shape)
         with dt.no_grad():
             p = self.probs
@@ -78,25 +86,26 @@ class _OfKinds(Distribution):
             u = noise.uniform(shape, p, generator)
             last = dt.sum(dt.cumulative_sum(p, axis=-1) < sums[..., -1:], axis=-1)
             if p.ndim == 1:
-                found = dt.searchsorted(sums, u * sums[-1], side="right")
+                index = dt.searchsorted(sums, u * sums[-1], side="right")
             else:
-                found = dt.sum((u * sums[..., -1])[..., None] >= sums, axis=-1)
-            return dt.minimum(found, last)  # rounding may have gone beyond
+                index = dt.sum((u * sums[..., -1])[..., None] >= sums, axis=-1)
+            return dt.minimum(index, last)  # rounding may give an index beyond the last category
 
 
 @widen_halves
-def _normalized(which: str, x: Tensor) -> Tensor:
-    """Return probabilities, or logarithms of them, brought to a sum of 1."""
+def _normalize(which: str, x: Tensor) -> Tensor:
+    """Return probabilities, or logarithms of them, normalized to a sum of 1."""
     if which == "logits":
         return dt.log_softmax(x, axis=-1)
     return x / dt.sum(x, axis=-1, keepdims=True)
 
 
 class Categorical(_OfKinds):
-    """One of several kinds, by its number from 0 on.
+    """The distribution of the index, from 0, of one of several categories.
 
-    `probs` or `logits`: of each kind along the last dimension, relative to their sum; one of them.
-    Raises: ArgumentError for both or neither, and for what cannot be; ShapeError.
+    `probs` or `logits`: for each category along the last dimension, relative to their sum. Pass
+    one of them.
+    Raises: ArgumentError for both or neither, and for invalid values; ShapeError.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Categorical(dt.asarray([1.0, 3.0], device="reference"))
@@ -108,10 +117,12 @@ class Categorical(_OfKinds):
     has_enumerate_support = True
 
     def __init__(
-        self, probs: Tensor | None = None, logits: Tensor | None = None,
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
-        shape = self._take_kinds(probs, logits)
+    ) -> None:
+        shape = self._set_kinds(probs, logits)
         self._num_events = shape[-1]
         super().__init__(shape[:-1], (), validate_args)
 
@@ -139,35 +150,38 @@ class Categorical(_OfKinds):
         return self.mean
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        return self._drawn(sample_shape, generator)
+        return self._draw_kinds(sample_shape, generator)
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value, whole=True).astype(dt.int64)
+        x = self._as_value(value, whole=True).astype(dt.int64)
         name = "probs" if "probs" in self.__dict__ else "logits"
         shape = dt.broadcast_shapes(x.shape, self._batch_shape)
         x = dt.broadcast_to(x, shape)
         valid = (x >= 0) & (x < self._num_events)
         at = dt.where(valid, x, 0)[..., None]
         kinds = dt.broadcast_to(self.__dict__[name], (*shape, self._num_events))
-        found = dt.take_along_axis(kinds, at, axis=-1)[..., 0]
+        at_value = dt.take_along_axis(kinds, at, axis=-1)[..., 0]
         if name == "probs":
-            return inside(valid & (found != 0.0), found, 1.0, dt.log)
-        return dt.where(valid, found, -math.inf)
+            return masked_log_density(valid & (at_value != 0.0), at_value, 1.0, dt.log)
+        return dt.where(valid, at_value, -math.inf)
 
     def entropy(self) -> Tensor:
-        return 0.0 - dt.sum(self._weighted_logs(self.probs), axis=-1)  # no -0.0 where it is sure
+        return 0.0 - dt.sum(
+            self._weighted_logs(self.probs), axis=-1
+        )  # 0.0 - x gives no -0.0 for a certain category
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
-        found = dt.arange(n, dtype=dt.int64, device=self._some_tensor().device)
-        found = found.reshape((n, *[1] * len(self._batch_shape)))
-        return dt.broadcast_to(found, (n, *self._batch_shape)) if expand else found
+        indices = dt.arange(n, dtype=dt.int64, device=self._some_tensor().device)
+        indices = indices.reshape((n, *[1] * len(self._batch_shape)))
+        return dt.broadcast_to(indices, (n, *self._batch_shape)) if expand else indices
 
 
 class OneHotCategorical(_OfKinds):
-    """One of several kinds, as a vector of zeros with a 1.
+    """The distribution of one of several categories, as a vector of zeros with a 1.
 
-    `probs` or `logits`: of each kind along the last dimension, relative to their sum; one of them.
+    `probs` or `logits`: for each category along the last dimension, relative to their sum. Pass
+    one of them.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.OneHotCategorical(dt.asarray([0.0, 3.0], device="reference"))
@@ -180,21 +194,23 @@ class OneHotCategorical(_OfKinds):
     has_enumerate_support = True
 
     def __init__(
-        self, probs: Tensor | None = None, logits: Tensor | None = None,
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
-        shape = self._take_kinds(probs, logits)
+    ) -> None:
+        shape = self._set_kinds(probs, logits)
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
     @property
     def _categorical(self) -> Categorical:
-        """The same by numbers."""
-        kept = {name: self.__dict__[name] for name in KINDS if name in self.__dict__}
-        found = Categorical.__new__(Categorical)
-        found.__dict__.update(kept)
-        found._num_events = self._event_shape[0]
-        Distribution.__init__(found, self._batch_shape, (), False)
-        return found
+        """The distribution of the index of the category."""
+        parameters = {name: self.__dict__[name] for name in KINDS if name in self.__dict__}
+        categorical = Categorical.__new__(Categorical)
+        categorical.__dict__.update(parameters)
+        categorical._num_events = self._event_shape[0]
+        Distribution.__init__(categorical, self._batch_shape, (), False)
+        return categorical
 
     @property
     def param_shape(self) -> tuple[int, ...]:
@@ -207,22 +223,22 @@ class OneHotCategorical(_OfKinds):
 
     @property
     def mode(self) -> Tensor:
-        return self._hot(dt.argmax(self.probs, axis=-1))
+        return self._one_hot(dt.argmax(self.probs, axis=-1))
 
     @property
     def variance(self) -> Tensor:
         return self.probs * (1.0 - self.probs)
 
-    def _hot(self, kind: Tensor) -> Tensor:
+    def _one_hot(self, kind: Tensor) -> Tensor:
         like = self._some_tensor()
         kinds = dt.arange(self._event_shape[0], dtype=kind.dtype, device=like.device)
         return (kind[..., None] == kinds).astype(like.dtype)
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        return self._hot(self._drawn(sample_shape, generator))
+        return self._one_hot(self._draw_kinds(sample_shape, generator))
 
     def log_prob(self, value: Value) -> Tensor:
-        kind = dt.argmax(self._taken(value), axis=-1)
+        kind = dt.argmax(self._as_value(value), axis=-1)
         return self._categorical.log_prob(kind)
 
     def entropy(self) -> Tensor:
@@ -230,13 +246,13 @@ class OneHotCategorical(_OfKinds):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n, like = self._event_shape[0], self._some_tensor()
-        found = dt.eye(n, dtype=like.dtype, device=like.device)
-        found = found.reshape((n, *[1] * len(self._batch_shape), n))
-        return dt.broadcast_to(found, (n, *self._batch_shape, n)) if expand else found
+        vectors = dt.eye(n, dtype=like.dtype, device=like.device)
+        vectors = vectors.reshape((n, *[1] * len(self._batch_shape), n))
+        return dt.broadcast_to(vectors, (n, *self._batch_shape, n)) if expand else vectors
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical, whose `rsample` has the gradient of the probabilities.
+    """OneHotCategorical with an `rsample` that has the gradient of the probabilities.
 
     Source: Bengio, Leonard, Courville, "Estimating or propagating gradients through stochastic
     neurons for conditional computation", 2013.
@@ -256,10 +272,10 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(_OfKinds):
-    """How many of `total_count` elements are of each kind.
+    """The distribution of the number of elements of each category, of `total_count` elements.
 
-    `total_count`: an int. `probs` or `logits`: of each kind along the last dimension, relative to
-    their sum; one of them.
+    `total_count`: an int. `probs` or `logits`: for each category along the last dimension, relative
+    to their sum; pass one.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Multinomial(6, dt.asarray([0.0, 1.0], device="reference"))
@@ -270,16 +286,19 @@ class Multinomial(_OfKinds):
     arg_constraints = KINDS
 
     def __init__(
-        self, total_count: int = 1, probs: Tensor | None = None, logits: Tensor | None = None,
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         is_int = isinstance(total_count, int) and not isinstance(total_count, bool)
         if not is_int or not 0 <= total_count < 2**63:
             raise dt.ArgumentError(
                 f"Multinomial: total_count must be an int in 0..2**63 - 1, got {total_count!r}"
             )
         self.total_count = total_count
-        shape = self._take_kinds(probs, logits)
+        shape = self._set_kinds(probs, logits)
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
@@ -308,12 +327,17 @@ class Multinomial(_OfKinds):
             )
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
-        each = inside(x >= 0.0, x, 0.0, lambda x: self._weighted_logs(x) - dt.lgamma(x + 1.0))
+        x = self._as_value(value)
+        each = masked_log_density(
+            x >= 0.0, x, 0.0, lambda x: self._weighted_logs(x) - dt.lgamma(x + 1.0)
+        )
         return dt.sum(each, axis=-1) + dt.lgamma(dt.sum(dt.maximum(x, 0.0), axis=-1) + 1.0)
 
     def entropy(self) -> Tensor:
-        """That of n draws, less what the order is worth: by counts of each kind, from 0 to n."""
+        """Return the entropy: that of n draws in order, less the mean information of the order.
+
+        The latter is a sum over the counts 0..n of each category.
+        """
         n, probs = self.total_count, self.probs
         never, always = probs == 0.0, probs == 1.0
         p = dt.where(never | always, 0.5, probs)

@@ -1,4 +1,4 @@
-"""Distributions made of others: with dimensions of the batch as those of an event, and mixtures."""
+"""Distributions composed of others: mixtures, and `Independent`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import dovetail as dt
 
 from . import constraints
 from .categories import Categorical
-from .distribution import Distribution, Generator, Shape, Sizes, Tensor, having, sizes_of
+from .distribution import Distribution, Generator, Shape, Sizes, Tensor, constraints_of, sizes_of
 from .independent import Independent
 from .parameters import Value, weighted_logsumexp
 
@@ -16,11 +16,11 @@ __all__ = ["Independent", "MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: a component is chosen, then a value of it.
+    """A mixture: a random component, then a random value of it.
 
-    `mixture_distribution`: a Categorical; `component_distribution`: whose last dimension of the
-    batch has as many distributions.
-    Raises: ArgumentTypeError, ShapeError where they do not fit.
+    `mixture_distribution`: a Categorical. `component_distribution`: the last dimension of its batch
+    holds the components, as many as there are categories.
+    Raises: ArgumentTypeError, ShapeError if they do not fit.
 
     >>> import dovetail as dt
     >>> D = dt.distributions
@@ -31,12 +31,14 @@ class MixtureSameFamily(Distribution):
     3.0
     """
 
-    arg_constraints = having()
+    arg_constraints = constraints_of()
 
     def __init__(
-        self, mixture_distribution: Categorical, component_distribution: Distribution,
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise dt.ArgumentTypeError(
                 "MixtureSameFamily: mixture_distribution is a Categorical, not "
@@ -84,42 +86,42 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """What chooses a component."""
+        """The distribution of the component's index."""
         return self._mixture_distribution
 
     @property
     def component_distribution(self) -> Distribution:
-        """What is chosen from."""
+        """The components, along the last dimension of the batch."""
         return self._component_distribution
 
-    def _padded(self, x: Tensor) -> Tensor:
+    def _add_component_axis(self, x: Tensor) -> Tensor:
         return dt.expand_dims(x, -1 - self._event_ndims)
 
     def _weights(self) -> Tensor:
-        """The probabilities of the components, with dimensions for an event."""
+        """Return the probabilities of the components, with dimensions for an event."""
         probs = self._mixture_distribution.probs
         return probs.reshape((*probs.shape, *[1] * self._event_ndims))
 
-    def _over(self, x: Tensor) -> Tensor:
+    def _average(self, x: Tensor) -> Tensor:
         return dt.sum(self._weights() * x, axis=-1 - self._event_ndims)
 
     @property
     def mean(self) -> Tensor:
-        return self._over(self._component_distribution.mean)
+        return self._average(self._component_distribution.mean)
 
     @property
     def variance(self) -> Tensor:
         of = self._component_distribution
-        off = of.mean - self._padded(self.mean)
-        return self._over(of.variance) + self._over(off * off)
+        off = of.mean - self._add_component_axis(self.mean)
+        return self._average(of.variance) + self._average(off * off)
 
     def cdf(self, value: Value) -> Tensor:
-        x = dt.expand_dims(self._taken(value), -1 - self._event_ndims)
+        x = dt.expand_dims(self._as_value(value), -1 - self._event_ndims)
         each = self._component_distribution.cdf(x)
         return dt.sum(each * self._mixture_distribution.probs, axis=-1)
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._padded(self._taken(value))
+        x = self._add_component_axis(self._as_value(value))
         each = self._component_distribution.log_prob(x)
         chosen = self._mixture_distribution
         if "probs" in chosen.__dict__:

@@ -1,6 +1,6 @@
-"""Constraints: which values a parameter may have, and where a distribution has its support.
+"""Constraints: the valid values of a parameter, and the support of a distribution.
 
-`check(value)` is true for each element, or each vector or matrix of a batch, that may be. Names
+`check(value)` is true for each valid element, or for each valid vector or matrix of a batch. Names
 are PyTorch's: `positive`, `simplex`, `interval(a, b)`.
 """
 
@@ -28,9 +28,9 @@ Bound: TypeAlias = "dt.Tensor | float"
 
 
 class Constraint(Explained):
-    """Base of constraints: write `check`.
+    """The base class of constraints; a subclass implements `check`.
 
-    `event_dim`: how many of the last dimensions one value has. `is_discrete`: whether values are
+    `event_dim`: the number of trailing dimensions of one value. `is_discrete`: True if values are
     integers.
     """
 
@@ -38,20 +38,22 @@ class Constraint(Explained):
     event_dim: int = 0
 
     def check(self, value: Any) -> Any:
-        """Whether each value is one that may be: of the value's shape without `event_dim` dims."""
+        """Return True for each valid value, in the shape of `value` without `event_dim` dims."""
         raise NotImplementedError(f"{type(self).__name__} has no check(self, value)")
 
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{k}={_said(v)}" for k, v in self.__dict__.items() if k[0] != "_")
+        bounds = ", ".join(
+            f"{k}={_format_bound(v)}" for k, v in self.__dict__.items() if k[0] != "_"
+        )
         return f"{type(self).__name__.removeprefix('_')}({bounds})"
 
 
-def _said(bound: object) -> str:
+def _format_bound(bound: object) -> str:
     return f"shape {bound.shape}" if isinstance(bound, dt.Tensor) and bound.ndim else repr(bound)
 
 
-def _every(valid: Tensor, dims: int) -> Tensor:
-    """Whether all are true along the last dimensions."""
+def _all_last(valid: Tensor, dims: int) -> Tensor:
+    """Return True if all elements along the last `dims` dimensions are true."""
     return dt.all(valid, axis=tuple(range(-dims, 0))) if dims else valid
 
 
@@ -72,18 +74,21 @@ class _Dependent(Constraint):
 
 
 class dependent_property(property):  # PyTorch's name
-    """A property that gives a constraint, made of what the object holds.
+    """A property that builds a constraint from the object's parameters.
 
-    `is_discrete`, `event_dim`: what is known of it for all objects.
+    `is_discrete`, `event_dim`: those of the constraint, if they are equal for all objects.
     """
 
     is_discrete: bool
     event_dim: int
 
     def __init__(
-        self, fn: Callable[[Any], Any] | None = None, *, is_discrete: bool = False,
+        self,
+        fn: Callable[[Any], Any] | None = None,
+        *,
+        is_discrete: bool = False,
         event_dim: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(fn)
         self.is_discrete, self.event_dim = is_discrete, event_dim
 
@@ -92,23 +97,23 @@ class dependent_property(property):  # PyTorch's name
 
 
 def is_dependent(constraint: object) -> bool:
-    """Whether a constraint cannot be checked by itself."""
+    """Return True if a constraint cannot be checked by itself."""
     return isinstance(constraint, (_Dependent, dependent_property))
 
 
 class _Independent(Constraint):
-    """A constraint of vectors and matrices, each element of which has to hold another one."""
+    """A constraint of vectors or matrices: each element must satisfy `base_constraint`."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]  # it is what its base is
+    def is_discrete(self) -> bool:  # type: ignore[override]  # that of the base
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]  # likewise
+    def event_dim(self) -> int:  # type: ignore[override]  # computed from its parts
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
@@ -116,7 +121,7 @@ class _Independent(Constraint):
             raise dt.ShapeError(
                 f"{self!r}: needs {self.event_dim} dimensions or more, not shape {value.shape}"
             )
-        return _every(self.base_constraint.check(value), self.reinterpreted_batch_ndims)
+        return _all_last(self.base_constraint.check(value), self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
@@ -134,7 +139,7 @@ class _OneHot(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         one = dt.sum(value, axis=-1) == 1
-        return _every((value == 0) | (value == 1), 1) & one
+        return _all_last((value == 0) | (value == 1), 1) & one
 
 
 class _IntegerInterval(Constraint):
@@ -159,7 +164,7 @@ class _IntegerGreaterThan(Constraint):
 
 class _Real(Constraint):
     def check(self, value: Bound) -> Any:
-        return value == value  # a NaN is not
+        return value == value  # False for NaN
 
 
 class _GreaterThan(Constraint):
@@ -207,7 +212,7 @@ class _Simplex(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         near = max(1e-6, 4.0 * float(dt.finfo(value.dtype).eps))
-        return _every(value >= 0, 1) & (dt.abs(dt.sum(value, axis=-1) - 1.0) < near)
+        return _all_last(value >= 0, 1) & (dt.abs(dt.sum(value, axis=-1) - 1.0) < near)
 
 
 class _Multinomial(Constraint):
@@ -217,7 +222,7 @@ class _Multinomial(Constraint):
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
-        counts = _every((value >= 0) & (value % 1 == 0), 1)
+        counts = _all_last((value >= 0) & (value % 1 == 0), 1)
         return counts & (dt.sum(value, axis=-1) <= self.upper_bound)
 
 
@@ -225,14 +230,14 @@ class _LowerTriangular(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        return _every(dt.tril(value) == value, 2)
+        return _all_last(dt.tril(value) == value, 2)
 
 
 class _LowerCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        return _every(dt.tril(value) == value, 2) & _every(dt.linalg.diagonal(value) > 0, 1)
+        return _all_last(dt.tril(value) == value, 2) & _all_last(dt.linalg.diagonal(value) > 0, 1)
 
 
 class _CorrCholesky(Constraint):
@@ -241,7 +246,7 @@ class _CorrCholesky(Constraint):
     def check(self, value: Tensor) -> Tensor:
         tolerance = float(dt.finfo(value.dtype).eps) * value.shape[-1] * 10
         rows = dt.abs(dt.sum(value * value, axis=-1) - 1.0) <= tolerance
-        return _every(rows, 1) & lower_cholesky.check(value)
+        return _all_last(rows, 1) & lower_cholesky.check(value)
 
 
 class _Square(Constraint):
@@ -256,7 +261,7 @@ class _Symmetric(_Square):
     def check(self, value: Tensor) -> Tensor:
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return super().check(value)
-        return _every(dt.isclose(value, value.mT, atol=1e-6), 2)
+        return _all_last(dt.isclose(value, value.mT, atol=1e-6), 2)
 
 
 class _PositiveSemidefinite(_Symmetric):
@@ -264,7 +269,7 @@ class _PositiveSemidefinite(_Symmetric):
         symmetric = super().check(value)
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return symmetric
-        return symmetric & _every(dt.linalg.eigvalsh(wide(value)) >= 0, 1)
+        return symmetric & _all_last(dt.linalg.eigvalsh(wide(value)) >= 0, 1)
 
 
 class _PositiveDefinite(_Symmetric):
@@ -272,11 +277,11 @@ class _PositiveDefinite(_Symmetric):
         symmetric = super().check(value)
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return symmetric
-        return symmetric & _every(dt.linalg.eigvalsh(wide(value)) > 0, 1)
+        return symmetric & _all_last(dt.linalg.eigvalsh(wide(value)) > 0, 1)
 
 
 class _Cat(Constraint):
-    """Constraints of pieces of a dimension, `lengths` long each."""
+    """The constraints of consecutive pieces of a dimension, of these lengths."""
 
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
@@ -289,11 +294,11 @@ class _Cat(Constraint):
             )
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]  # made of its parts
+    def is_discrete(self) -> bool:  # type: ignore[override]  # computed from its parts
         return any(c.is_discrete for c in self.cseq)
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]  # likewise
+    def event_dim(self) -> int:  # type: ignore[override]  # computed from its parts
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
@@ -303,17 +308,17 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Constraints of the slices along a dimension."""
+    """The constraints of the slices along a dimension."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]  # made of its parts
+    def is_discrete(self) -> bool:  # type: ignore[override]  # computed from its parts
         return any(c.is_discrete for c in self.cseq)
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]  # likewise
+    def event_dim(self) -> int:  # type: ignore[override]  # computed from its parts
         dim = max(c.event_dim for c in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
@@ -323,17 +328,17 @@ class _Stack(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The constraint of the components of a mixture, for values without their dimension."""
+    """The constraint of a mixture's components, for values without the component dimension."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]  # what its base is
+    def is_discrete(self) -> bool:  # type: ignore[override]  # that of the base
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]  # likewise
+    def event_dim(self) -> int:  # type: ignore[override]  # computed from its parts
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:

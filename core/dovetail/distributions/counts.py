@@ -15,9 +15,9 @@ from .distribution import (
     Sizes,
     Tensor,
     computed,
-    having,
+    constraints_of,
     holds,
-    inside,
+    masked_log_density,
 )
 from .parameters import (
     Value,
@@ -36,7 +36,7 @@ CHANCE = {"probs": constraints.unit_interval, "logits": constraints.real}
 
 
 class _OfChance(Distribution):
-    """A distribution with `probs`, or `logits`: the one from the other."""
+    """A distribution with `probs` or `logits`; the other one is computed."""
 
     @computed
     def probs(self: Any) -> Tensor:
@@ -49,30 +49,30 @@ class _OfChance(Distribution):
         return probs_to_logits(self.probs, is_binary=True)
 
     def _logs(self, successes: Value, failures: Value) -> Tensor:
-        """Return the logarithm of the probability of so many successes and failures in order."""
+        """Return the log probability of these numbers of successes and failures in one order."""
         if "probs" in self.__dict__:
             return xlogy(successes, self.probs) + xlog1py(failures, -self.probs)
         return -(xsoftplus(successes, -self.logits) + xsoftplus(failures, self.logits))
 
-    def _likely(self, trials: Value) -> Tensor:
-        """Return a number of successes in so many trials that is possible."""
+    def _possible_successes(self, trials: Value) -> Tensor:
+        """Return a number of successes in `trials` with a probability above 0."""
         return dt.where(self.probs < 0.5, 0.0, trials)
 
-    def _failure(self) -> Tensor:
+    def _failure_probability(self) -> Tensor:
         """Return the probability of a failure."""
         return 1.0 - self.probs if "probs" in self.__dict__ else dt.sigmoid(-self.logits)
 
-    def _chance(self) -> Tensor:
-        """The parameter that was given."""
-        found: Tensor = self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
-        return found
+    def _given_parameter(self) -> Tensor:
+        """Return the parameter that the user passed: `probs` or `logits`."""
+        parameter: Tensor = self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
+        return parameter
 
 
 class Bernoulli(_OfChance, ExponentialFamily):
-    """1 with probability `probs`, else 0.
+    """The Bernoulli distribution: 1 with probability `probs`, else 0.
 
-    `probs` or `logits`: one of them.
-    Raises: ArgumentError for both or neither, and for what cannot be.
+    `probs` or `logits`: pass one.
+    Raises: ArgumentError for both or neither, and for invalid values.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Bernoulli(dt.asarray([0.5], device="reference"))
@@ -86,11 +86,13 @@ class Bernoulli(_OfChance, ExponentialFamily):
     _mean_carrier_measure = 0.0
 
     def __init__(
-        self, probs: Value | None = None, logits: Value | None = None,
+        self,
+        probs: Value | None = None,
+        logits: Value | None = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
-        name, given = one_of("Bernoulli", probs=probs, logits=logits)
-        super().__init__(self._take(**{name: given}), (), validate_args)
+    ) -> None:
+        name, parameter = one_of("Bernoulli", probs=probs, logits=logits)
+        super().__init__(self._take(**{name: parameter}), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -104,7 +106,7 @@ class Bernoulli(_OfChance, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        return self.probs * self._failure()
+        return self.probs * self._failure_probability()
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         with dt.no_grad():
@@ -113,15 +115,19 @@ class Bernoulli(_OfChance, ExponentialFamily):
             return (u < p).astype(p.dtype)
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
+        x = self._as_value(value)
         valid = (x >= 0.0) & (x <= 1.0)
-        return inside(valid, x, self._likely(1.0), lambda x: self._logs(x, 1.0 - x))
+        return masked_log_density(
+            valid, x, self._possible_successes(1.0), lambda x: self._logs(x, 1.0 - x)
+        )
 
     def entropy(self) -> Tensor:
-        return 0.0 - self._logs(self.probs, self._failure())  # no -0.0 where it is sure
+        return 0.0 - self._logs(
+            self.probs, self._failure_probability()
+        )  # 0.0 - x gives no -0.0 for a certain value
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return counted(self._chance(), 2, self._batch_shape, expand)
+        return enumerate_counts(self._given_parameter(), 2, self._batch_shape, expand)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -131,17 +137,17 @@ class Bernoulli(_OfChance, ExponentialFamily):
         return softplus(natural_params[0])
 
 
-def counted(like: Tensor, n: int, batch: tuple[int, ...], expand: bool) -> Tensor:
-    """0, 1, ... n - 1 along a first dimension, before those of a batch."""
-    found = dt.arange(n, dtype=like.dtype, device=like.device)
-    found = found.reshape((n, *[1] * len(batch)))
-    return dt.broadcast_to(found, (n, *batch)) if expand else found
+def enumerate_counts(like: Tensor, n: int, batch: tuple[int, ...], expand: bool) -> Tensor:
+    """Return 0, 1, ... n - 1 along a first dimension, before those of the batch."""
+    values = dt.arange(n, dtype=like.dtype, device=like.device)
+    values = values.reshape((n, *[1] * len(batch)))
+    return dt.broadcast_to(values, (n, *batch)) if expand else values
 
 
 class Geometric(_OfChance):
-    """How many trials fail before the first success, each having chance `probs`.
+    """The distribution of the number of failures before the first success.
 
-    `probs` or `logits`: one of them.
+    `probs` or `logits`, of a success: pass one.
 
     >>> import dovetail as dt
     >>> dt.distributions.Geometric(dt.asarray([0.25], device="reference")).mean.tolist()
@@ -152,11 +158,13 @@ class Geometric(_OfChance):
     support = constraints.nonnegative_integer
 
     def __init__(
-        self, probs: Value | None = None, logits: Value | None = None,
+        self,
+        probs: Value | None = None,
+        logits: Value | None = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
-        name, given = one_of("Geometric", probs=probs, logits=logits)
-        super().__init__(self._take(**{name: given}), (), validate_args)
+    ) -> None:
+        name, parameter = one_of("Geometric", probs=probs, logits=logits)
+        super().__init__(self._take(**{name: parameter}), (), validate_args)
         if self._validate_args and probs is not None:
             with dt.no_grad():
                 if not holds([self.probs > 0]):
@@ -175,8 +183,8 @@ class Geometric(_OfChance):
         return self._odds_against() / self.probs
 
     def _odds_against(self) -> Tensor:
-        given = "probs" in self.__dict__
-        return (1.0 - self.probs) / self.probs if given else dt.exp(-self.logits)
+        has_probs = "probs" in self.__dict__
+        return (1.0 - self.probs) / self.probs if has_probs else dt.exp(-self.logits)
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         with dt.no_grad():
@@ -185,8 +193,8 @@ class Geometric(_OfChance):
             return dt.floor(wait / -dt.log1p(-p))
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
-        return inside(x >= 0.0, x, 0.0, lambda x: self._logs(1.0, x))
+        x = self._as_value(value)
+        return masked_log_density(x >= 0.0, x, 0.0, lambda x: self._logs(1.0, x))
 
     def entropy(self) -> Tensor:
         never = self.probs == 0.0
@@ -194,16 +202,16 @@ class Geometric(_OfChance):
 
 
 class Poisson(ExponentialFamily):
-    """How many events there are where `rate` are expected.
+    """The Poisson distribution: the number of events if `rate` events are expected.
 
-    `rate`: numbers from 0 on.
+    `rate`: numbers >= 0.
 
     >>> import dovetail as dt
     >>> dt.distributions.Poisson(dt.asarray([0.0], device="reference")).sample((2,)).tolist()
     [[0.0], [0.0]]
     """
 
-    arg_constraints = having(rate=constraints.nonnegative)
+    arg_constraints = constraints_of(rate=constraints.nonnegative)
     support = constraints.nonnegative_integer
     rate: Tensor
 
@@ -225,14 +233,18 @@ class Poisson(ExponentialFamily):
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with dt.no_grad():
-            return dt.random.poisson(  # of a number one of two ways is enough
-                self._as_given("rate"), shape, dtype=self.rate.dtype, device=self.rate.device,
+            # for a rate that is a number, only one of two algorithms runs
+            return dt.random.poisson(
+                self._number_or_tensor("rate"),
+                shape,
+                dtype=self.rate.dtype,
+                device=self.rate.device,
                 generator=generator,
-            )  # fmt: skip
+            )
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
-        return inside(
+        x = self._as_value(value)
+        return masked_log_density(
             x >= 0.0, x, 0.0, lambda x: xlogy(x, self.rate) - self.rate - dt.lgamma(x + 1.0)
         )
 
@@ -245,11 +257,11 @@ class Poisson(ExponentialFamily):
 
 
 class Binomial(_OfChance):
-    """How many of `total_count` trials succeed, each having chance `probs`.
+    """The distribution of the number of successes in `total_count` trials.
 
-    `total_count`: integers from 0 on, a number or a tensor. `probs` or `logits`: one of them.
-    The entropy and `enumerate_support` need one total_count for all, which is read by the host
-    where it is a tensor.
+    `total_count`: integers >= 0, a number or a tensor. `probs` or `logits`, of a success: pass one.
+    The entropy and `enumerate_support` need one total_count for the whole batch; if it is a tensor,
+    the host reads it.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Binomial(4, dt.asarray([0.25], device="reference"))
@@ -257,16 +269,19 @@ class Binomial(_OfChance):
     [1.0]
     """
 
-    arg_constraints = having(total_count=constraints.nonnegative_integer, **CHANCE)
+    arg_constraints = constraints_of(total_count=constraints.nonnegative_integer, **CHANCE)
     has_enumerate_support = True
     total_count: Tensor
 
     def __init__(
-        self, total_count: Value = 1, probs: Value | None = None, logits: Value | None = None,
+        self,
+        total_count: Value = 1,
+        probs: Value | None = None,
+        logits: Value | None = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
-        name, given = one_of("Binomial", probs=probs, logits=logits)
-        shape = self._take(total_count=total_count, **{name: given})
+    ) -> None:
+        name, parameter = one_of("Binomial", probs=probs, logits=logits)
+        shape = self._take(total_count=total_count, **{name: parameter})
         super().__init__(shape, (), validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
@@ -285,7 +300,7 @@ class Binomial(_OfChance):
     @property
     def variance(self) -> Tensor:
         p = self.probs
-        return self.total_count * p * self._failure()
+        return self.total_count * p * self._failure_probability()
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -295,17 +310,17 @@ class Binomial(_OfChance):
             return dt.random.binomial(n, p, shape, dtype=p.dtype, generator=generator)
 
     def log_prob(self, value: Value) -> Tensor:
-        x, n = self._taken(value), self.total_count
+        x, n = self._as_value(value), self.total_count
         log_total = dt.lgamma(n + 1.0)
 
         def logs(x: Tensor) -> Tensor:
             ways = log_total - dt.lgamma(x + 1.0) - dt.lgamma(n - x + 1.0)
             return ways + self._logs(x, n - x)
 
-        return inside((x >= 0.0) & (x <= n), x, self._likely(n), logs)
+        return masked_log_density((x >= 0.0) & (x <= n), x, self._possible_successes(n), logs)
 
     def _trials(self, what: str) -> int:
-        """The total count that all have. Raises: NotYetError where there are several."""
+        """Return the total count of the whole batch. Raises: NotYetError if counts differ."""
         number = self._numbers.get("total_count")
         if number is not None:
             return int(number)
@@ -318,27 +333,27 @@ class Binomial(_OfChance):
 
     def entropy(self) -> Tensor:
         self._trials("the entropy")
-        sure = (self.probs == 0.0) | (self._failure() == 0.0)
-        unsure = self._unchecked()
+        sure = (self.probs == 0.0) | (self._failure_probability() == 0.0)
+        unsure = self._without_validation()
         name = "probs" if "probs" in self.__dict__ else "logits"
         unsure.__dict__[name] = dt.where(sure, 0.5, self.__dict__[name])
         logs = Binomial.log_prob(unsure, self.enumerate_support(False))
         return dt.where(sure, 0.0, -dt.sum(dt.exp(logs) * logs, axis=0))
 
-    def _unchecked(self) -> Binomial:
-        found = self.expand(self._batch_shape)
-        found._validate_args = False
-        return found
+    def _without_validation(self) -> Binomial:
+        copy = self.expand(self._batch_shape)
+        copy._validate_args = False
+        return copy
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._trials("enumerate_support")
-        return counted(self._chance(), n + 1, self._batch_shape, expand)
+        return enumerate_counts(self._given_parameter(), n + 1, self._batch_shape, expand)
 
 
 class NegativeBinomial(_OfChance):
-    """How many trials succeed before `total_count` have failed, each having chance `probs`.
+    """The distribution of the number of successes before `total_count` failures.
 
-    `total_count`: numbers from 0 on, which may be fractions. `probs` or `logits`: one of them.
+    `total_count`: numbers >= 0, also fractions. `probs` or `logits`, of a success: pass one.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.NegativeBinomial(2.0, dt.asarray([0.5], device="reference"))
@@ -346,7 +361,7 @@ class NegativeBinomial(_OfChance):
     [2.0]
     """
 
-    arg_constraints = having(
+    arg_constraints = constraints_of(
         total_count=constraints.greater_than_eq(0),
         probs=constraints.half_open_interval(0.0, 1.0),
         logits=constraints.real,
@@ -355,11 +370,14 @@ class NegativeBinomial(_OfChance):
     total_count: Tensor
 
     def __init__(
-        self, total_count: Value, probs: Value | None = None, logits: Value | None = None,
+        self,
+        total_count: Value,
+        probs: Value | None = None,
+        logits: Value | None = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
-        name, given = one_of("NegativeBinomial", probs=probs, logits=logits)
-        shape = self._take(total_count=total_count, **{name: given})
+    ) -> None:
+        name, parameter = one_of("NegativeBinomial", probs=probs, logits=logits)
+        shape = self._take(total_count=total_count, **{name: parameter})
         super().__init__(shape, (), validate_args)
 
     @property
@@ -381,7 +399,7 @@ class NegativeBinomial(_OfChance):
             return dt.random.poisson(rate, dtype=rate.dtype, generator=generator)
 
     def log_prob(self, value: Value) -> Tensor:
-        x, n = self._taken(value), self.total_count
+        x, n = self._as_value(value), self.total_count
 
         def logs(x: Tensor) -> Tensor:
             none = (n == 0.0) & (x == 0.0)
@@ -389,4 +407,4 @@ class NegativeBinomial(_OfChance):
             ways = dt.lgamma(some + x) - dt.lgamma(x + 1.0) - dt.lgamma(some)
             return self._logs(x, n) + dt.where(none, 0.0, ways)
 
-        return inside(x >= 0.0, x, 0.0, logs)
+        return masked_log_density(x >= 0.0, x, 0.0, logs)

@@ -1,4 +1,4 @@
-"""What a distribution is: shapes of a batch and of an event, and what can be asked of it."""
+"""The base classes of distributions: shapes, parameters, validation, samples, densities."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ Sizes: TypeAlias = "Sequence[int] | int"
 
 
 def sizes_of(op: str, shape: Sizes) -> Shape:
-    """A shape as a tuple of ints."""
+    """Return a shape as a tuple of ints. Raises: ShapeError for negative sizes."""
     if not isinstance(shape, (int, Sequence)):
         raise arguments.refused(op, "a shape", "an int or a tuple of ints", shape)
-    given = (shape,) if isinstance(shape, int) else tuple(shape)
-    if not all(isinstance(n, int) and n >= 0 for n in given):
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not all(isinstance(n, int) and n >= 0 for n in sizes):
         raise dt.ShapeError(f"{op}: a shape is ints from 0 on, not {arguments.shown(shape)}")
-    return given
+    return sizes
 
 
-def having(**kinds: Constraint) -> dict[str, Constraint]:
-    """What each parameter has to be, by its name."""
+def constraints_of(**kinds: Constraint) -> dict[str, Constraint]:
+    """Return a dict of the constraint of each parameter, by name."""
     return kinds
 
 
 def holds(valid: Sequence[Any]) -> bool:
-    """Whether all are true; yes where that cannot be known, as in what is captured or mapped."""
-    found = [v if isinstance(v, bool) else dt.all(v) for v in valid]
-    if not all(v for v in found if isinstance(v, bool)):
+    """Return True if all are true, or if values are unknown because of a capture or a transform."""
+    checks = [v if isinstance(v, bool) else dt.all(v) for v in valid]
+    if not all(v for v in checks if isinstance(v, bool)):
         return False
-    tensors = [v for v in found if isinstance(v, dt.Tensor)]
+    tensors = [v for v in checks if isinstance(v, dt.Tensor)]
     if not tensors:
         return True
     every = tensors[0]
@@ -57,52 +57,52 @@ def holds(valid: Sequence[Any]) -> bool:
         return True
 
 
-def offender(value: Any, valid: Any) -> str:
-    """Where the first value stands that is not as it has to be, and what it is."""
+def offender_text(value: Any, valid: Any) -> str:
+    """Return text with the index and the value of the first invalid element."""
     if not isinstance(value, dt.Tensor) or not value.ndim:
         return f"it is {value.item() if isinstance(value, dt.Tensor) else value!r}"
     if not isinstance(valid, dt.Tensor) or not valid.ndim:
         return f"it is {value.tolist()}" if value.size <= 9 else f"its shape is {value.shape}"
     at = tuple(int(i.item()) for i in dt.unstack(dt.argwhere(~valid)[0]))
     at = at[len(at) - min(len(at), value.ndim) :]
-    there = value[tuple(i if n > 1 else 0 for i, n in zip(at, value.shape, strict=False))]
-    shown = there.tolist() if there.size <= 9 else f"of shape {there.shape}"
+    element = value[tuple(i if n > 1 else 0 for i, n in zip(at, value.shape, strict=False))]
+    shown = element.tolist() if element.size <= 9 else f"of shape {element.shape}"
     return f"element {at} of shape {value.shape} is {shown}"
 
 
-def inside(
+def masked_log_density(
     valid: Tensor, x: Tensor, safe: Value, log_density: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Return a logarithm of a density, and -inf outside of the support, where no gradient flows.
+    """Return the log density of x, and -inf without a gradient outside of the support.
 
-    `valid`: where x is in the support. `safe`: a value of the support.
+    `valid`: a mask, True if x is in the support. `safe`: a value of the support.
     """
     valid = valid | dt.isnan(x)
     return dt.where(valid, log_density(dt.where(valid, x, safe)), -math.inf)
 
 
 class computed:
-    """A parameter that is computed from another one, where it is not the one that was given."""
+    """A descriptor of a parameter that is computed from another one unless the user passed it."""
 
     def __init__(self, of: Callable[[Any], Tensor]) -> None:
         self._of, self.__doc__ = in_float32(of), of.__doc__
 
     @overload
-    def __get__(self, found: None, owner: type) -> Self: ...
+    def __get__(self, instance: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, found: object, owner: type) -> Tensor: ...
+    def __get__(self, instance: object, owner: type) -> Tensor: ...
 
-    def __get__(self, found: object, owner: type) -> Self | Tensor:
-        return self if found is None else self._of(found)
+    def __get__(self, instance: object, owner: type) -> Self | Tensor:
+        return self if instance is None else self._of(instance)
 
 
 class Distribution(Explained):
-    """Base of distributions.
+    """The base class of distributions.
 
-    `batch_shape`: how many distributions there are, each with parameters of its own; `event_shape`:
-    the shape of one value. `validate_args`: whether parameters and values are looked at, which
-    waits for them; not in functions that are captured. Yes, unless `python -O` runs.
+    `batch_shape`: the shape of a batch of distributions, each with parameters of its own.
+    `event_shape`: the shape of one value. `validate_args`: check parameters and values, which waits
+    for them; captured functions do not check. True by default, False under `python -O`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Normal(dt.zeros(3, device="reference"), 1.0)
@@ -113,9 +113,11 @@ class Distribution(Explained):
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
-    _numbers: Mapping[str, float] = MappingProxyType({})  # parameters that were given as numbers
+    _numbers: Mapping[str, float] = MappingProxyType(
+        {}
+    )  # parameters that the user passed as numbers
     _has_halves: bool | None = None  # None until a value is computed
-    _validation_dtype: dt.DType | None = None  # of a float32 copy: the half in which values came
+    _validation_dtype: dt.DType | None = None  # set on float32 copies: the dtype of the original
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -130,7 +132,7 @@ class Distribution(Explained):
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Sets whether distributions made from now on look at parameters and values."""
+        """Set the default of `validate_args` for distributions that are built from now on."""
         if value not in (True, False):
             raise dt.ArgumentError(f"set_default_validate_args: True or False, not {value!r}")
         Distribution._validate_args = value
@@ -149,57 +151,58 @@ class Distribution(Explained):
             self._check_parameters()
 
     # --- parameters
-    def _take(self, **given: Value) -> Shape:
-        """Keeps parameters under their names as tensors of one shape, which it returns."""
-        found = broadcast_all(type(self).__name__, **given)
+    def _take(self, **parameters: Value) -> Shape:
+        """Store parameters under their names as tensors of one shape, and return the shape."""
+        tensors = broadcast_all(type(self).__name__, **parameters)
         self._numbers = {
-            name: float(v) for name, v in given.items() if not hasattr(v, "__len__")
-            and not isinstance(v, dt.Tensor)
-        }  # fmt: skip
-        for name, x in zip(given, found, strict=True):
+            name: float(v)
+            for name, v in parameters.items()
+            if not hasattr(v, "__len__") and not isinstance(v, dt.Tensor)
+        }
+        for name, x in zip(parameters, tensors, strict=True):
             self.__dict__[name] = x
-        return found[0].shape
+        return tensors[0].shape
 
     def _log(self, name: str) -> Value:
-        """The logarithm of a parameter: a number where it was given as one."""
+        """Return the logarithm of a parameter: a number if the user passed one."""
         number = self._numbers.get(name, 0.0)
         if number > 0.0:
             return math.log(number)
         x: Tensor = self.__dict__[name]
         return dt.log(x)
 
-    def _as_given(self, name: str) -> Value:
-        """A parameter: a number where it was given as one."""
-        found: Value = self._numbers.get(name, self.__dict__[name])
-        return found
+    def _number_or_tensor(self, name: str) -> Value:
+        """Return a parameter: a number if the user passed one, else a tensor."""
+        parameter: Value = self._numbers.get(name, self.__dict__[name])
+        return parameter
 
     def _check_parameters(self) -> None:
-        asked: list[tuple[str, Constraint, Any, Any]] = []
+        checks: list[tuple[str, Constraint, Any, Any]] = []
         with dt.no_grad():
             for name, constraint in self.arg_constraints.items():
                 if is_dependent(constraint) or self._is_computed(name):
                     continue
                 value = self._numbers.get(name, getattr(self, name))
-                asked.append((name, constraint, value, constraint.check(value)))
-            if holds([valid for *_, valid in asked]):
+                checks.append((name, constraint, value, constraint.check(value)))
+            if holds([valid for *_, valid in checks]):
                 return
-            for name, constraint, value, valid in asked:
+            for name, constraint, value, valid in checks:
                 if not holds([valid]):
                     raise dt.ArgumentError(
                         f"{type(self).__name__}: {name} has to be {constraint!r}; "
-                        f"{offender(value, valid)}. validate_args=False lets it pass"
+                        f"{offender_text(value, valid)}. validate_args=False lets it pass"
                     )
 
     def _derive(self) -> None:
-        """Set what is computed from parameters; called again in a float32 copy of halves."""
+        """Set attributes that are computed from parameters; called again on a float32 copy."""
 
     def _is_computed(self, name: str) -> bool:
         return name not in self.__dict__ and isinstance(getattr(type(self), name, None), computed)
 
     def expand(self, batch_shape: Sizes) -> Self:
-        """The distribution for a larger batch, whose parameters are repeated, over the same memory.
+        """Return the distribution for a larger batch; parameters are broadcast without a copy.
 
-        Raises: ShapeError where the batch does not broadcast to that.
+        Raises: ShapeError if the batch does not broadcast to that shape.
         """
         shape = sizes_of(f"{type(self).__name__}.expand", batch_shape)
         new = copy.copy(self)
@@ -211,14 +214,14 @@ class Distribution(Explained):
         return new
 
     def _event_dims(self, name: str) -> int:
-        """How many of a parameter's dimensions are not of the batch."""
+        """Return the number of a parameter's dimensions that are not of the batch."""
         constraint = self.arg_constraints.get(name.removeprefix("_"))
         return 0 if constraint is None else constraint.event_dim
 
-    # --- what it is
+    # --- properties
     @property
     def batch_shape(self) -> Shape:
-        """How many distributions there are, in which dimensions."""
+        """The shape of the batch of distributions."""
         return self._batch_shape
 
     @property
@@ -228,12 +231,12 @@ class Distribution(Explained):
 
     @property
     def arg_constraints(self) -> dict[str, Constraint]:
-        """What each parameter has to be, by its name."""
+        """The constraint of each parameter, by name."""
         raise NotImplementedError(f"{type(self).__name__} has no arg_constraints")
 
     @property
     def support(self) -> Any:
-        """The constraint that all its values hold."""
+        """The constraint of its values."""
         raise NotImplementedError(f"{type(self).__name__} has no support")
 
     @property
@@ -261,56 +264,56 @@ class Distribution(Explained):
 
     # --- samples
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        """Samples of shape (*sample_shape, *batch_shape, *event_shape), without gradients.
+        """Draw samples of shape (*sample_shape, *batch_shape, *event_shape), without gradients.
 
-        `generator`: whose stream is used; unless given, the default one.
+        `generator`: the source of random numbers; by default the default generator.
         """
         with dt.no_grad():
             return self.rsample(sample_shape, generator=generator)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        """Samples, through which gradients flow into the parameters."""
+        """Draw samples with gradients to the parameters."""
         raise dt.NotYetError(
             f"{type(self).__name__} has no rsample, by which gradients flow; sample() has none"
         )
 
     def sample_n(self, n: int) -> Tensor:
-        """`n` samples: PyTorch's older name for sample((n,))."""
+        """Draw `n` samples: PyTorch's older name for sample((n,))."""
         return self.sample((n,))
 
     # --- functions of values
     def log_prob(self, value: Value) -> Tensor:
-        """The logarithm of the density, or of the probability, at a value."""
+        """Return the logarithm of the density, or of the probability, at a value."""
         raise self._lacks("log_prob")
 
     def cdf(self, value: Value) -> Tensor:
-        """The probability of a value not above this one."""
+        """Return the probability of a value not above this one."""
         raise self._lacks("cdf")
 
     def icdf(self, value: Value) -> Tensor:
-        """The value below which values have this probability."""
+        """Return the quantile: the value below which values have this probability."""
         raise self._lacks("icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values, along a first dimension; `expand`: for each distribution of the batch."""
+        """Return all values along a first dimension; `expand`: for each element of the batch."""
         raise self._lacks("enumerate_support")
 
     def entropy(self) -> Tensor:
-        """The entropy of each distribution, in nats."""
+        """Return the entropy of each distribution, in nats."""
         raise self._lacks("entropy")
 
     def perplexity(self) -> Tensor:
-        """exp of the entropy."""
+        """Return exp of the entropy."""
         return dt.exp(self.entropy())
 
-    # --- for those who write one
+    # --- for subclasses
     def _extended_shape(self, sample_shape: Sizes = ()) -> Shape:
-        """The shape of samples."""
+        """Return the shape of samples."""
         name = f"{type(self).__name__}.sample"
         return (*sizes_of(name, sample_shape), *self._batch_shape, *self._event_shape)
 
     def _some_tensor(self) -> Tensor:
-        """A parameter, that says on which device and in which dtype numbers are."""
+        """Return one of the parameters, for its device and dtype."""
         for x in self.__dict__.values():
             if isinstance(x, dt.Tensor):
                 return x
@@ -318,8 +321,8 @@ class Distribution(Explained):
                 return x._some_tensor()
         raise dt.ArgumentError(f"{type(self).__name__} holds no tensor; give values as tensors")
 
-    def _taken(self, value: Value, whole: bool = False) -> Tensor:
-        """A value as a tensor, looked at if asked to; integers are made floats unless `whole`."""
+    def _as_value(self, value: Value, whole: bool = False) -> Tensor:
+        """Return a value as a tensor, validated if `validate_args`, as floats unless `whole`."""
         like = self._some_tensor()
         if not isinstance(value, dt.Tensor):
             value = as_tensor(value, like.dtype, like.device)
@@ -329,8 +332,8 @@ class Distribution(Explained):
             self._validate_sample(value)
         return value if whole or value.dtype.kind == "f" else value.astype(like.dtype)
 
-    def _probability(self, value: Value) -> Tensor:
-        """A probability as a tensor, for `icdf`. Raises: ArgumentError for one outside of 0..1."""
+    def _as_probability(self, value: Value) -> Tensor:
+        """Return a probability as a tensor, for `icdf`. Raises: ArgumentError outside of 0..1."""
         like = self._some_tensor()
         if not isinstance(value, dt.Tensor):
             value = dt.asarray(value, dtype=like.dtype, device=like.device)
@@ -340,12 +343,12 @@ class Distribution(Explained):
                 if not holds([valid]):
                     raise dt.ArgumentError(
                         f"{type(self).__name__}.icdf: a probability is in 0..1; "
-                        f"{offender(value, valid)}"
+                        f"{offender_text(value, valid)}"
                     )
         return value
 
     def _validate_sample(self, value: Tensor) -> None:
-        """Looks whether a value is of the support. Raises: ShapeError, ArgumentError."""
+        """Check that a value is in the support. Raises: ShapeError, ArgumentError."""
         name, own = type(self).__name__, self._event_shape
         if len(own) > value.ndim or value.shape[value.ndim - len(own) :] != own:
             raise dt.ShapeError(f"{name}: a value of shape {value.shape} for events of shape {own}")
@@ -363,21 +366,21 @@ class Distribution(Explained):
             valid = self.support.check(value)
             if not holds([valid]):
                 raise dt.ArgumentError(
-                    f"{name}: a value has to be {self.support!r}; {offender(value, valid)}. "
+                    f"{name}: a value has to be {self.support!r}; {offender_text(value, valid)}. "
                     "validate_args=False lets it pass"
                 )
 
     def __repr__(self) -> str:
-        shown = [(n, self.__dict__[n]) for n in self.arg_constraints if n in self.__dict__]
-        parts = [f"{n}: {self._numbers.get(n, x.shape)}" for n, x in shown]
-        return f"{type(self).__name__}({', '.join(parts)})"
+        parameters = [(n, self.__dict__[n]) for n in self.arg_constraints if n in self.__dict__]
+        texts = [f"{n}: {self._numbers.get(n, x.shape)}" for n, x in parameters]
+        return f"{type(self).__name__}({', '.join(texts)})"
 
 
 widen_values(Distribution)
 
 
 class ExponentialFamily(Distribution):
-    """Base of distributions with density exp(t(x) . theta - F(theta) + k(x)).
+    """The base class of distributions with density exp(t(x) . theta - F(theta) + k(x)).
 
     `_natural_params`: theta; `_log_normalizer(*theta)`: F; `_mean_carrier_measure`: the mean of k.
     The entropy follows from gradients of F.
@@ -400,12 +403,12 @@ class ExponentialFamily(Distribution):
         raise self._lacks("_mean_carrier_measure")
 
     def entropy(self) -> Tensor:
-        """The entropy of each distribution, in nats."""
+        """Return the entropy of each distribution, in nats."""
         carrier = self._mean_carrier_measure
         params = [p.detach().requires_grad_() for p in self._natural_params]
         normal = self._log_normalizer(*params)
         slopes = dt.autograd.grad(normal.sum(), params, create_graph=True)
-        found = normal - carrier
+        entropy = normal - carrier
         for p, slope in zip(params, slopes, strict=True):
-            found = found - sum_last(p * slope, len(self._event_shape))
-        return found
+            entropy = entropy - sum_last(p * slope, len(self._event_shape))
+        return entropy

@@ -44,11 +44,9 @@ def in_float32(function: Function) -> Function:
     """Return a function of distributions and tensors that computes halves in float32."""
 
     @functools.wraps(function)
-    def call(
-        first: Any = MISSING, second: Any = MISSING, /, *rest: Any, **options: Any
-    ) -> Any:  # fmt: skip
+    def call(first: Any = MISSING, second: Any = MISSING, /, *others: Any, **options: Any) -> Any:
         # inline, because a density of float32 takes 2 us and the call of a function 0.1 us
-        if getattr(first, "_has_halves", None) is False and not options and not rest:
+        if getattr(first, "_has_halves", None) is False and not options and not others:
             if second is MISSING:
                 return function(first)
             if type(second) is Tensor:
@@ -57,7 +55,7 @@ def in_float32(function: Function) -> Function:
                     return function(first, second)
             elif not has_halves(second):
                 return function(first, second)
-        args = tuple(x for x in (first, second, *rest) if x is not MISSING)
+        args = tuple(x for x in (first, second, *others) if x is not MISSING)
         if not any(map(has_halves, args)) and not any(map(has_halves, options.values())):
             return function(*args, **options)
         return _call_in_float32(function, args, options)
@@ -72,7 +70,7 @@ def _call_in_float32(
     """Call a function with halves cast to float32, and round its results once."""
     before = list({id(x): x for x in tensors_in((args, options), set())}.values())
     halves = [x.dtype for x in before if is_short(x)]
-    if not halves:  # attributes have changed
+    if not halves:  # attributes have changed since `_has_halves` was cached
         return function(*args, **options)
 
     def run(after: list[Tensor]) -> Any:
@@ -80,14 +78,14 @@ def _call_in_float32(
         wide_args, wide_options = cast_within((args, options), casts, halves[-1])
         return function(*wide_args, **wide_options)
 
-    return _rounded(before, run)
+    return _run_widened(before, run)
 
 
 def _run(tensors: list[Tensor], run: Callable[[list[Tensor]], Any]) -> Any:
     return run(tensors)
 
 
-_rounded: Callable[..., Any] = widen_halves(_run)
+_run_widened: Callable[..., Any] = widen_halves(_run)
 
 
 def has_halves(x: object) -> bool:
@@ -96,10 +94,10 @@ def has_halves(x: object) -> bool:
         return is_short(x)
     if not isinstance(x, Explained):
         return False
-    known: bool | None = x.__dict__.get("_has_halves")
-    if known is None:
-        known = x.__dict__["_has_halves"] = any(map(is_short, tensors_in(x, set())))
-    return known
+    result: bool | None = x.__dict__.get("_has_halves")
+    if result is None:
+        result = x.__dict__["_has_halves"] = any(map(is_short, tensors_in(x, set())))
+    return result
 
 
 def tensors_in(x: object, seen: set[int]) -> Iterator[Tensor]:
@@ -117,25 +115,25 @@ def tensors_in(x: object, seen: set[int]) -> Iterator[Tensor]:
         yield from tensors_in([v for n, v in x.__dict__.items() if n != "_cached"], seen)
 
 
-def cast_within(x: Any, found: dict[int, Any], half: dt.DType) -> Any:
-    """Return a copy with the tensors in `found` replaced; other halves are cast to float32.
+def cast_within(x: Any, replacements: dict[int, Any], half: dt.DType) -> Any:
+    """Return a copy with the tensors in `replacements` replaced; other halves become float32.
 
-    `found`: replacements by the identity of the original, to which copies are added. `half`: the
-    dtype in which copies of distributions validate values.
+    `replacements`: by the id of the original; copies are added to it. `half`: the dtype in which
+    copies of distributions validate values.
     """
-    if id(x) in found:
-        return found[id(x)]
+    if id(x) in replacements:
+        return replacements[id(x)]
     if isinstance(x, dt.Tensor):
         return wide(x)
     if isinstance(x, (list, tuple)):
-        parts = [cast_within(v, found, half) for v in x]
-        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+        items = [cast_within(v, replacements, half) for v in x]
+        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
     if isinstance(x, dict):
-        return type(x)((n, cast_within(v, found, half)) for n, v in x.items())
+        return type(x)((n, cast_within(v, replacements, half)) for n, v in x.items())
     if not isinstance(x, Explained):
         return x
-    new = found[id(x)] = object.__new__(type(x))
-    attributes = {n: cast_within(v, found, half) for n, v in x.__dict__.items()}
+    new = replacements[id(x)] = object.__new__(type(x))
+    attributes = {n: cast_within(v, replacements, half) for n, v in x.__dict__.items()}
     new.__dict__.update(attributes, _has_halves=False, _validation_dtype=half)
     if derive := getattr(type(x), "_derive", None):
         derive(new)

@@ -1,10 +1,10 @@
-"""How a variable moves with its parameters while its probability stays: implicit gradients.
+"""Implicit gradients: derivatives of a sample by its parameters at a fixed probability.
 
 For a variable with distribution function F(x; a) and density p, a sample x of fixed probability
-moves by dx/da = -(dF/da) / p. Of the gamma and the beta distribution the derivative of F is an
-integral over one side of x, of the density times how far the logarithm is from its mean. The side
-is chosen so that this factor keeps its sign: nothing cancels, and no incomplete function is needed.
-Near the ends of the support series take the place of the integral.
+moves by dx/da = -(dF/da) / p. For the gamma and the beta distribution, the derivative of F is an
+integral over one side of x: of the density times the distance of the logarithm from its mean. The
+side is chosen so that this factor keeps its sign. Nothing cancels, and no incomplete gamma or beta
+function is needed. Near the ends of the support a series replaces the integral.
 Source: Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018, for the identity.
 """
 
@@ -29,8 +29,8 @@ POINTS = (
 NARROW, WIDE = (2, 26, 17.0), (5, 60, 38.0)
 
 
-def _area(f: Callable[[Any], Any], end: Any, panels: int) -> Any:
-    """The integral of f over 0..end, with more of its points near 0: at end * u * u."""
+def _integrate(f: Callable[[Any], Any], end: Any, panels: int) -> Any:
+    """Integrate f over 0..end, with more points near 0: at end * u * u."""
     half = 0.5 / panels
 
     def panel(k: Any, total: Any) -> Any:
@@ -43,8 +43,8 @@ def _area(f: Callable[[Any], Any], end: Any, panels: int) -> Any:
     return dt.fori_loop(0, panels, panel, end * 0.0) * end * (2.0 * half)
 
 
-def _above(w: Any) -> Any:
-    """exp(w) - 1 - w."""
+def _expm1_minus(w: Any) -> Any:
+    """Return exp(w) - 1 - w."""
     s = w * (1.0 / 9.0) + 1.0
     for k in (8.0, 7.0, 6.0, 5.0, 4.0, 3.0):
         s = s * w * (1.0 / k) + 1.0
@@ -52,22 +52,22 @@ def _above(w: Any) -> Any:
 
 
 def _log_less_digamma(a: Any, digamma: Any) -> Any:
-    """log(a) - digamma(a), where a is large by its asymptotic series."""
+    """Return log(a) - digamma(a); the asymptotic series for large a."""
     r = 1.0 / a
     q = r * r
     far = r * 0.5 + q * (1 / 12 - q * (1 / 120 - q * (1 / 252 - q * (1 / 240 - q * (1 / 132)))))
     return dt.where(a > 12.0, far, dt.log(a) - digamma)
 
 
-def _distance(x: Any, a: Any) -> Any:
-    """log(x / a)."""
+def _log_quotient(x: Any, a: Any) -> Any:
+    """Return log(x / a)."""
     d = (x - a) / a
     near = dt.abs(d) < 0.5
     return dt.where(near, dt.log1p(dt.where(near, d, 0.0)), dt.log(x) - dt.log(a))
 
 
-def _end(upper: Any, x: Any, slope: Any, cut: float) -> Any:
-    """A little beyond where x (exp(w) - 1 - w) + slope w has come to `cut`."""
+def _cutoff(upper: Any, x: Any, slope: Any, cut: float) -> Any:
+    """Return a bound a little beyond the w at which x (exp(w) - 1 - w) + slope w is `cut`."""
     c = cut / x
     s = dt.sqrt(c * 2.0)
     up, down = dt.log1p(s + c), (c + dt.sqrt(c * (c + 8.0))) * 0.5
@@ -76,79 +76,87 @@ def _end(upper: Any, x: Any, slope: Any, cut: float) -> Any:
 
 
 def _gamma_sides(a: Any, x: Any, panels: int, terms: int, cut: float, factor: bool) -> Any:
-    """The integral over one side of x, whether that is the upper one, the series, where it counts.
+    """Return (integral, upper, series, use_series) for one side of x.
 
-    Of the density over x p(x), with `factor` times how far the logarithm is from its mean.
+    The integrand is the density over x p(x). With `factor`, it is multiplied by the distance of the
+    logarithm from its mean. `upper`: the integral is over the side above x.
     """
     after = dt.digamma(a + 1.0)
     digamma = after - 1.0 / a
-    kappa = _distance(x, a) + _log_less_digamma(a, digamma)
+    kappa = _log_quotient(x, a) + _log_less_digamma(a, digamma)
     upper = kappa >= 0.0
     sign, slope = dt.where(upper, 1.0, -1.0), x - a
     safe = dt.maximum(x, 0.5)
 
     def density(v: Any) -> Any:
         w = v * sign
-        weight = dt.exp(-(_above(w) * safe + slope * w))
+        weight = dt.exp(-(_expm1_minus(w) * safe + slope * w))
         return weight * dt.abs(kappa + w) if factor else weight
 
-    integral = _area(density, _end(upper, safe, slope, cut), panels)
+    integral = _integrate(density, _cutoff(upper, safe, slope, cut), panels)
 
     def term(k: Any, carried: Any) -> Any:
         total, c, d = carried
-        place = a + (dt.astype(k, a.dtype) + 1.0)
-        return total + (c * d if factor else c), c * x / place, d - 1.0 / place
+        shifted = a + (dt.astype(k, a.dtype) + 1.0)
+        return total + (c * d if factor else c), c * x / shifted, d - 1.0 / shifted
 
     start = (a * 0.0, 1.0 / a, dt.log(x) - after)
     series = dt.fori_loop(0, terms, term, start)[0]
-    few = (x <= 1.0) | (~upper & (x <= 4.0))
-    return integral, upper, series, few
+    use_series = (x <= 1.0) | (~upper & (x <= 4.0))
+    return integral, upper, series, use_series
 
 
 def _gamma_slope(
     a: Any, x: Any, *, panels: int = 5, terms: int = 60, cut: float = 38.0, tiny: float = 1e-300
 ) -> Any:
     x = dt.maximum(x, tiny)
-    integral, _, series, few = _gamma_sides(a, x, panels, terms, cut, True)
-    return x * dt.where(few, -series, integral)
+    integral, _, series, use_series = _gamma_sides(a, x, panels, terms, cut, True)
+    return x * dt.where(use_series, -series, integral)
 
 
 def _gamma_cdf(
     a: Any, x: Any, *, panels: int = 5, terms: int = 60, cut: float = 38.0, tiny: float = 1e-300
 ) -> Any:
     y = dt.minimum(dt.maximum(x, tiny), 1e30)
-    integral, upper, series, few = _gamma_sides(a, y, panels, terms, cut, False)
+    integral, upper, series, use_series = _gamma_sides(a, y, panels, terms, cut, False)
     peak = dt.exp(_log_density(a, y))
-    side = peak * dt.where(few, series, integral)
-    found = dt.where(upper & ~few, 1.0 - side, side)
-    return dt.where(x <= 0.0, 0.0, dt.where(x >= 1e30, 1.0, dt.minimum(found, 1.0)))
+    side = peak * dt.where(use_series, series, integral)
+    lower = dt.where(upper & ~use_series, 1.0 - side, side)
+    return dt.where(x <= 0.0, 0.0, dt.where(x >= 1e30, 1.0, dt.minimum(lower, 1.0)))
 
 
 def _log_density(a: Any, x: Any) -> Any:
-    """a log(x) - x - lgamma(a), without the difference of large numbers where a is large."""
+    """Return a log(x) - x - lgamma(a), without a difference of large numbers for large a."""
     d = (x - a) / a
     s = d * 0.0
     for k in range(12, 1, -1):
         s = s * d + (1.0 / k if k % 2 else -1.0 / k)
-    near = dt.where(dt.abs(d) < 0.1, s * d * d, _distance(x, a) - d)
+    near = dt.where(dt.abs(d) < 0.1, s * d * d, _log_quotient(x, a) - d)
     r = 1.0 / a
     q = r * r
-    rest = -r * (1 / 12 - q * (1 / 360 - q * (1 / 1260 - q * (1 / 1680))))
-    far = a * near + dt.log(a * (0.5 / math.pi)) * 0.5 + rest
+    correction = -r * (1 / 12 - q * (1 / 360 - q * (1 / 1260 - q * (1 / 1680))))
+    far = a * near + dt.log(a * (0.5 / math.pi)) * 0.5 + correction
     return dt.where(a > 12.0, far, a * dt.log(x) - x - dt.lgamma(a))
 
 
 def _beta_slope(
-    a: Any, b: Any, x: Any, y: Any, *, panels: int = 5, terms: int = 80, cut: float = 38.0,
+    a: Any,
+    b: Any,
+    x: Any,
+    y: Any,
+    *,
+    panels: int = 5,
+    terms: int = 80,
+    cut: float = 38.0,
     tiny: float = 1e-300,
-) -> Any:  # fmt: skip
-    """The derivative by a of x = 1 - y, a beta variable of a and b, over y."""
+) -> Any:
+    """Return the derivative by a of x = 1 - y, a beta variable of a and b, over y."""
     n = a + b
     x, y = dt.maximum(x, tiny), dt.maximum(y, tiny)
     after_a, after_n = dt.digamma(a + 1.0), dt.digamma(n + 1.0)
     digamma_n = after_n - 1.0 / n
     logx = dt.where(x < 0.5, dt.log(x), dt.log1p(-y))
-    kappa = _share(x, y, a, b, logx) + (
+    kappa = _log_share(x, y, a, b, logx) + (
         _log_less_digamma(a, after_a - 1.0 / a) - _log_less_digamma(n, digamma_n)
     )
     upper = kappa >= 0.0
@@ -156,52 +164,56 @@ def _beta_slope(
     right = (y <= 0.5) & ((n * y <= 1.0) | (upper & (n * y <= 4.0)))
     first = dt.where(left, logx + digamma_n - after_a, kappa)
     series = _beta_series(n, dt.where(left, x, y), dt.where(left, a, b), first, left, terms)
-    integral = _beta_area(n, x, y, a, b, kappa, panels, cut)
+    integral = _beta_integral(n, x, y, a, b, kappa, panels, cut)
     return x * dt.where(left | right, series, integral)
 
 
 def _beta_series(n: Any, z: Any, m: Any, first: Any, left: Any, terms: int) -> Any:
-    """The derivative over x y, by powers of what is near 0: x on the left, y on the right."""
+    """Return the derivative over x y, by powers of the value near 0: x on the left, else y."""
     falls = dt.where(left, 1.0, 0.0)
 
     def term(k: Any, carried: Any) -> Any:
         total, c, d = carried
         k = dt.astype(k, n.dtype)
-        place = 1.0 / (m + (k + 1.0))
-        return total + c * d, c * z * (n + k) * place, d + 1.0 / (n + k) - place * falls
+        inverse = 1.0 / (m + (k + 1.0))
+        return total + c * d, c * z * (n + k) * inverse, d + 1.0 / (n + k) - inverse * falls
 
-    found = dt.fori_loop(0, terms, term, (n * 0.0, 1.0 / m, first))[0]
-    return dt.where(left, -found, found)
+    series = dt.fori_loop(0, terms, term, (n * 0.0, 1.0 / m, first))[0]
+    return dt.where(left, -series, series)
 
 
-def _beta_area(n: Any, x: Any, y: Any, a: Any, b: Any, kappa: Any, panels: int, cut: float) -> Any:
-    """The derivative over x y, by the integral over the logarithm of the odds on one side of x."""
+def _beta_integral(
+    n: Any, x: Any, y: Any, a: Any, b: Any, kappa: Any, panels: int, cut: float
+) -> Any:
+    """Return the derivative over x y, by an integral over the log odds on one side of x."""
     upper = kappa >= 0.0
     p = dt.maximum(dt.where(upper, x, y), 1e-6)
     slope = dt.where(upper, 1.0, -1.0) * (b * x - a * y)
 
-    def grown(v: Any) -> Any:
+    def growth(v: Any) -> Any:
         return dt.log1p(p * dt.expm1(v))
 
     def exponent(v: Any, g: Any) -> Any:
         return n * (g - p * v) + slope * v
 
     def density(v: Any) -> Any:
-        g = grown(v)
+        g = growth(v)
         return dt.exp(-exponent(v, g)) * dt.abs(kappa + dt.where(upper, v - g, -g))
 
-    def nearer(k: Any, v: Any) -> Any:  # Newton's steps: beyond the end from the first one on
+    def nearer(
+        k: Any, v: Any
+    ) -> Any:  # Newton's method: from the first step on it stays beyond the root
         share = p * dt.exp(v)
         rate = n * (share / (1.0 - p + share) - p) + slope
-        return dt.minimum(v + (cut - exponent(v, grown(v))) / dt.maximum(rate, 0.05), 80.0)
+        return dt.minimum(v + (cut - exponent(v, growth(v))) / dt.maximum(rate, 0.05), 80.0)
 
     curved = dt.sqrt(2.0 * cut / (n * p * dt.maximum(1.0 - p, 1e-6)))
     begin = dt.minimum(dt.minimum(curved, cut / dt.maximum(slope, 1e-30)), 20.0)
-    return _area(density, dt.fori_loop(0, 4, nearer, begin), panels)
+    return _integrate(density, dt.fori_loop(0, 4, nearer, begin), panels)
 
 
-def _share(x: Any, y: Any, a: Any, b: Any, logx: Any) -> Any:
-    """log(x (a + b) / a)."""
+def _log_share(x: Any, y: Any, a: Any, b: Any, logx: Any) -> Any:
+    """Return log(x (a + b) / a)."""
     n = a + b
     d = (x * b - y * a) / a
     near = dt.abs(d) < 0.5

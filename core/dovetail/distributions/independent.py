@@ -1,4 +1,4 @@
-"""Distributions whose last dimensions of the batch are taken for those of one event."""
+"""`Independent`: a distribution with trailing batch dimensions as dimensions of an event."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Self
 import dovetail as dt
 
 from . import constraints
-from .distribution import Distribution, Generator, Sizes, Tensor, having, sizes_of
+from .distribution import Distribution, Generator, Sizes, Tensor, constraints_of, sizes_of
 from .parameters import Value, sum_last
 
 __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution whose last dimensions of the batch are dimensions of an event.
+    """A distribution that takes the last dimensions of the batch as dimensions of an event.
 
-    `base_distribution`, `reinterpreted_batch_ndims`: of which, and how many.
-    Raises: ShapeError where its batch has fewer.
+    `base_distribution`: the distribution. `reinterpreted_batch_ndims`: the number of dimensions.
+    Raises: ShapeError if its batch has fewer.
 
     >>> import dovetail as dt
     >>> D = dt.distributions
@@ -26,12 +26,14 @@ class Independent(Distribution):
     ((2,), (3,), (2,))
     """
 
-    arg_constraints = having()
+    arg_constraints = constraints_of()
 
     def __init__(
-        self, base_distribution: Distribution, reinterpreted_batch_ndims: int,
+        self,
+        base_distribution: Distribution,
+        reinterpreted_batch_ndims: int,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         batch, event = base_distribution.batch_shape, base_distribution.event_shape
         n = reinterpreted_batch_ndims
         if not 0 <= n <= len(batch):
@@ -54,9 +56,9 @@ class Independent(Distribution):
 
     @constraints.dependent_property
     def support(self) -> constraints.Constraint:
-        found: constraints.Constraint = self.base_dist.support
+        base_support: constraints.Constraint = self.base_dist.support
         n = self.reinterpreted_batch_ndims
-        return constraints.independent(found, n) if n else found
+        return constraints.independent(base_support, n) if n else base_support
 
     @property
     def mean(self) -> Tensor:

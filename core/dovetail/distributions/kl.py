@@ -1,4 +1,4 @@
-"""The divergence of Kullback and Leibler: by pairs of classes, each a function."""
+"""The Kullback-Leibler divergence, dispatched by a pair of classes to a registered function."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Rule: TypeAlias = "Callable[..., Tensor]"
 R = TypeVar("R", bound=Rule)
 
 _RULES: dict[tuple[type, type], Rule] = {}
-_FOUND: dict[tuple[type, type], Rule | None] = {}
+_RESOLVED: dict[tuple[type, type], Rule | None] = {}
 
 
 def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Callable[[R], R]:
-    """A decorator of a function (p, q) that gives their divergence, for such distributions.
+    """Return a decorator that registers a function (p, q) for the divergence of two classes.
 
-    `type_p`, `type_q`: classes of distributions; those derived from them take the function that is
-    registered for the nearest of their bases.
-    Raises: ArgumentTypeError for other than classes of distributions.
+    `type_p`, `type_q`: classes of distributions; a subclass uses the function that is registered
+    for the nearest of its bases.
+    Raises: ArgumentTypeError unless both are classes of distributions.
 
     >>> import dovetail as dt
     >>> class Mine(dt.distributions.Normal):
@@ -43,14 +43,14 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
 
     def add(rule: R) -> R:
         _RULES[type_p, type_q] = rule
-        _FOUND.clear()
+        _RESOLVED.clear()
         return rule
 
     return add
 
 
-def _nearest(p: type, q: type) -> Rule | None:
-    """The rule for the nearest bases. Warns where those of p and of q lead to different ones."""
+def _resolve_rule(p: type, q: type) -> Rule | None:
+    """Return the rule of the nearest bases; warn if those of p and of q have different rules."""
     fits = [(a, b) for a, b in _RULES if issubclass(p, a) and issubclass(q, b)]
     if not fits:
         return None
@@ -69,7 +69,7 @@ def _nearest(p: type, q: type) -> Rule | None:
 
 @in_float32
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The divergence of q from p: the mean under p of log(p(x) / q(x)), in nats.
+    """Return the divergence of q from p: the mean under p of log(p(x) / q(x)), in nats.
 
     `p`, `q`: distributions of classes for which there is a rule.
     Shapes: that of the batch, to which both broadcast.
@@ -82,9 +82,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     [0.5]
     """
     pair = type(p), type(q)
-    if pair not in _FOUND:
-        _FOUND[pair] = _nearest(*pair)
-    rule = _FOUND[pair]
+    if pair not in _RESOLVED:
+        _RESOLVED[pair] = _resolve_rule(*pair)
+    rule = _RESOLVED[pair]
     if rule is None:
         raise dt.NotYetError(
             f"kl_divergence: no rule for {pair[0].__name__} and {pair[1].__name__}; add one with "

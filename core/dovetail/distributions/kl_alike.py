@@ -16,7 +16,7 @@ from .counts import Bernoulli, Binomial, Geometric, Poisson
 from .distribution import ExponentialFamily, Tensor, holds
 from .kl import kl_divergence, register_kl
 from .locations import Cauchy, Gumbel, Laplace, Uniform
-from .multivariate import MultivariateNormal, half_log_det, solved_square
+from .multivariate import MultivariateNormal, half_log_det, inverse_quadratic_form
 from .normals import HalfNormal, Normal
 from .parameters import EULER, sum_last, xlogy
 from .positives import Exponential, Gamma, Pareto
@@ -28,9 +28,9 @@ __all__: list[str] = []
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Tensor:
-    yes, no = p.probs, p._failure()
-    found: Tensor = p._logs(yes, no) - q._logs(yes, no)
-    return found
+    yes, no = p.probs, p._failure_probability()
+    divergence: Tensor = p._logs(yes, no) - q._logs(yes, no)
+    return divergence
 
 
 @register_kl(Binomial, Binomial)
@@ -106,8 +106,8 @@ def _gamma(p: Gamma, q: Gamma) -> Tensor:
 @register_kl(Gumbel, Gumbel)
 def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
     ratio, off = p.scale / q.scale, (q.loc - p.loc) / q.scale
-    rest = dt.exp(off + dt.lgamma(ratio + 1.0))
-    return -dt.log(ratio) - off + ratio * EULER + rest - (1.0 + EULER)
+    moment = dt.exp(off + dt.lgamma(ratio + 1.0))
+    return -dt.log(ratio) - off + ratio * EULER + moment - (1.0 + EULER)
 
 
 @register_kl(Normal, Normal)
@@ -130,7 +130,7 @@ def _laplace(p: Laplace, q: Laplace) -> Tensor:
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
-    """That of two Cauchy distributions, which is symmetric.
+    """Return the divergence of two Cauchy distributions, which is symmetric.
 
     Source: Chyzak, Nielsen, "A closed-form formula for the Kullback-Leibler divergence between
     Cauchy distributions", 2019.
@@ -142,14 +142,14 @@ def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
 @register_kl(Pareto, Pareto)
 def _pareto(p: Pareto, q: Pareto) -> Tensor:
     ratio = q.alpha / p.alpha
-    found = q.alpha * dt.log(p.scale / q.scale) - dt.log(ratio) + ratio - 1.0
-    return dt.where(p.scale < q.scale, math.inf, found)
+    divergence = q.alpha * dt.log(p.scale / q.scale) - dt.log(ratio) + ratio - 1.0
+    return dt.where(p.scale < q.scale, math.inf, divergence)
 
 
 @register_kl(Uniform, Uniform)
 def _uniform(p: Uniform, q: Uniform) -> Tensor:
-    found = dt.log((q.high - q.low) / (p.high - p.low))
-    return dt.where((q.low > p.low) | (q.high < p.high), math.inf, found)
+    divergence = dt.log((q.high - q.low) / (p.high - p.low))
+    return dt.where((q.low > p.low) | (q.high < p.high), math.inf, divergence)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
@@ -164,13 +164,13 @@ def _multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     ours, theirs = (dt.broadcast_to(x, (*batch, n, n)) for x in (a, b))
     z = dt.linalg.solve_triangular(theirs, ours, upper=False)
     spread = dt.sum(z * z, axis=(-2, -1))
-    off = solved_square(b, q.loc - p.loc)
+    off = inverse_quadratic_form(b, q.loc - p.loc)
     return half_log_det(b) - half_log_det(a) + (spread + off - n) * 0.5
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
-    """That of two members of one family.
+    """Return the divergence of two members of one family.
 
     Source: Nielsen, Nock, "Entropies and cross-entropies of exponential families", 2010.
     """
@@ -181,14 +181,14 @@ def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     ours = [x.detach().requires_grad_() for x in p._natural_params]
     normal = p._log_normalizer(*ours)
     slopes = dt.autograd.grad(normal.sum(), ours, create_graph=True)
-    found = q._log_normalizer(*q._natural_params) - normal
+    divergence = q._log_normalizer(*q._natural_params) - normal
     for a, b, slope in zip(ours, q._natural_params, slopes, strict=True):
-        found = found - sum_last((b - a) * slope, len(q.event_shape))
-    return found
+        divergence = divergence - sum_last((b - a) * slope, len(q.event_shape))
+    return divergence
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
-def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
+def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise dt.NotYetError(
             f"kl_divergence: {p!r} and {q!r} have not the same transforms and events"

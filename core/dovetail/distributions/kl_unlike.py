@@ -21,7 +21,7 @@ LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
 
 def _infinite(p: Distribution, q: Distribution) -> Tensor:
-    """p has values outside of the support of q."""
+    """Return infinity: p has values outside of the support of q."""
     like = p._some_tensor()
     shape = dt.broadcast_shapes(p.batch_shape, q.batch_shape)
     return dt.full(shape, math.inf, dtype=like.dtype, device=like.device)
@@ -42,13 +42,13 @@ for _p, _qs in (
 
 
 def _by_normal(q: Normal, mean: Tensor, square: Tensor) -> Tensor:
-    """The mean of -log q(x), from the mean of x and that of x * x."""
+    """Return the mean of -log q(x), from the mean of x and that of x * x."""
     off = square - mean * q.loc * 2.0 + q.loc * q.loc
     return LOG_ROOT + dt.log(q.scale) + off / (q.scale * q.scale * 2.0)
 
 
 def _by_gamma(q: Gamma, mean: Tensor, mean_log: Tensor) -> Tensor:
-    """The mean of -log q(x), from the mean of x and that of log(x)."""
+    """Return the mean of -log q(x), from the mean of x and that of log(x)."""
     a = q.concentration
     return dt.lgamma(a) - a * dt.log(q.rate) - (a - 1.0) * mean_log + q.rate * mean
 
@@ -81,8 +81,8 @@ def _beta_normal(p: Beta, q: Normal) -> Tensor:
 
 @register_kl(Beta, Uniform)
 def _beta_uniform(p: Beta, q: Uniform) -> Tensor:
-    found = dt.log(q.high - q.low) - p.entropy()
-    return dt.where((q.low > 0.0) | (q.high < 1.0), math.inf, found)
+    divergence = dt.log(q.high - q.low) - p.entropy()
+    return dt.where((q.low > 0.0) | (q.high < 1.0), math.inf, divergence)
 
 
 @register_kl(Exponential, Gamma)
@@ -93,8 +93,8 @@ def _exponential_gamma(p: Exponential, q: Gamma) -> Tensor:
 @register_kl(Exponential, Gumbel)
 def _exponential_gumbel(p: Exponential, q: Gumbel) -> Tensor:
     product, off = p.rate * q.scale, q.loc / q.scale
-    rest = dt.exp(off) * product / (product + 1.0)
-    return dt.log(product) - 1.0 - off + rest + 1.0 / product
+    moment = dt.exp(off) * product / (product + 1.0)
+    return dt.log(product) - 1.0 - off + moment + 1.0 / product
 
 
 @register_kl(Exponential, Normal)
@@ -113,8 +113,8 @@ def _gamma_gumbel(p: Gamma, q: Gumbel) -> Tensor:
     a = p.concentration
     product, off = p.rate * q.scale, q.loc / q.scale
     own = (a - 1.0) * dt.digamma(a) - dt.lgamma(a) - a
-    rest = dt.exp(off - a * dt.log1p(1.0 / product)) - off
-    return own + dt.log(product) + a / product + rest
+    moment = dt.exp(off - a * dt.log1p(1.0 / product)) - off
+    return own + dt.log(product) + a / product + moment
 
 
 @register_kl(Gamma, Normal)
@@ -137,8 +137,8 @@ def _laplace_normal(p: Laplace, q: Normal) -> Tensor:
 @register_kl(Normal, Gumbel)
 def _normal_gumbel(p: Normal, q: Gumbel) -> Tensor:
     off, ratio = (p.loc - q.loc) / q.scale, p.scale / q.scale
-    rest = dt.exp(ratio * ratio * 0.5 - off)
-    return off + rest - dt.log(ratio) - (0.5 + LOG_ROOT)
+    moment = dt.exp(ratio * ratio * 0.5 - off)
+    return off + moment - dt.log(ratio) - (0.5 + LOG_ROOT)
 
 
 @register_kl(Normal, Laplace)
@@ -152,7 +152,7 @@ def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
 
 @register_kl(Pareto, Exponential)
 def _pareto_exponential(p: Pareto, q: Exponential) -> Tensor:
-    return _by_exponential(q, p.mean) - p.entropy()  # infinite where the mean is
+    return _by_exponential(q, p.mean) - p.entropy()  # infinite if the mean is
 
 
 @register_kl(Pareto, Gamma)
@@ -162,18 +162,18 @@ def _pareto_gamma(p: Pareto, q: Gamma) -> Tensor:
 
 @register_kl(Pareto, Normal)
 def _pareto_normal(p: Pareto, q: Normal) -> Tensor:
-    some = dt.where(p.alpha > 2.0, p.alpha, 3.0)
-    mean, square = some / (some - 1.0) * p.scale, some / (some - 2.0) * p.scale * p.scale
+    alpha = dt.where(p.alpha > 2.0, p.alpha, 3.0)
+    mean, square = alpha / (alpha - 1.0) * p.scale, alpha / (alpha - 2.0) * p.scale * p.scale
     return dt.where(p.alpha > 2.0, _by_normal(q, mean, square) - p.entropy(), math.inf)
 
 
 def _mean_log(low: Tensor, high: Tensor) -> Tensor:
-    """The mean of log(x) over low..high."""
+    """Return the mean of log(x) over low..high."""
     return (xlogy(high, high) - xlogy(low, low)) / (high - low) - 1.0
 
 
-def _inside(p: Uniform, found: Tensor, low: Tensor | float) -> Tensor:
-    return dt.where(p.low < low, math.inf, found)
+def _infinite_below(p: Uniform, divergence: Tensor, low: Tensor | float) -> Tensor:
+    return dt.where(p.low < low, math.inf, divergence)
 
 
 @register_kl(Uniform, Beta)
@@ -181,18 +181,18 @@ def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     a, b = q.concentration1, q.concentration0
     normal = dt.lgamma(a) + dt.lgamma(b) - dt.lgamma(a + b)
     each = (a - 1.0) * _mean_log(p.low, p.high) + (b - 1.0) * _mean_log(1.0 - p.high, 1.0 - p.low)
-    found = normal - each - dt.log(p.high - p.low)
-    return dt.where((p.high > 1.0) | (p.low < 0.0), math.inf, found)
+    divergence = normal - each - dt.log(p.high - p.low)
+    return dt.where((p.high > 1.0) | (p.low < 0.0), math.inf, divergence)
 
 
 @register_kl(Uniform, Exponential)
 def _uniform_exponential(p: Uniform, q: Exponential) -> Tensor:
-    return _inside(p, _by_exponential(q, p.mean) - p.entropy(), 0.0)
+    return _infinite_below(p, _by_exponential(q, p.mean) - p.entropy(), 0.0)
 
 
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
-    return _inside(p, _by_gamma(q, p.mean, _mean_log(p.low, p.high)) - p.entropy(), 0.0)
+    return _infinite_below(p, _by_gamma(q, p.mean, _mean_log(p.low, p.high)) - p.entropy(), 0.0)
 
 
 @register_kl(Uniform, Gumbel)
@@ -212,4 +212,4 @@ def _uniform_normal(p: Uniform, q: Normal) -> Tensor:
 def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
     a = q.alpha
     each = _mean_log(p.low, p.high) * (a + 1.0) - dt.log(a) - a * dt.log(q.scale)
-    return _inside(p, each - p.entropy(), q.scale)
+    return _infinite_below(p, each - p.entropy(), q.scale)

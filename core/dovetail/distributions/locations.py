@@ -1,4 +1,4 @@
-"""Distributions of real numbers with a place and a width, by inverting uniform variables."""
+"""Location-scale distributions of real numbers, sampled mostly by inverting uniform variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import Distribution, Generator, Sizes, Tensor, having, holds
+from .distribution import Distribution, Generator, Sizes, Tensor, constraints_of, holds
 from .parameters import EULER, Value, log1p_square
 from .transformed import TransformedDistribution
 from .transforms import AbsTransform
@@ -30,7 +30,7 @@ class Uniform(Distribution):
     ([2.0, 2.0], [1.0, 1.0])
     """
 
-    arg_constraints = having(
+    arg_constraints = constraints_of(
         low=constraints.dependent(is_discrete=False, event_dim=0),
         high=constraints.dependent(is_discrete=False, event_dim=0),
     )
@@ -44,8 +44,8 @@ class Uniform(Distribution):
             with dt.no_grad():
                 if not holds([self.low < self.high]):
                     raise dt.ArgumentError(
-                        f"Uniform: low has to be less than high, not {_few(self.low)} for high "
-                        f"{_few(self.high)}"
+                        f"Uniform: low has to be less than high, not {_as_text(self.low)} for high "
+                        f"{_as_text(self.high)}"
                     )
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
@@ -74,29 +74,29 @@ class Uniform(Distribution):
         low, high = self.low, self.high
         u = dt.minimum(u.astype(low.dtype), 1.0 - float(dt.finfo(low.dtype).eps) / 2)
         width = high - low
-        x = dt.where(dt.isfinite(width), low + u * width, self._between(u))
+        x = dt.where(dt.isfinite(width), low + u * width, self._interpolate(u))
         with dt.no_grad():
             last = dt.maximum(dt.nextafter(high, low), low)
             beyond = dt.maximum(x - last, 0.0)
         return x - beyond
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
-        inside = (x >= self.low) & (x < self.high)
-        return dt.where(inside, -self.entropy(), -math.inf)
+        x = self._as_value(value)
+        in_support = (x >= self.low) & (x < self.high)
+        return dt.where(in_support, -self.entropy(), -math.inf)
 
     def cdf(self, value: Value) -> Tensor:
         low, high = self.low * 0.5, self.high * 0.5  # half of the range does not overflow
-        x = dt.clip(self._taken(value), self.low, self.high)
+        x = dt.clip(self._as_value(value), self.low, self.high)
         return dt.clip((x * 0.5 - low) / (high - low), 0.0, 1.0)
 
     def icdf(self, value: Value) -> Tensor:
-        p, width = self._probability(value), self.high - self.low
-        found = dt.where(dt.isfinite(width), p * width + self.low, self._between(p))
-        return dt.where(p == 1.0, self.high, found)
+        p, width = self._as_probability(value), self.high - self.low
+        quantile = dt.where(dt.isfinite(width), p * width + self.low, self._interpolate(p))
+        return dt.where(p == 1.0, self.high, quantile)
 
-    def _between(self, p: Tensor) -> Tensor:
-        """Return the same where the range overflows."""
+    def _interpolate(self, p: Tensor) -> Tensor:
+        """Return low + (high - low) * p without computing the width, which may overflow."""
         return self.low * (1.0 - p) + self.high * p
 
     def entropy(self) -> Tensor:
@@ -106,14 +106,14 @@ class Uniform(Distribution):
         return dt.where(wide, dt.log(dt.where(wide, width, 1.0)), dt.log(half) + math.log(2.0))
 
 
-def _few(x: Tensor) -> str:
+def _as_text(x: Tensor) -> str:
     return str(x.tolist()) if x.size <= 9 else f"of shape {x.shape}"
 
 
 class Laplace(Distribution):
     """The Laplace distribution: exponential on both sides of `loc`.
 
-    `loc`, `scale`: its mean and how wide it is.
+    `loc`, `scale`: its mean, and the mean distance from it.
 
     >>> import dovetail as dt
     >>> dt.distributions.Laplace(dt.zeros(2, device="reference"), 1.0).variance.tolist()
@@ -147,21 +147,21 @@ class Laplace(Distribution):
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         u = noise.uniform(self._extended_shape(sample_shape), self.loc, generator)
-        below = u < 0.5  # which side; the rest of the number is how far
-        size = noise.waits(u * 2.0 - dt.where(below, 0.0, 1.0))
+        below = u < 0.5  # below 0.5: left of loc; the remaining bits give the distance
+        size = noise.exponential_from_uniform(u * 2.0 - dt.where(below, 0.0, 1.0))
         return self.loc + self.scale * dt.where(below, -size, size).astype(self.loc.dtype)
 
     def log_prob(self, value: Value) -> Tensor:
-        off = dt.abs(self._taken(value) - self.loc) / self.scale
+        off = dt.abs(self._as_value(value) - self.loc) / self.scale
         return -off - self._log("scale") - math.log(2.0)
 
     def cdf(self, value: Value) -> Tensor:
-        off = (self._taken(value) - self.loc) / self.scale
+        off = (self._as_value(value) - self.loc) / self.scale
         tail = dt.exp(-dt.abs(off)) * 0.5
         return dt.where(off < 0.0, tail, 1.0 - tail)
 
     def icdf(self, value: Value) -> Tensor:
-        p = self._probability(value)
+        p = self._as_probability(value)
         below = p < 0.5
         off = dt.log(dt.where(below, p, 1.0 - p) * 2.0)
         return self.loc + self.scale * dt.where(below, off, -off)
@@ -173,7 +173,7 @@ class Laplace(Distribution):
 class Cauchy(Distribution):
     """The Cauchy distribution, which has no mean.
 
-    `loc`, `scale`: its median, and how far from it half of the values are.
+    `loc`, `scale`: its median, and the distance from it within which half of the values lie.
 
     >>> import dovetail as dt
     >>> dt.distributions.Cauchy(dt.zeros(2, device="reference"), 1.0).cdf(0.0).tolist()
@@ -206,17 +206,17 @@ class Cauchy(Distribution):
         return self.loc + z * self.scale
 
     def log_prob(self, value: Value) -> Tensor:
-        z = (self._taken(value) - self.loc) / self.scale
+        z = (self._as_value(value) - self.loc) / self.scale
         return -math.log(math.pi) - self._log("scale") - log1p_square(z)
 
     def cdf(self, value: Value) -> Tensor:
-        z = (self._taken(value) - self.loc) / self.scale
+        z = (self._as_value(value) - self.loc) / self.scale
         far = z < -1.0
         tail = dt.atan(-1.0 / dt.where(far, z, -1.0)) / math.pi
         return dt.where(far, tail, dt.atan(z) / math.pi + 0.5)
 
     def icdf(self, value: Value) -> Tensor:
-        p = self._probability(value)
+        p = self._as_probability(value)
         end = dt.minimum(p, 1.0 - p)
         tail = 1.0 / dt.tan(dt.where(end < 0.25, end, 0.25) * math.pi)
         middle = dt.tan((dt.clip(p, 0.25, 0.75) - 0.5) * math.pi)
@@ -228,16 +228,16 @@ class Cauchy(Distribution):
 
 
 class HalfCauchy(TransformedDistribution):
-    """The distribution of the size of a Cauchy variable around 0.
+    """The distribution of the absolute value of a Cauchy variable around 0.
 
-    `scale`: what half of the values are below.
+    `scale`: the median.
 
     >>> import dovetail as dt
     >>> dt.distributions.HalfCauchy(dt.ones(2, device="reference")).cdf(1.0).tolist()
     [0.5, 0.5]
     """
 
-    arg_constraints = having(scale=constraints.positive)
+    arg_constraints = constraints_of(scale=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
     base_dist: Cauchy
@@ -248,7 +248,7 @@ class HalfCauchy(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """What half of the values are below."""
+        """The median."""
         return self.base_dist.scale
 
     @property
@@ -264,15 +264,15 @@ class HalfCauchy(TransformedDistribution):
         return self.base_dist.variance
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
-        found = self.base_dist.log_prob(x) + math.log(2.0)
-        return dt.where(x >= 0, found, -math.inf)
+        x = self._as_value(value)
+        log_density = self.base_dist.log_prob(x) + math.log(2.0)
+        return dt.where(x >= 0, log_density, -math.inf)
 
     def cdf(self, value: Value) -> Tensor:
-        return dt.atan(dt.maximum(self._taken(value), 0.0) / self.scale) * (2.0 / math.pi)
+        return dt.atan(dt.maximum(self._as_value(value), 0.0) / self.scale) * (2.0 / math.pi)
 
     def icdf(self, value: Value) -> Tensor:
-        p = self._probability(value) * 0.5
+        p = self._as_probability(value) * 0.5
         near = p <= 0.25
         tail = 1.0 / dt.tan(dt.where(near, 0.25, 0.5 - p) * math.pi)
         return dt.where(near, dt.tan(dt.where(near, p, 0.25) * math.pi), tail) * self.scale
@@ -284,14 +284,14 @@ class HalfCauchy(TransformedDistribution):
 class StudentT(Distribution):
     """Student's t distribution.
 
-    `df`: degrees of freedom; `loc`, `scale`: its middle, and how wide it is.
+    `df`: degrees of freedom; `loc`, `scale`: its median, and the factor of its width.
 
     >>> import dovetail as dt
     >>> dt.distributions.StudentT(dt.asarray([4.0], device="reference")).variance.tolist()
     [2.0]
     """
 
-    arg_constraints = having(df=constraints.positive, **REAL_AND_SCALE)
+    arg_constraints = constraints_of(df=constraints.positive, **REAL_AND_SCALE)
     support = constraints.real
     has_rsample = True
     df: Tensor
@@ -313,20 +313,20 @@ class StudentT(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return self._where_defined(self.scale * self._spread() * self.scale)
+        return self._where_defined(self.scale * self._unit_variance() * self.scale)
 
     @property
     def stddev(self) -> Tensor:
-        return self._where_defined(self.scale * dt.sqrt(self._spread()))
+        return self._where_defined(self.scale * dt.sqrt(self._unit_variance()))
 
-    def _spread(self) -> Tensor:
-        """Return the variance at scale 1, and some number where it is not finite."""
+    def _unit_variance(self) -> Tensor:
+        """Return the variance at scale 1, and an arbitrary number if it is not finite."""
         few = dt.where(self.df > 2.0, self.df, 3.0)
         return few / (few - 2.0)
 
-    def _where_defined(self, found: Tensor) -> Tensor:
-        found = dt.where(self.df > 2.0, found, math.inf)
-        return dt.where(self.df > 1.0, found, math.nan)
+    def _where_defined(self, value: Tensor) -> Tensor:
+        value = dt.where(self.df > 2.0, value, math.inf)
+        return dt.where(self.df > 1.0, value, math.nan)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -335,31 +335,31 @@ class StudentT(Distribution):
         return self.loc + self.scale * x * dt.rsqrt(half)
 
     def log_prob(self, value: Value) -> Tensor:
-        y = (self._taken(value) - self.loc) / self.scale
+        y = (self._as_value(value) - self.loc) / self.scale
         df = self.df
         normal = self._log("scale") + 0.5 * math.log(math.pi) + _log_ratio(df)
-        far = dt.abs(y) > 1e15  # where y * y may overflow
+        far = dt.abs(y) > 1e15  # y * y may overflow
         near, size = dt.where(far, 0.0, y), dt.where(far, dt.abs(y), 1.0)
         tail = dt.logaddexp(dt.log(size) * 2.0 - dt.log(df), 0.0)
         return (df + 1.0) * -0.5 * dt.where(far, tail, dt.log1p(near * near / df)) - normal
 
     def entropy(self) -> Tensor:
         half, more = self.df * 0.5, (self.df + 1.0) * 0.5
-        many = self.df > MANY
-        few, r = dt.where(many, 1.0, half), 1.0 / dt.where(many, self.df, MANY)
+        many = self.df > SERIES_DF_MIN
+        few, r = dt.where(many, 1.0, half), 1.0 / dt.where(many, self.df, SERIES_DF_MIN)
         q = r * r
         series = r + q * (1 / 2 - q * (1 / 4 - q * (1 / 2 - q * (17 / 8))))
         slope = dt.where(many, series, dt.digamma(few + 0.5) - dt.digamma(few))
         return dt.log(self.scale) + more * slope + _log_ratio(self.df) + math.lgamma(0.5)
 
 
-MANY = 60.0  # degrees of freedom from which on differences of lgamma and digamma are series
+SERIES_DF_MIN = 60.0  # from here on, series replace differences of lgamma and digamma
 
 
 def _log_ratio(df: Tensor) -> Tensor:
     """Return log(df) / 2 + lgamma(df / 2) - lgamma((df + 1) / 2)."""
-    many = df > MANY
-    few, r = dt.where(many, MANY, df), 1.0 / dt.where(many, df, MANY)
+    many = df > SERIES_DF_MIN
+    few, r = dt.where(many, SERIES_DF_MIN, df), 1.0 / dt.where(many, df, SERIES_DF_MIN)
     exact = dt.log(few) * 0.5 + dt.lgamma(few * 0.5) - dt.lgamma((few + 1.0) * 0.5)
     q = r * r
     series = r * (1 / 4 - q * (1 / 24 - q * (1 / 20 - q * (17 / 112))))
@@ -367,9 +367,9 @@ def _log_ratio(df: Tensor) -> Tensor:
 
 
 class Gumbel(Distribution):
-    """The Gumbel distribution, of the largest of many.
+    """The Gumbel distribution, of the maximum of many values.
 
-    `loc`, `scale`: its most probable value, and how wide it is.
+    `loc`, `scale`: its mode, and the factor of its width.
 
     >>> import dovetail as dt
     >>> dt.distributions.Gumbel(dt.zeros(2, device="reference"), 1.0).mode.tolist()
@@ -403,18 +403,20 @@ class Gumbel(Distribution):
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         u = noise.uniform(self._extended_shape(sample_shape), self.loc, generator)
-        z = -dt.log(noise.waits(u)).astype(self.loc.dtype)  # a wait of a half may round to 0
+        z = -dt.log(noise.exponential_from_uniform(u)).astype(
+            self.loc.dtype
+        )  # the logarithm first: the variable may round to 0 as a half
         return self.loc + self.scale * z
 
     def log_prob(self, value: Value) -> Tensor:
-        y = (self.loc - self._taken(value)) / self.scale
+        y = (self.loc - self._as_value(value)) / self.scale
         return y - dt.exp(y) - self._log("scale")
 
     def cdf(self, value: Value) -> Tensor:
-        return dt.exp(-dt.exp((self.loc - self._taken(value)) / self.scale))
+        return dt.exp(-dt.exp((self.loc - self._as_value(value)) / self.scale))
 
     def icdf(self, value: Value) -> Tensor:
-        return self.loc - self.scale * dt.log(-dt.log(self._probability(value)))
+        return self.loc - self.scale * dt.log(-dt.log(self._as_probability(value)))
 
     def entropy(self) -> Tensor:
         return dt.log(self.scale) + (1.0 + EULER)

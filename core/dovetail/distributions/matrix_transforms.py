@@ -1,4 +1,4 @@
-"""Transforms of vectors and matrices: to the simplex, to triangles, to correlations."""
+"""Transforms of vectors and matrices: to the simplex, triangular and correlation matrices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dovetail as dt
 
 from . import constraints
 from .parameters import log_cosh, softplus
-from .transform import Shape, Tensor, Transform, trailing
+from .transform import Shape, Tensor, Transform, leading_shape
 
 __all__ = [
     "CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
@@ -15,7 +15,7 @@ __all__ = [
 
 
 class SoftmaxTransform(Transform):
-    """y = softmax(x) along the last dimension, whose inverse is the logarithm.
+    """y = softmax(x) along the last dimension; the inverse is the logarithm.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([0.0, 0.0], device="reference")
@@ -33,26 +33,26 @@ class SoftmaxTransform(Transform):
         return dt.log(y)
 
     def forward_shape(self, shape: Shape) -> Shape:
-        trailing(self, shape, 1)
+        leading_shape(self, shape, 1)
         return shape
 
     inverse_shape = forward_shape
 
 
-def _left(n: int, like: Tensor) -> Tensor:
-    """Logarithms of n, n - 1, ... 1."""
+def _log_remaining(n: int, like: Tensor) -> Tensor:
+    """Return the logarithms of n, n - 1, ... 1: the numbers of shares that are left."""
     return dt.log(dt.arange(n, 0, -1, dtype=like.dtype, device=like.device))
 
 
-def _shifted(x: Tensor) -> Tensor:
-    """The last dimension moved on by one, with 1 in front."""
+def _shift_right(x: Tensor) -> Tensor:
+    """Shift the elements of the last dimension by one, with 1 in front."""
     return dt.concat([dt.ones_like(x[..., :1]), x[..., :-1]], axis=-1)
 
 
 class StickBreakingTransform(Transform):
-    """A vector of n numbers to n + 1 shares: each sigmoid breaks off its part of what is left.
+    """A transform of n numbers to n + 1 shares: each sigmoid breaks off a part of the remainder.
 
-    Of zeros all shares are alike.
+    Zeros give equal shares.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([0.0], device="reference")
@@ -65,40 +65,40 @@ class StickBreakingTransform(Transform):
     bijective = True
 
     def _call(self, x: Tensor) -> Tensor:
-        z = dt.sigmoid(x - _left(x.shape[-1], x))
-        facts = dt.finfo(x.dtype)
-        z = dt.clip(z, float(facts.smallest_normal), 1.0 - float(facts.eps))
-        rest = dt.cumulative_prod(1.0 - z, axis=-1)
-        one = dt.ones_like(rest[..., :1])
-        return dt.concat([z, one], axis=-1) * dt.concat([one, rest], axis=-1)
+        z = dt.sigmoid(x - _log_remaining(x.shape[-1], x))
+        limits = dt.finfo(x.dtype)
+        z = dt.clip(z, float(limits.smallest_normal), 1.0 - float(limits.eps))
+        remainder = dt.cumulative_prod(1.0 - z, axis=-1)
+        one = dt.ones_like(remainder[..., :1])
+        return dt.concat([z, one], axis=-1) * dt.concat([one, remainder], axis=-1)
 
     def _inverse(self, y: Tensor) -> Tensor:
         part = y[..., :-1]
-        rest = 1.0 - dt.cumulative_sum(part, axis=-1)
-        rest = dt.maximum(rest, float(dt.finfo(y.dtype).smallest_normal))
-        return dt.log(part) - dt.log(rest) + _left(part.shape[-1], y)
+        remainder = 1.0 - dt.cumulative_sum(part, axis=-1)
+        remainder = dt.maximum(remainder, float(dt.finfo(y.dtype).smallest_normal))
+        return dt.log(part) - dt.log(remainder) + _log_remaining(part.shape[-1], y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        # each part y is z times what is left; dz = z (1 - z), and log(1 - z) = -softplus
-        off = x - _left(x.shape[-1], x)
+        # each part y is z times the remainder; dz = z (1 - z), and log(1 - z) = -softplus
+        off = x - _log_remaining(x.shape[-1], x)
         return dt.sum(dt.log(y[..., :-1]) - softplus(off), axis=-1)
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return (*trailing(self, shape, 1), shape[-1] + 1)
+        return (*leading_shape(self, shape, 1), shape[-1] + 1)
 
     def inverse_shape(self, shape: Shape) -> Shape:
-        return (*trailing(self, shape, 1), shape[-1] - 1)
+        return (*leading_shape(self, shape, 1), shape[-1] - 1)
 
 
 def _with_diagonal(lower: Tensor, diagonal: Tensor) -> Tensor:
-    """A strictly lower triangle with a diagonal."""
+    """Return the strictly lower triangle of a matrix with another diagonal."""
     n = lower.shape[-1]
     eye = dt.eye(n, dtype=dt.bool, device=lower.device)
     return dt.where(eye, diagonal[..., None], dt.tril(lower, k=-1))
 
 
 class LowerCholeskyTransform(Transform):
-    """A square matrix to a lower triangle with a positive diagonal: exp of its own.
+    """A transform of a square matrix to its lower triangle, with exp of its diagonal.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 2), device="reference")
@@ -117,7 +117,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """A square matrix to a positive definite one: L L^T of its `LowerCholeskyTransform`.
+    """A transform of a square matrix to the positive definite L L^T of `LowerCholeskyTransform`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 2), device="reference")
@@ -137,9 +137,9 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """A vector of d (d - 1) / 2 numbers to the Cholesky factor of a d x d correlation matrix.
+    """A transform of d (d - 1) / 2 numbers to the Cholesky factor of a d x d correlation matrix.
 
-    Row by row, tanh of each number is a part of what the row's length, 1, has left.
+    Rows have length 1. In each row, tanh of a number is the fraction of the remaining length.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([0.0], device="reference")
@@ -151,23 +151,23 @@ class CorrCholeskyTransform(Transform):
     codomain = constraints.corr_cholesky
     bijective = True
 
-    def _places(self, d: int, like: Tensor) -> Tensor:
-        """Where the numbers below the diagonal stand in a matrix of d rows, row by row."""
+    def _below_diagonal(self, d: int, like: Tensor) -> Tensor:
+        """Return the row-major indices of the elements below the diagonal of a d x d matrix."""
         rows = [i * d + j for i in range(d) for j in range(i)]
         return dt.asarray(rows, dtype=dt.int64, device=like.device)
 
     def _matrix(self, x: Tensor, d: int) -> Tensor:
-        """Numbers below a diagonal of zeros: by their places in the vector, 0 in front of it."""
+        """Return a matrix with the elements of x below a diagonal of zeros, row by row."""
         at = [i * (i - 1) // 2 + j + 1 if j < i else 0 for i in range(d) for j in range(d)]
-        places = dt.asarray(at, dtype=dt.int64, device=x.device)
+        index = dt.asarray(at, dtype=dt.int64, device=x.device)  # 0 is the zero in front of x
         padded = dt.concat(
             [dt.zeros((*x.shape[:-1], 1), dtype=x.dtype, device=x.device), x], axis=-1
         )
-        return dt.take(padded, places, axis=-1).reshape((*x.shape[:-1], d, d))
+        return dt.take(padded, index, axis=-1).reshape((*x.shape[:-1], d, d))
 
     def _vector(self, y: Tensor) -> Tensor:
         d = y.shape[-1]
-        return dt.take(y.reshape((*y.shape[:-2], d * d)), self._places(d, y), axis=-1)
+        return dt.take(y.reshape((*y.shape[:-2], d * d)), self._below_diagonal(d, y), axis=-1)
 
     def _call(self, x: Tensor) -> Tensor:
         d = self.forward_shape(x.shape)[-1]
@@ -175,21 +175,21 @@ class CorrCholeskyTransform(Transform):
         r = self._matrix(dt.clip(dt.tanh(x), -near, near), d)
         left = dt.cumulative_prod(dt.sqrt(1.0 - r * r), axis=-1)
         eye = dt.eye(d, dtype=x.dtype, device=x.device)
-        return (r + eye) * _shifted(left)
+        return (r + eye) * _shift_right(left)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        left = _shifted(1.0 - dt.cumulative_sum(y * y, axis=-1))
+        left = _shift_right(1.0 - dt.cumulative_sum(y * y, axis=-1))
         r = self._vector(y) / dt.sqrt(self._vector(left))
         return (dt.log1p(r) - dt.log1p(-r)) * 0.5
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """That of the numbers below the diagonal."""
-        left = _shifted(1.0 - dt.cumulative_sum(y * y, axis=-1))
+        """Return the log determinant for the numbers below the diagonal."""
+        left = _shift_right(1.0 - dt.cumulative_sum(y * y, axis=-1))
         tanh = dt.sum(log_cosh(x), axis=-1) * -2.0
         return dt.sum(dt.log(self._vector(left)), axis=-1) * 0.5 + tanh
 
     def forward_shape(self, shape: Shape) -> Shape:
-        before = trailing(self, shape, 1)
+        before = leading_shape(self, shape, 1)
         n = shape[-1]
         d = round((0.25 + 2 * n) ** 0.5 + 0.5)
         if d * (d - 1) // 2 != n:
@@ -200,7 +200,7 @@ class CorrCholeskyTransform(Transform):
         return (*before, d, d)
 
     def inverse_shape(self, shape: Shape) -> Shape:
-        before = trailing(self, shape, 2)
+        before = leading_shape(self, shape, 2)
         if shape[-1] != shape[-2]:
             raise dt.ShapeError(f"CorrCholeskyTransform: needs square matrices, not {shape}")
         return (*before, shape[-1] * (shape[-1] - 1) // 2)

@@ -9,9 +9,9 @@ import dovetail as dt
 
 from ..nn.functional.precision import narrow, wide
 from . import constraints, noise
-from .distribution import Distribution, Generator, Shape, Sizes, Tensor, having, sizes_of
+from .distribution import Distribution, Generator, Shape, Sizes, Tensor, constraints_of, sizes_of
 from .halves import in_float32
-from .parameters import Value, brought, joint_shape, one_of
+from .parameters import Value, as_float_tensors, joint_shape, one_of
 
 __all__ = ["MultivariateNormal"]
 
@@ -21,9 +21,10 @@ MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
 class MultivariateNormal(Distribution):
     """The normal distribution of vectors.
 
-    `loc`: the mean, a vector or a batch of them; one of `covariance_matrix`, `precision_matrix`,
-    its inverse, and `scale_tril`, its lower Cholesky factor. The last one costs least.
-    Raises: ShapeError, ArgumentError for matrices that cannot be, and unless one is given;
+    `loc`: the mean, a vector or a batch of them. Pass one of `covariance_matrix`,
+    `precision_matrix`, its inverse, and `scale_tril`, its lower Cholesky factor. The last one costs
+    least.
+    Raises: ShapeError, ArgumentError for invalid matrices, and unless exactly one is passed;
     LinAlgError, DTypeError.
 
     >>> import dovetail as dt
@@ -33,7 +34,7 @@ class MultivariateNormal(Distribution):
     -1.8378770351409912
     """
 
-    arg_constraints = having(
+    arg_constraints = constraints_of(
         loc=constraints.real_vector,
         covariance_matrix=constraints.positive_definite,
         precision_matrix=constraints.positive_definite,
@@ -44,16 +45,19 @@ class MultivariateNormal(Distribution):
     loc: Tensor
 
     def __init__(
-        self, loc: Tensor, covariance_matrix: Tensor | None = None,
-        precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         name = "MultivariateNormal"
-        which, given = one_of(
+        which, value = one_of(
             name, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix,
             scale_tril=scale_tril,
         )  # fmt: skip
-        at, matrix = brought(name, {"loc": loc, which: given})
+        at, matrix = as_float_tensors(name, {"loc": loc, which: value})
         n = at.shape[-1] if at.ndim else 0
         if not n or matrix.shape[-2:] != (n, n):
             raise dt.ShapeError(
@@ -62,7 +66,7 @@ class MultivariateNormal(Distribution):
             )
         batch = joint_shape(name, ("loc", which), (at.shape[:-1], matrix.shape[:-2]))
         self.loc = dt.broadcast_to(at, (*batch, n))
-        self._given, self._matrix = which, matrix
+        self._parameter_name, self._matrix = which, matrix
         self.__dict__[which] = dt.broadcast_to(matrix, (*batch, n, n))
         super().__init__(batch, (n,), validate_args)
         self._derive()
@@ -74,27 +78,27 @@ class MultivariateNormal(Distribution):
         return name not in self.__dict__
 
     def _factor(self, matrix: Tensor) -> Tensor:
-        """The lower Cholesky factor of the covariance."""
-        if self._given == "scale_tril":
+        """Return the lower Cholesky factor of the covariance."""
+        if self._parameter_name == "scale_tril":
             return matrix
-        if self._given == "covariance_matrix":
+        if self._parameter_name == "covariance_matrix":
             return dt.linalg.cholesky(matrix)
-        # of the inverse P = U U^T, U being upper: the factor of the flipped matrix, flipped
+        # the inverse is P = U U^T with U upper: the flipped factor of the flipped matrix
         upper = dt.flip(dt.linalg.cholesky(dt.flip(matrix, axis=(-2, -1))), axis=(-2, -1))
         eye = dt.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
         return dt.linalg.solve_triangular(upper.mT, eye, upper=False)
 
     def __getattr__(self, name: str) -> Tensor:
-        """The matrices that were not given."""
+        """Return a matrix that the user did not pass; else raise AttributeError."""
         whole = (*self.__dict__.get("_batch_shape", ()), *self.__dict__.get("_event_shape", ()) * 2)
         if name in MATRICES and "_scale" in self.__dict__:
-            return dt.broadcast_to(self._computed(name), whole)
-        found: Tensor = super().__getattr__(name)  # type: ignore[misc]  # it raises
-        return found
+            return dt.broadcast_to(self._compute_matrix(name), whole)
+        missing: Tensor = super().__getattr__(name)  # type: ignore[misc]  # it raises
+        return missing
 
     @in_float32
-    def _computed(self, name: str) -> Tensor:
-        """Return a matrix that was not given."""
+    def _compute_matrix(self, name: str) -> Tensor:
+        """Compute a matrix that the user did not pass."""
         if name == "scale_tril":
             return self._scale
         if name == "covariance_matrix":
@@ -110,7 +114,9 @@ class MultivariateNormal(Distribution):
         n = self._event_shape
         new._batch_shape = shape
         new.loc = dt.broadcast_to(self.loc, (*shape, *n))
-        new.__dict__[self._given] = dt.broadcast_to(self.__dict__[self._given], (*shape, *n, *n))
+        new.__dict__[self._parameter_name] = dt.broadcast_to(
+            self.__dict__[self._parameter_name], (*shape, *n, *n)
+        )
         return new
 
     @property
@@ -123,8 +129,8 @@ class MultivariateNormal(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        found = dt.sum(self._scale * self._scale, axis=-1)
-        return dt.broadcast_to(found, (*self._batch_shape, *self._event_shape))
+        variance = dt.sum(self._scale * self._scale, axis=-1)
+        return dt.broadcast_to(variance, (*self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         z = noise.normal(self._extended_shape(sample_shape), self.loc, generator)
@@ -133,24 +139,26 @@ class MultivariateNormal(Distribution):
         return self.loc + dt.matmul(self._scale, z[..., None])[..., 0]
 
     def log_prob(self, value: Value) -> Tensor:
-        off = self._taken(value) - self.loc
+        off = self._as_value(value) - self.loc
         n = self._event_shape[0]
         logs = half_log_det(self._scale)
-        return (solved_square(self._scale, off) + n * math.log(2.0 * math.pi)) * -0.5 - logs
+        return (
+            inverse_quadratic_form(self._scale, off) + n * math.log(2.0 * math.pi)
+        ) * -0.5 - logs
 
     def entropy(self) -> Tensor:
         n = self._event_shape[0]
-        found = half_log_det(self._scale) + 0.5 * n * (1.0 + math.log(2.0 * math.pi))
-        return dt.broadcast_to(found, self._batch_shape)
+        entropy = half_log_det(self._scale) + 0.5 * n * (1.0 + math.log(2.0 * math.pi))
+        return dt.broadcast_to(entropy, self._batch_shape)
 
 
 def half_log_det(scale: Tensor) -> Tensor:
-    """Half of the logarithm of the covariance's determinant."""
+    """Return half of the logarithm of the covariance's determinant."""
     return dt.sum(dt.log(dt.linalg.diagonal(scale)), axis=-1)
 
 
-def solved_square(scale: Tensor, x: Tensor) -> Tensor:
-    """x^T C^-1 x, of the lower factor of C: one solution for all vectors that share it."""
+def inverse_quadratic_form(scale: Tensor, x: Tensor) -> Tensor:
+    """Return x^T C^-1 x for the lower factor of C, by one solve for all vectors that share it."""
     if scale.ndim == 2 and x.ndim > 1:
         n = x.shape[-1]
         rows = x.reshape((x.size // n if n else 0, n))

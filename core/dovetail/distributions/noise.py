@@ -1,4 +1,4 @@
-"""What samples are made of: standard variables, drawn by Philox, the same on every device."""
+"""Standard random variables for samples, drawn by Philox, with the same bits on every device."""
 
 from __future__ import annotations
 
@@ -26,46 +26,46 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def uniform(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:
-    """Floats in 0 <= u < 1, in float32 for narrower ones."""
+    """Draw floats in 0 <= u < 1, in float32 for narrower dtypes."""
     d = wide(like.dtype)
     return dt.random.uniform(shape, dtype=d, device=like.device, generator=generator)
 
 
 def normal(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:
-    """Standard normal variables."""
+    """Draw standard normal variables."""
     return dt.random.normal(shape, dtype=like.dtype, device=like.device, generator=generator)
 
 
-def waits(u: Tensor) -> Tensor:
-    """Exponential variables from uniform ones; never 0, half of the least step stands for that."""
+def exponential_from_uniform(u: Tensor) -> Tensor:
+    """Return exponential variables from uniform ones; half of the least step replaces 0."""
     least = 2.0**-54 if u.dtype is dt.float64 else 2.0**-25
     return dt.maximum(-dt.log1p(-u), least)
 
 
 def exponential(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:
-    """Exponential variables of rate 1, which are positive."""
-    x = waits(uniform(shape, like, generator)).astype(like.dtype)
+    """Draw exponential variables of rate 1, which are positive."""
+    x = exponential_from_uniform(uniform(shape, like, generator)).astype(like.dtype)
     facts = dt.finfo(like.dtype)
     least = float(facts.smallest_normal) * float(facts.eps)  # a half may have rounded to 0
     return x if wide(like.dtype) is like.dtype else dt.maximum(x, least)
 
 
 def cauchy(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:
-    """Standard Cauchy variables."""
+    """Draw standard Cauchy variables."""
     u = uniform(shape, like, generator)
     half = 2.0**-54 if u.dtype is dt.float64 else 2.0**-25
     return dt.tan((u - (0.5 - half)) * math.pi).astype(like.dtype)
 
 
-def _kept(ctx: dt.autograd.Context) -> tuple[Tensor, Tensor]:
-    """The parameter and the sample that a Function has kept."""
+def _unpack_saved(ctx: dt.autograd.Context) -> tuple[Tensor, Tensor]:
+    """Return the parameter and the sample that a Function saved."""
     a, x = ctx.saved_tensors
     assert a is not None and x is not None
     return a, x
 
 
-def _options(x: Tensor) -> dict[str, Any]:
-    """How far integrals and series go for a dtype."""
+def _precision(x: Tensor) -> dict[str, Any]:
+    """Return the lengths of integrals and series for a dtype."""
     panels, terms, cut = WIDE if x.dtype is dt.float64 else NARROW
     return {"panels": panels, "terms": terms, "cut": cut, "tiny": _tiny(x)}
 
@@ -75,7 +75,7 @@ def _tiny(x: Tensor) -> float:
 
 
 class _StandardGamma(dt.autograd.Function):
-    """Gamma variables, whose gradient is implicit."""
+    """The identity on gamma variables, with the implicit gradient."""
 
     @staticmethod
     def forward(ctx: dt.autograd.Context, a: Tensor, x: Tensor) -> Tensor:
@@ -84,20 +84,20 @@ class _StandardGamma(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, None]:
-        a, x = _kept(ctx)
+        a, x = _unpack_saved(ctx)
         return g * standard_gamma_grad(a, x), None
 
 
 def standard_gamma_grad(concentration: Tensor, x: Tensor) -> Tensor:
-    """The derivative of gamma variables by their concentration, their probability being fixed."""
+    """Return the derivative of gamma variables by their concentration at a fixed probability."""
     d = wide(x.dtype)
     a, y = concentration.astype(d), x.astype(d)
-    found: Tensor = gamma_slope(a, y, **_options(y))
-    return found.astype(x.dtype)
+    slope: Tensor = gamma_slope(a, y, **_precision(y))
+    return slope.astype(x.dtype)
 
 
 def gamma(concentration: Tensor, shape: Shape, generator: Generator | None) -> Tensor:
-    """Gamma variables of rate 1, which are positive, with gradients."""
+    """Draw gamma variables of rate 1, which are positive, with gradients."""
     a = dt.broadcast_to(concentration, shape)
     with dt.no_grad():
         x = dt.random.gamma(a.astype(wide(a.dtype)), generator=generator)
@@ -113,26 +113,29 @@ class _LowerGamma(dt.autograd.Function):
         ctx.save_for_backward(a, x)
         d = wide(x.dtype)
         k, y = a.astype(d), x.astype(d)
-        found: Tensor = gamma_cdf(k, y, **_options(y))
-        return found.astype(x.dtype)
+        probability: Tensor = gamma_cdf(k, y, **_precision(y))
+        return probability.astype(x.dtype)
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, Tensor]:
-        a, x = _kept(ctx)
+        a, x = _unpack_saved(ctx)
         density = g * dt.exp(dt.xlogy(a - 1.0, x) - x - dt.lgamma(a))
         return -density * standard_gamma_grad(a, x), density
 
 
 def lower_gamma(concentration: Tensor, value: Tensor) -> Tensor:
-    """The probability of a gamma variable of rate 1 not above a value."""
+    """Return the probability of a gamma variable of rate 1 not above a value."""
     shape = dt.broadcast_shapes(concentration.shape, value.shape)
     a, x = (dt.broadcast_to(v, shape) for v in (concentration, value))
-    found: Tensor = _LowerGamma.apply(a, x)
-    return found
+    probability: Tensor = _LowerGamma.apply(a, x)
+    return probability
 
 
 class _Dirichlet(dt.autograd.Function):
-    """Dirichlet variables, whose gradient is implicit: that of each one, the rest in proportion."""
+    """The identity on Dirichlet variables, with the implicit gradient of each share.
+
+    The other shares change in proportion.
+    """
 
     @staticmethod
     def forward(ctx: dt.autograd.Context, a: Tensor, x: Tensor) -> Tensor:
@@ -141,23 +144,23 @@ class _Dirichlet(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, None]:
-        a, x = _kept(ctx)
+        a, x = _unpack_saved(ctx)
         total = dt.sum(a, axis=-1, keepdims=True)
         slope = dirichlet_grad(x, a, total)
         return slope * (g - dt.sum(x * g, axis=-1, keepdims=True)), None
 
 
 def dirichlet_grad(x: Tensor, concentration: Tensor, total: Tensor) -> Tensor:
-    """The derivative of beta variables by their first concentration, over 1 - x."""
+    """Return the derivative of beta variables by their first concentration, over 1 - x."""
     d = wide(x.dtype)
     a, y = concentration.astype(d), x.astype(d)
     b = dt.broadcast_to(total.astype(d), y.shape) - a
-    found: Tensor = beta_slope(a, b, y, 1.0 - y, **_options(y))
-    return found.astype(x.dtype)
+    slope: Tensor = beta_slope(a, b, y, 1.0 - y, **_precision(y))
+    return slope.astype(x.dtype)
 
 
 class _Beta(dt.autograd.Function):
-    """Beta variables, whose gradient is implicit."""
+    """The identity on beta variables, with the implicit gradient."""
 
     @staticmethod
     def forward(ctx: dt.autograd.Context, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
@@ -176,44 +179,44 @@ class _Beta(dt.autograd.Function):
 def _log_gamma_factors(a: Tensor, generator: Generator | None) -> tuple[Tensor, Tensor]:
     """Return log(x) and w, such that log(x) - w / a are logarithms of gamma variables.
 
-    A gamma variable of concentration a is one of a + 1, times a uniform one to the power of 1 / a:
-    of small concentrations only the logarithm is no 0.
+    A gamma variable of concentration a is one of a + 1, times a uniform one to the power of 1 / a.
+    For small concentrations it underflows to 0, but its logarithm does not.
     """
     more = dt.random.gamma(a + 1.0, generator=generator)
-    return dt.log(more), waits(uniform(a.shape, a, generator))
+    return dt.log(more), exponential_from_uniform(uniform(a.shape, a, generator))
 
 
-def _between(x: Tensor) -> Tensor:
-    """Shares that are neither 0 nor 1."""
+def _clip_open_unit(x: Tensor) -> Tensor:
+    """Clip shares so that they are neither 0 nor 1."""
     return dt.clip(x, _tiny(x), 1.0 - float(dt.finfo(x.dtype).eps) / 2)
 
 
 def dirichlet(concentration: Tensor, shape: Shape, generator: Generator | None) -> Tensor:
-    """Dirichlet variables, with gradients: gamma variables over their sum."""
+    """Draw Dirichlet variables, with gradients: gamma variables over their sum."""
     a = dt.broadcast_to(concentration, shape)
     with dt.no_grad():
         k = a.astype(wide(a.dtype))
         x, w = _log_gamma_factors(k, generator)
         logs = x - w / k
-        least = dt.min(k, axis=-1, keepdims=True)  # it goes last, since 1 / k may be infinite
+        least = dt.min(k, axis=-1, keepdims=True)  # divided by last, as 1 / k may be infinite
         far = w * (least / k)
         far = (dt.min(far, axis=-1, keepdims=True) - far) / least + x
         logs = dt.where(dt.max(logs, axis=-1, keepdims=True) > -math.inf, logs, far)
-        dt.evaluate(logs)  # or each pass of the softmax would draw them: 70 ms for 330
-        x = _between(dt.softmax(logs, axis=-1).astype(a.dtype))
-    found: Tensor = _Dirichlet.apply(a, x)
-    return found
+        dt.evaluate(logs)  # 70 ms instead of 330: each pass of the softmax would draw them
+        x = _clip_open_unit(dt.softmax(logs, axis=-1).astype(a.dtype))
+    sample: Tensor = _Dirichlet.apply(a, x)
+    return sample
 
 
 def beta(a: Tensor, b: Tensor, shape: Shape, generator: Generator | None) -> Tensor:
-    """Beta variables, with gradients: a gamma variable's share of two."""
+    """Draw beta variables, with gradients: the share of one of two gamma variables."""
     a, b = dt.broadcast_to(a, shape), dt.broadcast_to(b, shape)
     with dt.no_grad():
         j, k = a.astype(wide(a.dtype)), b.astype(wide(b.dtype))
         (x, v), (y, w) = _log_gamma_factors(j, generator), _log_gamma_factors(k, generator)
         odds = (x - v / j) - (y - w / k)
-        least = dt.minimum(j, k)  # it goes last, since 1 / k may be infinite
+        least = dt.minimum(j, k)  # divided by last, as 1 / k may be infinite
         far = (w * (least / k) - v * (least / j)) / least
-        x = _between(dt.sigmoid(dt.where(dt.isnan(odds), far, odds)).astype(a.dtype))
-    found: Tensor = _Beta.apply(a, b, x)
-    return found
+        x = _clip_open_unit(dt.sigmoid(dt.where(dt.isnan(odds), far, odds)).astype(a.dtype))
+    sample: Tensor = _Beta.apply(a, b, x)
+    return sample

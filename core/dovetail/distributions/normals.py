@@ -1,4 +1,4 @@
-"""The normal distribution, and those that are made of it elementwise."""
+"""The normal distribution, and elementwise transforms of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import ExponentialFamily, Generator, Sizes, Tensor, having
+from .distribution import ExponentialFamily, Generator, Sizes, Tensor, constraints_of
 from .parameters import Value
 from .transformed import TransformedDistribution
 from .transforms import AbsTransform, ExpTransform
@@ -21,7 +21,7 @@ class Normal(ExponentialFamily):
     """The normal distribution.
 
     `loc`, `scale`: its mean and its standard deviation, which is positive; numbers or tensors.
-    Raises: ArgumentError for parameters that cannot be, ShapeError, DTypeError.
+    Raises: ArgumentError for invalid parameters, ShapeError, DTypeError.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Normal(dt.zeros(2, device="reference"), 1.0)
@@ -29,7 +29,7 @@ class Normal(ExponentialFamily):
     [-0.9189385175704956, -0.9189385175704956]
     """
 
-    arg_constraints = having(loc=constraints.real, scale=constraints.positive)
+    arg_constraints = constraints_of(loc=constraints.real, scale=constraints.positive)
     support = constraints.real
     has_rsample = True
     loc: Tensor
@@ -59,7 +59,7 @@ class Normal(ExponentialFamily):
         return self.loc + z * self.scale
 
     def _standard(self, value: Value) -> Tensor:
-        return (self._taken(value) - self.loc) / self.scale
+        return (self._as_value(value) - self.loc) / self.scale
 
     def log_prob(self, value: Value) -> Tensor:
         z = self._standard(value)
@@ -69,7 +69,7 @@ class Normal(ExponentialFamily):
         return dt.ndtr(self._standard(value))
 
     def icdf(self, value: Value) -> Tensor:
-        return self.loc + self.scale * dt.ndtri(self._probability(value))
+        return self.loc + self.scale * dt.ndtri(self._as_probability(value))
 
     def entropy(self) -> Tensor:
         return 0.5 + LOG_ROOT + dt.log(self.scale)
@@ -94,7 +94,7 @@ class LogNormal(TransformedDistribution):
     [1.0, 1.0]
     """
 
-    arg_constraints = having(loc=constraints.real, scale=constraints.positive)
+    arg_constraints = constraints_of(loc=constraints.real, scale=constraints.positive)
     support = constraints.positive
     has_rsample = True
     base_dist: Normal
@@ -115,7 +115,7 @@ class LogNormal(TransformedDistribution):
 
     @property
     def median(self) -> Tensor:
-        """What half of the values are below."""
+        """The median of each distribution."""
         return dt.exp(self.loc)
 
     @property
@@ -136,16 +136,16 @@ class LogNormal(TransformedDistribution):
 
 
 class HalfNormal(TransformedDistribution):
-    """The distribution of the size of a normal variable whose mean is 0.
+    """The distribution of the absolute value of a normal variable with mean 0.
 
-    `scale`: the standard deviation of the whole.
+    `scale`: the standard deviation of the normal variable.
 
     >>> import dovetail as dt
     >>> dt.distributions.HalfNormal(dt.ones(2, device="reference")).cdf(0.0).tolist()
     [0.0, 0.0]
     """
 
-    arg_constraints = having(scale=constraints.positive)
+    arg_constraints = constraints_of(scale=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
     base_dist: Normal
@@ -156,7 +156,7 @@ class HalfNormal(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """The standard deviation of the whole."""
+        """The standard deviation of the normal variable."""
         return self.base_dist.scale
 
     @property
@@ -176,15 +176,15 @@ class HalfNormal(TransformedDistribution):
         return self.scale * math.sqrt(1.0 - 2.0 / math.pi)
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
-        found = self.base_dist.log_prob(x) + math.log(2.0)
-        return dt.where(x >= 0, found, -math.inf)
+        x = self._as_value(value)
+        log_density = self.base_dist.log_prob(x) + math.log(2.0)
+        return dt.where(x >= 0, log_density, -math.inf)
 
     def cdf(self, value: Value) -> Tensor:
-        return dt.erf(dt.maximum(self._taken(value), 0.0) / (self.scale * math.sqrt(2.0)))
+        return dt.erf(dt.maximum(self._as_value(value), 0.0) / (self.scale * math.sqrt(2.0)))
 
     def icdf(self, value: Value) -> Tensor:
-        return dt.erfinv(self._probability(value)) * (self.scale * math.sqrt(2.0))
+        return dt.erfinv(self._as_probability(value)) * (self.scale * math.sqrt(2.0))
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() - math.log(2.0)

@@ -1,4 +1,4 @@
-"""Parameters of distributions: numbers and tensors, brought to one shape, dtype and device."""
+"""Conversion of parameters to one shape, dtype and device, and stable formulas of them."""
 
 from __future__ import annotations
 
@@ -16,69 +16,69 @@ Value: TypeAlias = "dt.Tensor | float"
 EULER = 0.57721566490153286060
 
 
-def brought(op: str, given: Mapping[str, object]) -> list[Tensor]:
-    """Parameters as tensors of one float dtype on one device, each of a shape of its own."""
-    tensors = [v for v in given.values() if isinstance(v, dt.Tensor)]
+def as_float_tensors(op: str, parameters: Mapping[str, object]) -> list[Tensor]:
+    """Return parameters as tensors of one float dtype and device, each with its own shape."""
+    tensors = [v for v in parameters.values() if isinstance(v, dt.Tensor)]
     kinds = [t.dtype for t in tensors if t.dtype.kind == "f"]
-    wanted = dt.result_type(*kinds) if kinds else dt.get_default_dtype()
+    dtype = dt.result_type(*kinds) if kinds else dt.get_default_dtype()
     device = tensors[0].device if tensors else None
-    found = []
-    for name, v in given.items():
+    converted = []
+    for name, v in parameters.items():
         if isinstance(v, Real):
-            x = dt.full((), float(v), dtype=wanted, device=device)
+            x = dt.full((), float(v), dtype=dtype, device=device)
         else:
-            x = v if isinstance(v, dt.Tensor) else as_tensor(v, wanted, device)
+            x = v if isinstance(v, dt.Tensor) else as_tensor(v, dtype, device)
         if x.dtype.kind == "c":
             raise dt.DTypeError(f"{op}: {name} is {x.dtype.name}; it has to be a float")
-        found.append(x if x.dtype is wanted else x.astype(wanted))
-    return found
+        converted.append(x if x.dtype is dtype else x.astype(dtype))
+    return converted
 
 
 def as_tensor(value: Any, d: dt.DType, device: Any) -> Tensor:
     """Return a tensor of numbers. Python's floats take the dtype `d`, arrays have their own."""
-    found = dt.asarray(value, device=device)
-    if hasattr(value, "dtype") or found.dtype.kind != "f":
-        return found
+    tensor = dt.asarray(value, device=device)
+    if hasattr(value, "dtype") or tensor.dtype.kind != "f":
+        return tensor
     return dt.asarray(value, dtype=d, device=device)
 
 
-def broadcast_all(op: str, **given: object) -> list[Tensor]:
-    """Parameters as tensors of one shape, float dtype and device. Raises: ShapeError, DTypeError.
+def broadcast_all(op: str, **parameters: object) -> list[Tensor]:
+    """Return parameters as tensors of one shape, dtype and device. Raises: ShapeError, DTypeError.
 
     A number takes the dtype and the device of the tensors; integers become floats.
     """
-    found = brought(op, given)
-    shape = joint_shape(op, list(given), [x.shape for x in found])
-    return [x if x.shape == shape else dt.broadcast_to(x, shape) for x in found]
+    tensors = as_float_tensors(op, parameters)
+    shape = joint_shape(op, list(parameters), [x.shape for x in tensors])
+    return [x if x.shape == shape else dt.broadcast_to(x, shape) for x in tensors]
 
 
 def joint_shape(
     op: str, names: Sequence[str], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
-    """The shape to which parameters broadcast. Raises: ShapeError, which names them."""
+    """Return the shape to which parameters broadcast. Raises: ShapeError, which names them."""
     try:
         return tuple(dt.broadcast_shapes(*shapes))
     except dt.ShapeError:
-        said = ", ".join(f"{n} of shape {s}" for n, s in zip(names, shapes, strict=True))
-        raise dt.ShapeError(f"{op}: {said} do not broadcast") from None
+        shapes_text = ", ".join(f"{n} of shape {s}" for n, s in zip(names, shapes, strict=True))
+        raise dt.ShapeError(f"{op}: {shapes_text} do not broadcast") from None
 
 
-def one_of(op: str, **given: object) -> tuple[str, Any]:
-    """The name and value of the one argument that is given. Raises: ArgumentError."""
-    there = [(name, v) for name, v in given.items() if v is not None]
-    if len(there) != 1:
-        names = " or ".join(given)
-        raise dt.ArgumentError(f"{op}: needs {names}, exactly one of them; got {len(there)}")
-    return there[0]
+def one_of(op: str, **arguments: object) -> tuple[str, Any]:
+    """Return the name and value of the only argument that is not None. Raises: ArgumentError."""
+    passed = [(name, v) for name, v in arguments.items() if v is not None]
+    if len(passed) != 1:
+        names = " or ".join(arguments)
+        raise dt.ArgumentError(f"{op}: needs {names}, exactly one of them; got {len(passed)}")
+    return passed[0]
 
 
 def softplus(x: Tensor) -> Tensor:
-    """log(1 + exp(x))."""
+    """Return log(1 + exp(x))."""
     return dt.logaddexp(x, 0.0)
 
 
-# Weights times logarithms: 0 where the weight is 0 and the logarithm infinite, with the gradients
-# of the limit, so that what cannot be and did not happen counts for nothing.
+# Weights times logarithms: 0 if the weight is 0 and the logarithm infinite, with the gradients of
+# the limit, so an impossible event that did not happen contributes 0.
 
 
 def xlogy(weight: Value, x: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ def xsoftplus(weight: Value, x: Tensor) -> Tensor:
 
 
 def weighted_logsumexp(x: Tensor, weights: Tensor) -> Tensor:
-    """Return log(sum(weights * exp(x))) along the last axis, without gradient where it is infinite.
+    """Return log(sum(weights * exp(x))) along the last axis; infinite results have no gradient.
 
     A weight of 0 has the gradient that its term would have.
     """
@@ -128,12 +128,12 @@ def log1p_square(x: Tensor) -> Tensor:
 
 
 def sum_last(x: Tensor, dims: int) -> Tensor:
-    """The sum over the last dimensions."""
+    """Return the sum over the last dimensions."""
     return dt.sum(x, axis=tuple(range(-dims, 0))) if dims else x
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities from log odds, or from logarithms of any scale."""
+    """Return probabilities from log odds, or from logarithms of any scale."""
     return dt.sigmoid(logits) if is_binary else dt.softmax(logits, axis=-1)
 
 
@@ -143,5 +143,5 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def wide(d: dt.DType) -> dt.DType:
-    """The dtype in which numbers are drawn for one: halves would be coarse."""
+    """Return the dtype in which numbers are drawn: at least float32, as halves are too coarse."""
     return dt.float64 if d is dt.float64 else dt.float32

@@ -1,4 +1,4 @@
-"""Transforms of another shape, and transforms of the pieces of a dimension."""
+"""Transforms that reshape, and transforms of the pieces or slices of a dimension."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import dovetail as dt
 from . import constraints
 from .constraints import Constraint
 from .parameters import sum_last
-from .transform import Shape, Tensor, Transform, trailing
+from .transform import Shape, Tensor, Transform, leading_shape
 
 __all__ = ["CatTransform", "ReshapeTransform", "StackTransform"]
 
 
 class ReshapeTransform(Transform):
-    """The same numbers in another shape of their last dimensions.
+    """A transform that reshapes the last dimensions.
 
-    `in_shape`, `out_shape`: of what goes in and what comes out, with as many elements.
+    `in_shape`, `out_shape`: the shapes of inputs and outputs, with equal numbers of elements.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0, 3.0, 4.0], device="reference")
@@ -40,15 +40,15 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """What may go in."""
+        """The constraint of inputs."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """What may come out."""
+        """The constraint of outputs."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return self.in_shape, self.out_shape
 
     def _call(self, x: Tensor) -> Tensor:
@@ -58,20 +58,20 @@ class ReshapeTransform(Transform):
         return dt.reshape(y, self.inverse_shape(y.shape))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        before = trailing(self, x.shape, self.in_shape)
+        before = leading_shape(self, x.shape, self.in_shape)
         return dt.zeros(before, dtype=x.dtype, device=x.device)
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return (*trailing(self, shape, self.in_shape), *self.out_shape)
+        return (*leading_shape(self, shape, self.in_shape), *self.out_shape)
 
     def inverse_shape(self, shape: Shape) -> Shape:
-        return (*trailing(self, shape, self.out_shape), *self.in_shape)
+        return (*leading_shape(self, shape, self.out_shape), *self.in_shape)
 
 
 class CatTransform(Transform):
     """A transform for each piece of a dimension.
 
-    `tseq`: the transforms; `dim`: the dimension; `lengths`: of the pieces, 1 unless given.
+    `tseq`: the transforms; `dim`: the dimension; `lengths`: of the pieces, 1 each by default.
 
     >>> import dovetail as dt
     >>> D, x = dt.distributions, dt.asarray([0.0, -1.0, -2.0], device="reference")
@@ -80,9 +80,12 @@ class CatTransform(Transform):
     """
 
     def __init__(
-        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None,
+        self,
+        tseq: Sequence[Transform],
+        dim: int = 0,
+        lengths: Sequence[int] | None = None,
         cache_size: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(cache_size)
         self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
         self.dim = dim
@@ -99,29 +102,29 @@ class CatTransform(Transform):
 
     @property
     def length(self) -> int:
-        """How long the dimension is."""
+        """The size of the dimension."""
         return sum(self.lengths)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
-        """Whether each value that comes out is of exactly one that goes in."""
+    def bijective(self) -> bool:  # type: ignore[override]  # computed from its parts
+        """True if each output is that of exactly one input."""
         return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """What may go in."""
+        """The constraint of inputs."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """What may come out."""
+        """The constraint of outputs."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return self.transforms, self.dim, self.lengths
 
     def _pieces(self, x: Tensor) -> list[Tensor]:
-        _long(self, x, self.dim, self.length)
+        _require_length(self, x, self.dim, self.length)
         return list(dt.split(x, self.lengths, axis=self.dim))
 
     def _call(self, x: Tensor) -> Tensor:
@@ -132,20 +135,20 @@ class CatTransform(Transform):
 
     def _inverse(self, y: Tensor) -> Tensor:
         pieces = self._pieces(y)
-        found = [t.inv(p) for t, p in zip(self.transforms, pieces, strict=True)]
-        return dt.concat(found, axis=self.dim)
+        outputs = [t.inv(p) for t, p in zip(self.transforms, pieces, strict=True)]
+        return dt.concat(outputs, axis=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         every = zip(self.transforms, self._pieces(x), self._pieces(y), strict=True)
-        found = [
+        terms = [
             sum_last(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim)
             for t, a, b in every
         ]
         axis = self.dim - (x.ndim if self.dim >= 0 else 0) + self.event_dim
         if axis < 0:
-            return dt.concat(found, axis=axis)
-        total = found[0]
-        for term in found[1:]:
+            return dt.concat(terms, axis=axis)
+        total = terms[0]
+        for term in terms[1:]:
             total = total + term
         return total
 
@@ -167,25 +170,25 @@ class StackTransform(Transform):
         self.dim = dim
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
-        """Whether each value that comes out is of exactly one that goes in."""
+    def bijective(self) -> bool:  # type: ignore[override]  # computed from its parts
+        """True if each output is that of exactly one input."""
         return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """What may go in."""
+        """The constraint of inputs."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """What may come out."""
+        """The constraint of outputs."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return self.transforms, self.dim
 
     def _slices(self, x: Tensor) -> list[Tensor]:
-        _long(self, x, self.dim, len(self.transforms))
+        _require_length(self, x, self.dim, len(self.transforms))
         return list(dt.unstack(x, axis=self.dim))
 
     def _call(self, x: Tensor) -> Tensor:
@@ -201,7 +204,7 @@ class StackTransform(Transform):
         return dt.stack([t.log_abs_det_jacobian(a, b) for t, a, b in every], axis=self.dim)
 
 
-def _long(t: Transform, x: Tensor, dim: int, n: int) -> None:
+def _require_length(t: Transform, x: Tensor, dim: int, n: int) -> None:
     if not -x.ndim <= dim < x.ndim or x.shape[dim] != n:
         raise dt.ShapeError(
             f"{type(t).__name__}: dimension {dim} is {n} long, unlike that of shape {x.shape}"

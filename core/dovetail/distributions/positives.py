@@ -14,8 +14,8 @@ from .distribution import (
     Generator,
     Sizes,
     Tensor,
-    having,
-    inside,
+    constraints_of,
+    masked_log_density,
 )
 from .parameters import EULER, Value, xlogy
 from .transformed import TransformedDistribution
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Exponential(ExponentialFamily):
-    """The exponential distribution: of waits, `rate` of which end in a unit of time.
+    """The exponential distribution: of the time between events that occur at `rate`.
 
     `rate`: positive numbers.
 
@@ -36,7 +36,7 @@ class Exponential(ExponentialFamily):
     [0.5]
     """
 
-    arg_constraints = having(rate=constraints.positive)
+    arg_constraints = constraints_of(rate=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
     rate: Tensor
@@ -66,14 +66,14 @@ class Exponential(ExponentialFamily):
         )
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
-        return inside(x >= 0.0, x, 0.0, lambda x: self._log("rate") - self.rate * x)
+        x = self._as_value(value)
+        return masked_log_density(x >= 0.0, x, 0.0, lambda x: self._log("rate") - self.rate * x)
 
     def cdf(self, value: Value) -> Tensor:
-        return -dt.expm1(-self.rate * dt.maximum(self._taken(value), 0.0))
+        return -dt.expm1(-self.rate * dt.maximum(self._as_value(value), 0.0))
 
     def icdf(self, value: Value) -> Tensor:
-        return -dt.log1p(-self._probability(value)) / self.rate
+        return -dt.log1p(-self._as_probability(value)) / self.rate
 
     def entropy(self) -> Tensor:
         return 1.0 - dt.log(self.rate)
@@ -89,8 +89,8 @@ class Exponential(ExponentialFamily):
 class Gamma(ExponentialFamily):
     """The gamma distribution, whose mean is concentration / rate.
 
-    `concentration`, `rate`: positive numbers. `rsample` has the implicit gradient by the
-    concentration, `cdf` its own.
+    `concentration`, `rate`: positive numbers. Both `rsample` and `cdf` have gradients by the
+    concentration; that of `rsample` is implicit.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Gamma(dt.asarray([1.0], device="reference"), 2.0)
@@ -98,7 +98,7 @@ class Gamma(ExponentialFamily):
     [0.8646647334098816]
     """
 
-    arg_constraints = having(concentration=constraints.positive, rate=constraints.positive)
+    arg_constraints = constraints_of(concentration=constraints.positive, rate=constraints.positive)
     support: Any = constraints.nonnegative
     has_rsample = True
     concentration: Tensor
@@ -127,15 +127,15 @@ class Gamma(ExponentialFamily):
         return dt.where(x > 0, x, float(dt.finfo(x.dtype).smallest_normal))
 
     def log_prob(self, value: Value) -> Tensor:
-        x, a = self._taken(value), self.concentration
+        x, a = self._as_value(value), self.concentration
 
         def logs(x: Tensor) -> Tensor:
             return a * dt.log(self.rate) + xlogy(a - 1.0, x) - self.rate * x - dt.lgamma(a)
 
-        return inside(x >= 0.0, x, 1.0, logs)
+        return masked_log_density(x >= 0.0, x, 1.0, logs)
 
     def cdf(self, value: Value) -> Tensor:
-        return noise.lower_gamma(self.concentration, self.rate * self._taken(value))
+        return noise.lower_gamma(self.concentration, self.rate * self._as_value(value))
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -160,7 +160,7 @@ class Chi2(Gamma):
     [6.0]
     """
 
-    arg_constraints = having(df=constraints.positive)
+    arg_constraints = constraints_of(df=constraints.positive)
 
     def __init__(self, df: Value, validate_args: bool | None = None) -> None:
         half = df * 0.5
@@ -182,7 +182,7 @@ class InverseGamma(TransformedDistribution):
     [0.5]
     """
 
-    arg_constraints = having(concentration=constraints.positive, rate=constraints.positive)
+    arg_constraints = constraints_of(concentration=constraints.positive, rate=constraints.positive)
     support = constraints.positive
     has_rsample = True
     base_dist: Gamma
@@ -216,8 +216,8 @@ class InverseGamma(TransformedDistribution):
     def variance(self) -> Tensor:
         a, b = dt.where(self.concentration > 2.0, self.concentration, 3.0), self.rate
         mean = b / (a - 1.0)
-        found = mean * (mean / (a - 2.0))
-        return dt.where(self.concentration > 2.0, found, math.inf)
+        variance = mean * (mean / (a - 2.0))
+        return dt.where(self.concentration > 2.0, variance, math.inf)
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -225,7 +225,7 @@ class InverseGamma(TransformedDistribution):
 
 
 class FisherSnedecor(Distribution):
-    """The F distribution: of the quotient of two chi-squared variables, each over its freedom.
+    """The F distribution: of the ratio of two chi-squared variables, each over its `df`.
 
     `df1`, `df2`: degrees of freedom, positive.
 
@@ -234,7 +234,7 @@ class FisherSnedecor(Distribution):
     [2.0]
     """
 
-    arg_constraints = having(df1=constraints.positive, df2=constraints.positive)
+    arg_constraints = constraints_of(df1=constraints.positive, df2=constraints.positive)
     support = constraints.positive
     has_rsample = True
     df1: Tensor
@@ -250,16 +250,16 @@ class FisherSnedecor(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        found = (self.df1 - 2.0) / self.df1 * self.df2 / (self.df2 + 2.0)
-        return dt.where(self.df1 > 2.0, found, math.nan)
+        mode = (self.df1 - 2.0) / self.df1 * self.df2 / (self.df2 + 2.0)
+        return dt.where(self.df1 > 2.0, mode, math.nan)
 
     @property
     def variance(self) -> Tensor:
         a, b = self.df1, dt.where(self.df2 > 4.0, self.df2, 5.0)
         less, more = b - 2.0, b - 4.0
         mean = b / less
-        found = mean * mean * 2.0 * (1.0 / more + less / more / a)
-        return dt.where(self.df2 > 4.0, found, math.nan)
+        variance = mean * mean * 2.0 * (1.0 / more + less / more / a)
+        return dt.where(self.df2 > 4.0, variance, math.nan)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -269,7 +269,7 @@ class FisherSnedecor(Distribution):
         return dt.maximum(x / dt.maximum(y, tiny), tiny)
 
     def log_prob(self, value: Value) -> Tensor:
-        x, a, b = self._taken(value), self.df1 * 0.5, self.df2 * 0.5
+        x, a, b = self._as_value(value), self.df1 * 0.5, self.df2 * 0.5
         ratio = self.df1 / self.df2
         first = dt.lgamma(a + b) - dt.lgamma(a) - dt.lgamma(b)
 
@@ -277,20 +277,20 @@ class FisherSnedecor(Distribution):
             second = a * dt.log(ratio) + xlogy(a - 1.0, x)
             return first + second - (a + b) * dt.log1p(ratio * x)
 
-        return inside(x >= 0.0, x, 1.0, logs)
+        return masked_log_density(x >= 0.0, x, 1.0, logs)
 
 
 class Weibull(TransformedDistribution):
     """The Weibull distribution.
 
-    `scale`: how wide it is; `concentration`: its shape. Both are positive.
+    `scale`: the factor of its values; `concentration`: its shape. Both are positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.Weibull(dt.asarray([2.0], device="reference"), 1.0).mean.tolist()
     [2.0]
     """
 
-    arg_constraints = having(scale=constraints.positive, concentration=constraints.positive)
+    arg_constraints = constraints_of(scale=constraints.positive, concentration=constraints.positive)
     support = constraints.positive
     has_rsample = True
     scale: Tensor
@@ -302,9 +302,9 @@ class Weibull(TransformedDistribution):
     ) -> None:
         self._take(scale=scale, concentration=concentration)
         base = Exponential(dt.ones_like(self.scale), validate_args=False)
-        super().__init__(base, self._steps(), validate_args=validate_args)
+        super().__init__(base, self._build_transforms(), validate_args=validate_args)
 
-    def _steps(self) -> list[Any]:
+    def _build_transforms(self) -> list[Any]:
         power = PowerTransform(1.0 / self.concentration)
         return [power, AffineTransform(0.0, self.scale)]
 
@@ -314,10 +314,10 @@ class Weibull(TransformedDistribution):
         return new
 
     def _derive(self) -> None:
-        self.transforms = self._steps()
+        self.transforms = self._build_transforms()
 
     def log_prob(self, value: Value) -> Tensor:
-        x, k = self._taken(value), self.concentration
+        x, k = self._as_value(value), self.concentration
         constant = dt.log(k) - dt.log(self.scale)
 
         def logs(x: Tensor) -> Tensor:
@@ -325,8 +325,8 @@ class Weibull(TransformedDistribution):
             return constant + (k - 1.0) * dt.log(r) - dt.pow(r, k)
 
         at_zero = dt.where(k > 1.0, -math.inf, dt.where(k < 1.0, math.inf, constant))
-        found = inside((x > 0.0) & (x < math.inf), x, 1.0, logs)
-        return dt.where(x == 0.0, at_zero, found)
+        log_density = masked_log_density((x > 0.0) & (x < math.inf), x, 1.0, logs)
+        return dt.where(x == 0.0, at_zero, log_density)
 
     @property
     def mean(self) -> Tensor:
@@ -336,18 +336,18 @@ class Weibull(TransformedDistribution):
     def mode(self) -> Tensor:
         k = self.concentration
         some = dt.where(k > 1.0, (k - 1.0) / k, 1.0)
-        found = self.scale * dt.pow(some, 1.0 / k)
-        return dt.where(k > 1.0, found, dt.zeros_like(found))
+        mode = self.scale * dt.pow(some, 1.0 / k)
+        return dt.where(k > 1.0, mode, dt.zeros_like(mode))
 
     @property
     def variance(self) -> Tensor:
-        return self.scale * self._spread() * self.scale
+        return self.scale * self._unit_variance() * self.scale
 
     @property
     def stddev(self) -> Tensor:
-        return self.scale * dt.sqrt(self._spread())
+        return self.scale * dt.sqrt(self._unit_variance())
 
-    def _spread(self) -> Tensor:
+    def _unit_variance(self) -> Tensor:
         """Return the variance at scale 1."""
         k = self.concentration
         square = dt.exp(dt.lgamma(2.0 / k + 1.0))
@@ -361,14 +361,14 @@ class Weibull(TransformedDistribution):
 class Pareto(TransformedDistribution):
     """The Pareto distribution, over x >= scale.
 
-    `scale`: the least value; `alpha`: how fast probability falls. Both are positive.
+    `scale`: the least value; `alpha`: the exponent of the tail. Both are positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.Pareto(dt.asarray([1.0], device="reference"), 2.0).mean.tolist()
     [2.0]
     """
 
-    arg_constraints = having(alpha=constraints.positive, scale=constraints.positive)
+    arg_constraints = constraints_of(alpha=constraints.positive, scale=constraints.positive)
     has_rsample = True
     scale: Tensor
     alpha: Tensor
@@ -377,9 +377,9 @@ class Pareto(TransformedDistribution):
     def __init__(self, scale: Value, alpha: Value, validate_args: bool | None = None) -> None:
         self._take(scale=scale, alpha=alpha)
         base = Exponential(self.alpha, validate_args=False)
-        super().__init__(base, self._steps(), validate_args=validate_args)
+        super().__init__(base, self._build_transforms(), validate_args=validate_args)
 
-    def _steps(self) -> list[Any]:
+    def _build_transforms(self) -> list[Any]:
         return [ExpTransform(), AffineTransform(0.0, self.scale)]
 
     def expand(self, batch_shape: Sizes) -> Pareto:
@@ -388,7 +388,7 @@ class Pareto(TransformedDistribution):
         return new
 
     def _derive(self) -> None:
-        self.transforms = self._steps()
+        self.transforms = self._build_transforms()
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
@@ -407,8 +407,8 @@ class Pareto(TransformedDistribution):
     def variance(self) -> Tensor:
         a = dt.where(self.alpha > 2.0, self.alpha, 3.0)
         less = a - 1.0
-        found = self.scale / less * (self.scale / (a - 2.0)) * (a / less)
-        return dt.where(self.alpha > 2.0, found, math.inf)
+        variance = self.scale / less * (self.scale / (a - 2.0)) * (a / less)
+        return dt.where(self.alpha > 2.0, variance, math.inf)
 
     def entropy(self) -> Tensor:
         return dt.log(self.scale / self.alpha) + (1.0 + 1.0 / self.alpha)

@@ -1,4 +1,4 @@
-"""From a constraint to a transform of all real numbers to it: `biject_to` and `transform_to`."""
+"""Registries of transforms from the real numbers to a constraint: `biject_to`, `transform_to`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Factory: TypeAlias = "Callable[[Any], Transform]"
 
 
 class ConstraintRegistry(Explained):
-    """What transform leads to values that hold a constraint: call it with the constraint.
+    """A registry of transforms to constraints; call it with a constraint to get the transform.
 
     >>> import dovetail as dt
     >>> t = dt.distributions.biject_to(dt.distributions.constraints.positive)
@@ -32,12 +32,12 @@ class ConstraintRegistry(Explained):
     def register(
         self, constraint: type[Constraint] | Constraint, factory: Factory | None = None
     ) -> Any:
-        """Adds a function of a constraint that gives its transform; without one, a decorator.
+        """Register a function of a constraint that returns its transform, or return a decorator.
 
         `constraint`: a class of constraints, or one of its objects.
         """
         if factory is None:
-            return lambda given: self.register(constraint, given)
+            return lambda function: self.register(constraint, function)
         kind = type(constraint) if isinstance(constraint, Constraint) else constraint
         if not (isinstance(kind, type) and issubclass(kind, Constraint)):
             raise dt.ArgumentTypeError(f"register: a constraint or a class of them, not {kind!r}")
@@ -57,7 +57,7 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _both(*kinds: Any) -> Callable[[Factory], Factory]:
+def _register_both(*kinds: Any) -> Callable[[Factory], Factory]:
     def add(factory: Factory) -> Factory:
         for kind in kinds:
             biject_to.register(kind, factory)
@@ -67,12 +67,12 @@ def _both(*kinds: Any) -> Callable[[Factory], Factory]:
     return add
 
 
-@_both(constraints.real)
+@_register_both(constraints.real)
 def _to_real(constraint: Any) -> Transform:
     return transforms.identity_transform
 
 
-@_both(constraints.positive, constraints.nonnegative)
+@_register_both(constraints.positive, constraints.nonnegative)
 def _to_greater(constraint: Any) -> Transform:
     bound = constraint.lower_bound
     if not isinstance(bound, dt.Tensor) and bound == 0:
@@ -82,14 +82,14 @@ def _to_greater(constraint: Any) -> Transform:
     )
 
 
-@_both(constraints.less_than)
+@_register_both(constraints.less_than)
 def _to_less(constraint: Any) -> Transform:
     return transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
     )
 
 
-@_both(constraints.interval, constraints.half_open_interval)
+@_register_both(constraints.interval, constraints.half_open_interval)
 def _to_interval(constraint: Any) -> Transform:
     low, high = constraint.lower_bound, constraint.upper_bound
     if not isinstance(low, dt.Tensor) and not isinstance(high, dt.Tensor) and (low, high) == (0, 1):
@@ -99,13 +99,13 @@ def _to_interval(constraint: Any) -> Transform:
     )
 
 
-@_both(constraints.corr_cholesky)
+@_register_both(constraints.corr_cholesky)
 def _to_correlation(constraint: Any) -> Transform:
     return transforms.CorrCholeskyTransform()
 
 
-def _of_parts(registry: ConstraintRegistry) -> None:
-    """Constraints made of others, by transforms made of others."""
+def _register_composites(registry: ConstraintRegistry) -> None:
+    """Register transforms of the constraints that are composed of others."""
 
     def independent(c: Any) -> Transform:
         return transforms.IndependentTransform(
@@ -123,8 +123,8 @@ def _of_parts(registry: ConstraintRegistry) -> None:
     registry.register(constraints.stack, stack)
 
 
-_of_parts(biject_to)
-_of_parts(transform_to)
+_register_composites(biject_to)
+_register_composites(transform_to)
 
 
 def _to_simplex(constraint: Any) -> Transform:

@@ -1,12 +1,19 @@
-"""Distributions of shares: of one number in 0..1, and of vectors that sum to 1."""
+"""Distributions of shares: numbers in 0..1, and vectors that sum to 1."""
 
 from __future__ import annotations
 
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import ExponentialFamily, Generator, Sizes, Tensor, having, inside
-from .parameters import Value, brought, xlog1py, xlogy
+from .distribution import (
+    ExponentialFamily,
+    Generator,
+    Sizes,
+    Tensor,
+    constraints_of,
+    masked_log_density,
+)
+from .parameters import Value, as_float_tensors, xlog1py, xlogy
 
 __all__ = ["Beta", "Dirichlet"]
 
@@ -16,7 +23,7 @@ class Dirichlet(ExponentialFamily):
 
     `concentration`: a vector of positive numbers, or a batch of them. `rsample` has the implicit
     gradient.
-    Raises: ShapeError for no vector, ArgumentError, DTypeError.
+    Raises: ShapeError unless it is a vector or a batch, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Dirichlet(dt.asarray([1.0, 3.0], device="reference"))
@@ -24,13 +31,13 @@ class Dirichlet(ExponentialFamily):
     ([0.25, 0.75], (2,))
     """
 
-    arg_constraints = having(concentration=constraints.independent(constraints.positive, 1))
+    arg_constraints = constraints_of(concentration=constraints.independent(constraints.positive, 1))
     support = constraints.simplex
     has_rsample = True
     concentration: Tensor
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
-        (self.concentration,) = brought("Dirichlet", {"concentration": concentration})
+        (self.concentration,) = as_float_tensors("Dirichlet", {"concentration": concentration})
         shape = self.concentration.shape
         if not shape or not shape[-1]:
             raise dt.ShapeError(
@@ -46,8 +53,8 @@ class Dirichlet(ExponentialFamily):
 
     def log_prob(self, value: Value) -> Tensor:
         a = self.concentration
-        x = self._taken(value)
-        each = inside(x >= 0.0, x, 1.0, lambda x: xlogy(a - 1.0, x) - dt.lgamma(a))
+        x = self._as_value(value)
+        each = masked_log_density(x >= 0.0, x, 1.0, lambda x: xlogy(a - 1.0, x) - dt.lgamma(a))
         return dt.sum(each, axis=-1) + dt.lgamma(dt.sum(a, axis=-1))
 
     @property
@@ -57,12 +64,12 @@ class Dirichlet(ExponentialFamily):
     @property
     def mode(self) -> Tensor:
         less = dt.clip(self.concentration - 1.0, 0.0, None)
-        found = less / dt.sum(less, axis=-1, keepdims=True)
+        mode = less / dt.sum(less, axis=-1, keepdims=True)
         corner = dt.all(self.concentration <= 1.0, axis=-1, keepdims=True)
         corner = corner & dt.any(self.concentration < 1.0, axis=-1, keepdims=True)
-        kinds = dt.arange(found.shape[-1], device=found.device)
+        kinds = dt.arange(mode.shape[-1], device=mode.device)
         largest = dt.argmax(self.concentration, axis=-1, keepdims=True)
-        return dt.where(corner, (kinds == largest).astype(found.dtype), found)
+        return dt.where(corner, (kinds == largest).astype(mode.dtype), mode)
 
     @property
     def variance(self) -> Tensor:
@@ -96,7 +103,7 @@ class Beta(ExponentialFamily):
     [0.25]
     """
 
-    arg_constraints = having(
+    arg_constraints = constraints_of(
         concentration1=constraints.positive,
         concentration0=constraints.positive,
     )
@@ -138,10 +145,10 @@ class Beta(ExponentialFamily):
         return dt.lgamma(a) + dt.lgamma(b) - dt.lgamma(a + b)
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._taken(value)
+        x = self._as_value(value)
         a, b = self.concentration1 - 1.0, self.concentration0 - 1.0
         log_beta = self._log_beta()
-        return inside(
+        return masked_log_density(
             (x >= 0.0) & (x <= 1.0), x, 0.5, lambda x: xlogy(a, x) + xlog1py(b, -x) - log_beta
         )
 

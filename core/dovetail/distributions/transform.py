@@ -1,4 +1,4 @@
-"""What a transform is: a function of values with an inverse, and how much it stretches space."""
+"""The base class of transforms (functions with inverse and log determinant), and compositions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 class Transform(Explained):
-    """Base of transforms: write `_call`, `_inverse` and `log_abs_det_jacobian`.
+    """The base class of transforms; implement `_call`, `_inverse` and `log_abs_det_jacobian`.
 
-    `domain`, `codomain`: constraints of what goes in and what comes out. `bijective`: whether `inv`
-    gives back what went in. `sign`: +1 where it rises, -1 where it falls. `cache_size`: 0, or 1 for
-    an inverse that knows the last result and what it came from.
+    `domain`, `codomain`: constraints of inputs and outputs. `bijective`: True if `inv` returns the
+    input. `sign`: +1 if it is increasing, -1 if decreasing. `cache_size`: 0, or 1 for an inverse
+    that caches the last input and output.
 
     >>> import dovetail as dt
     >>> t = dt.distributions.transforms.ExpTransform()
@@ -59,7 +59,7 @@ class Transform(Explained):
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions one value has, where as many go in as come out."""
+        """The number of dimensions of one value, if it is equal for inputs and outputs."""
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
         raise dt.ShapeError(
@@ -75,7 +75,7 @@ class Transform(Explained):
         return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Self:
-        """The transform, with a cache of that size."""
+        """Return the transform with a cache of that size."""
         if self._cache_size == cache_size:
             return self
         new = type(self).__new__(type(self))
@@ -84,10 +84,10 @@ class Transform(Explained):
         return new
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._facts() == other._facts()
+        return type(self) is type(other) and self._comparison_key() == other._comparison_key()
 
-    def _facts(self) -> object:
-        """What two transforms of a class that are alike have in common."""
+    def _comparison_key(self) -> object:
+        """Return the parameters by which two transforms of a class are compared."""
         return ()
 
     __hash__ = object.__hash__
@@ -129,15 +129,15 @@ class Transform(Explained):
         raise NotImplementedError(f"{type(self).__name__} has no _inverse(self, y)")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The logarithm of how much it stretches space, from what goes in and what comes out."""
+        """Return log(abs(det(dy / dx))) for input x and output y."""
         raise dt.NotYetError(f"{type(self).__name__} has no log_abs_det_jacobian")
 
     def forward_shape(self, shape: Shape) -> Shape:
-        """The shape of what comes out, from that of what goes in."""
+        """Return the shape of the output for that of the input."""
         return shape
 
     def inverse_shape(self, shape: Shape) -> Shape:
-        """The shape of what goes in, from that of what comes out."""
+        """Return the shape of the input for that of the output."""
         return shape
 
     def __repr__(self) -> str:
@@ -153,24 +153,24 @@ class _Inverse(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """What may go in."""
-        found: Constraint = self._of.codomain
-        return found
+        """The constraint of inputs."""
+        constraint: Constraint = self._of.codomain
+        return constraint
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """What may come out."""
-        found: Constraint = self._of.domain
-        return found
+        """The constraint of outputs."""
+        constraint: Constraint = self._of.domain
+        return constraint
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]  # it is what the other is
-        """Whether each value that comes out is of exactly one that goes in."""
+    def bijective(self) -> bool:  # type: ignore[override]  # that of the transform
+        """True if each output is that of exactly one input."""
         return self._of.bijective
 
     @property
     def sign(self) -> Any:
-        """1 where it rises, -1 where it falls."""
+        """1 if it is increasing, -1 if decreasing."""
         return self._of.sign
 
     @property
@@ -180,7 +180,7 @@ class _Inverse(Transform):
     def with_cache(self, cache_size: int = 1) -> Any:
         return self._of.with_cache(cache_size).inv
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return self._of
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -200,9 +200,9 @@ class _Inverse(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other; of none the identity.
+    """A composition of transforms, applied in order; of none, the identity.
 
-    `parts`: a list of them.
+    `parts`: a list of transforms.
 
     >>> import dovetail as dt
     >>> T = dt.distributions.transforms
@@ -217,7 +217,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """What may go in."""
+        """The constraint of inputs."""
         if not self.parts:
             return constraints.real
         dims = self.parts[-1].codomain.event_dim
@@ -225,27 +225,27 @@ class ComposeTransform(Transform):
             dims = max(
                 dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim
             )
-        return _raised(self.parts[0].domain, dims)
+        return _add_event_dims(self.parts[0].domain, dims)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """What may come out."""
+        """The constraint of outputs."""
         if not self.parts:
             return constraints.real
         dims = self.parts[0].domain.event_dim
         for part in self.parts:
             change = part.codomain.event_dim - part.domain.event_dim
             dims = max(dims + change, part.codomain.event_dim)
-        return _raised(self.parts[-1].codomain, dims)
+        return _add_event_dims(self.parts[-1].codomain, dims)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
-        """Whether each value that comes out is of exactly one that goes in."""
+    def bijective(self) -> bool:  # type: ignore[override]  # computed from its parts
+        """True if each output is that of exactly one input."""
         return all(p.bijective for p in self.parts)
 
     @property
     def sign(self) -> Any:
-        """1 where it rises, -1 where it falls."""
+        """1 if it is increasing, -1 if decreasing."""
         return functools.reduce(operator.mul, [p.sign for p in self.parts], 1)
 
     @property
@@ -258,7 +258,7 @@ class ComposeTransform(Transform):
     def with_cache(self, cache_size: int = 1) -> Any:
         return self if cache_size == self._cache_size else ComposeTransform(self.parts, cache_size)
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return self.parts
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -270,15 +270,15 @@ class ComposeTransform(Transform):
         if not self.parts:
             return dt.zeros_like(x)
         dims = self.domain.event_dim
-        found: Tensor | None = None
+        total: Tensor | None = None
         for i, part in enumerate(self.parts):
             after = y if i == len(self.parts) - 1 else part(x)
             term = sum_last(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim)
-            found = term if found is None else found + term
+            total = term if total is None else total + term
             dims += part.codomain.event_dim - part.domain.event_dim
             x = after
-        assert found is not None
-        return found
+        assert total is not None
+        return total
 
     def forward_shape(self, shape: Shape) -> Shape:
         for part in self.parts:
@@ -294,8 +294,8 @@ class ComposeTransform(Transform):
         return f"ComposeTransform({self.parts!r})"
 
 
-def _raised(constraint: Constraint, dims: int) -> Constraint:
-    """A constraint of values with that many dimensions."""
+def _add_event_dims(constraint: Constraint, dims: int) -> Constraint:
+    """Return the constraint for values with `dims` dimensions, by `independent`."""
     more = dims - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
@@ -304,9 +304,9 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last dimensions of the batch are dimensions of an event.
+    """A transform that takes the last dimensions of the batch as dimensions of an event.
 
-    `base_transform`, `reinterpreted_batch_ndims`: of which, and how many.
+    `base_transform`: the transform. `reinterpreted_batch_ndims`: the number of dimensions.
 
     >>> import dovetail as dt
     >>> T = dt.distributions.transforms
@@ -325,36 +325,36 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """What may go in."""
+        """The constraint of inputs."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """What may come out."""
+        """The constraint of outputs."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]  # it is what its base is
-        """Whether each value that comes out is of exactly one that goes in."""
+    def bijective(self) -> bool:  # type: ignore[override]  # that of the base
+        """True if each output is that of exactly one input."""
         return self.base_transform.bijective
 
     @property
     def sign(self) -> Any:
-        """1 where it rises, -1 where it falls."""
+        """1 if it is increasing, -1 if decreasing."""
         return self.base_transform.sign
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return self.base_transform, self.reinterpreted_batch_ndims
 
     def _call(self, x: Tensor) -> Tensor:
-        return self.base_transform(_deep(self, x, self.domain.event_dim))
+        return self.base_transform(_require_dims(self, x, self.domain.event_dim))
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self.base_transform.inv(_deep(self, y, self.codomain.event_dim))
+        return self.base_transform.inv(_require_dims(self, y, self.codomain.event_dim))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        found = self.base_transform.log_abs_det_jacobian(x, y)
-        return sum_last(found, self.reinterpreted_batch_ndims)
+        logs = self.base_transform.log_abs_det_jacobian(x, y)
+        return sum_last(logs, self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Shape) -> Shape:
         return self.base_transform.forward_shape(shape)
@@ -366,20 +366,20 @@ class IndependentTransform(Transform):
         return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
 
-def _deep(t: Transform, x: Tensor, dims: int) -> Tensor:
+def _require_dims(t: Transform, x: Tensor, dims: int) -> Tensor:
     if x.ndim < dims:
         raise dt.ShapeError(f"{type(t).__name__}: needs {dims} dimensions, not shape {x.shape}")
     return x
 
 
-def trailing(t: Transform, shape: Shape, wanted: Shape | int) -> Shape:
-    """What stands before the last dimensions, which have to be those. Raises: ShapeError."""
+def leading_shape(t: Transform, shape: Shape, event: Shape | int) -> Shape:
+    """Return the dimensions before those of an event, a shape or a number. Raises: ShapeError."""
     name = type(t).__name__
-    if isinstance(wanted, int):
-        if len(shape) < wanted:
-            raise dt.ShapeError(f"{name}: needs {wanted} dimensions or more, not shape {shape}")
-        return shape[: len(shape) - wanted]
-    cut = len(shape) - len(wanted)
-    if cut < 0 or shape[cut:] != wanted:
-        raise dt.ShapeError(f"{name}: needs a shape that ends in {wanted}, not {shape}")
+    if isinstance(event, int):
+        if len(shape) < event:
+            raise dt.ShapeError(f"{name}: needs {event} dimensions or more, not shape {shape}")
+        return shape[: len(shape) - event]
+    cut = len(shape) - len(event)
+    if cut < 0 or shape[cut:] != event:
+        raise dt.ShapeError(f"{name}: needs a shape that ends in {event}, not {shape}")
     return shape[:cut]

@@ -1,4 +1,4 @@
-"""Distributions of what transforms make of the values of another one."""
+"""`TransformedDistribution`: the distribution of transformed values of another one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 import dovetail as dt
 
 from . import constraints
-from .distribution import Distribution, Generator, Sizes, Tensor, having, sizes_of
+from .distribution import Distribution, Generator, Sizes, Tensor, constraints_of, sizes_of
 from .independent import Independent
 from .parameters import Value, sum_last
 from .transform import ComposeTransform, Transform
@@ -18,10 +18,10 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of y = f(x), of x from a base and f one transform or several in turn.
+    """The distribution of y = f(x), for x from a base and f a composition of transforms.
 
-    `base_distribution`, `transforms`: a Transform or a list of them.
-    Raises: ArgumentTypeError for others, ShapeError where the base has too few dimensions.
+    `base_distribution`: that of x. `transforms`: a Transform, or a list applied in order.
+    Raises: ArgumentTypeError for others, ShapeError if the base has too few dimensions.
 
     >>> import dovetail as dt
     >>> D = dt.distributions
@@ -31,19 +31,23 @@ class TransformedDistribution(Distribution):
     [0.5, 0.5]
     """
 
-    arg_constraints = having()
+    arg_constraints = constraints_of()
 
     def __init__(
-        self, base_distribution: Distribution, transforms: Transform | Sequence[Transform],
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | Sequence[Transform],
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         name = type(self).__name__
-        given = [transforms] if isinstance(transforms, Transform) else transforms
-        if not isinstance(given, (list, tuple)) or not all(isinstance(t, Transform) for t in given):
+        sequence = [transforms] if isinstance(transforms, Transform) else transforms
+        if not isinstance(sequence, (list, tuple)) or not all(
+            isinstance(t, Transform) for t in sequence
+        ):
             raise dt.ArgumentTypeError(
                 f"{name}: transforms is a Transform or a list of them, not {transforms!r}"
             )
-        self.transforms = list(given)
+        self.transforms = list(sequence)
         batch, event = base_distribution.batch_shape, base_distribution.event_shape
         transform = ComposeTransform(self.transforms)
         inner, outer = transform.domain.event_dim, transform.codomain.event_dim
@@ -76,9 +80,9 @@ class TransformedDistribution(Distribution):
     def support(self) -> Any:
         if not self.transforms:
             return self.base_dist.support
-        found = self.transforms[-1].codomain
-        more = len(self._event_shape) - found.event_dim
-        return constraints.independent(found, more) if more > 0 else found
+        codomain = self.transforms[-1].codomain
+        more = len(self._event_shape) - codomain.event_dim
+        return constraints.independent(codomain, more) if more > 0 else codomain
 
     def _forward(self, x: Tensor) -> Tensor:
         for t in self.transforms:
@@ -92,30 +96,32 @@ class TransformedDistribution(Distribution):
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         return self._forward(self.base_dist.rsample(sample_shape, generator=generator))
 
-    def _split(self, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return where values are below and above the support, and the others, if need be moved."""
+    def _split_support(self, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return masks of values below and above the support, and y with those moved inside."""
         support = self.support
         low, high = (getattr(support, n, None) for n in ("lower_bound", "upper_bound"))
         above = y == math.inf if high is None else y > high
         if low is None:
-            below, some = y == -math.inf, 0.0 if high is None else high - 1.0
+            below, safe = y == -math.inf, 0.0 if high is None else high - 1.0
         else:
             is_open = isinstance(support, constraints.greater_than)
             below = (y <= low) if is_open else (y < low)
-            some = low + 1.0 if high is None else (low + high) * 0.5
-        return below, above, dt.where(below | above, some, y)
+            safe = low + 1.0 if high is None else (low + high) * 0.5
+        return below, above, dt.where(below | above, safe, y)
 
     def log_prob(self, value: Value) -> Tensor:
-        y = self._taken(value)
+        y = self._as_value(value)
         if self._event_shape or self.support.event_dim:
             return self._log_prob(y)
-        if self.transforms and self.transforms[-1]._cached[1] is y:  # a sample: its x is cached
+        if (
+            self.transforms and self.transforms[-1]._cached[1] is y
+        ):  # y is a sample whose x is cached
             return self._log_prob(y)
-        below, above, inner = self._split(y)
+        below, above, inner = self._split_support(y)
         if getattr(self.support, "upper_bound", None) is not None:
             with dt.no_grad():
-                is_limit = dt.isinf(self._base_value(inner))  # tanh of no number is 1
-            below, above, inner = self._split(dt.where(is_limit, math.inf, y))
+                is_limit = dt.isinf(self._base_value(inner))  # no finite x gives tanh(x) = 1
+            below, above, inner = self._split_support(dt.where(is_limit, math.inf, y))
         return dt.where(below | above, -math.inf, self._log_prob(inner))
 
     def _base_value(self, y: Tensor) -> Tensor:
@@ -132,11 +138,11 @@ class TransformedDistribution(Distribution):
             term = sum_last(t.log_abs_det_jacobian(x, y), dims - t.domain.event_dim)
             stretched = term if stretched is None else stretched + term
             y = x
-        found = sum_last(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
-        return found if stretched is None else found - stretched
+        log_density = sum_last(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
+        return log_density if stretched is None else log_density - stretched
 
-    def _rising(self, value: Tensor) -> Tensor:
-        """1 - value where the transforms fall."""
+    def _orient(self, value: Tensor) -> Tensor:
+        """Return a probability, or 1 - value if the transforms are decreasing."""
         sign: Any = 1
         for t in self.transforms:
             sign = sign * t.sign
@@ -145,19 +151,19 @@ class TransformedDistribution(Distribution):
         return dt.where(sign > 0, value, 1.0 - value)
 
     def cdf(self, value: Value) -> Tensor:
-        below, above, y = self._split(self._taken(value))
-        found = self._rising(self.base_dist.cdf(self._base_value(y)))
-        return dt.where(below, 0.0, dt.where(above, 1.0, found))
+        below, above, y = self._split_support(self._as_value(value))
+        probability = self._orient(self.base_dist.cdf(self._base_value(y)))
+        return dt.where(below, 0.0, dt.where(above, 1.0, probability))
 
     def icdf(self, value: Value) -> Tensor:
-        return self._forward(self.base_dist.icdf(self._rising(self._probability(value))))
+        return self._forward(self.base_dist.icdf(self._orient(self._as_probability(value))))
 
     def __repr__(self) -> str:
         if self.arg_constraints:
-            parts = [f"{n}: {_shown(getattr(self, n))}" for n in self.arg_constraints]
-            return f"{type(self).__name__}({', '.join(parts)})"
+            texts = [f"{n}: {_format_parameter(getattr(self, n))}" for n in self.arg_constraints]
+            return f"{type(self).__name__}({', '.join(texts)})"
         return f"{type(self).__name__}({self.base_dist!r}, {self.transforms!r})"
 
 
-def _shown(x: Any) -> object:
+def _format_parameter(x: Any) -> object:
     return x.shape if isinstance(x, dt.Tensor) else x

@@ -1,4 +1,4 @@
-"""Transforms: exp, affine, sigmoid and others, with inverses and how much each stretches space."""
+"""Elementwise transforms: exp, affine, sigmoid and others, with inverses and log determinants."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ExpTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """y = abs(x), whose inverse gives y.
+    """y = abs(x); the inverse returns y.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([-2.0, 1.0], device="reference")
@@ -82,7 +82,7 @@ class AbsTransform(Transform):
 
 
 class SigmoidTransform(Transform):
-    """y = 1 / (1 + exp(-x)), kept off 0 and 1.
+    """y = 1 / (1 + exp(-x)), clipped to values between 0 and 1, both excluded.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([0.0], device="reference")
@@ -96,20 +96,20 @@ class SigmoidTransform(Transform):
     sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
-        return within(dt.sigmoid(x))
+        return clip_open_unit(dt.sigmoid(x))
 
     def _inverse(self, y: Tensor) -> Tensor:
-        y = within(y)
+        y = clip_open_unit(y)
         return dt.log(y) - dt.log1p(-y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -softplus(-x) - softplus(x)
 
 
-def within(y: Tensor) -> Tensor:
-    """Shares that are neither 0 nor 1."""
-    facts = dt.finfo(y.dtype)
-    return dt.clip(y, float(facts.smallest_normal), 1.0 - float(facts.eps))
+def clip_open_unit(y: Tensor) -> Tensor:
+    """Clip shares so that they are neither 0 nor 1."""
+    limits = dt.finfo(y.dtype)
+    return dt.clip(y, float(limits.smallest_normal), 1.0 - float(limits.eps))
 
 
 class SoftplusTransform(Transform):
@@ -183,10 +183,10 @@ class PowerTransform(Transform):
 
     @property
     def sign(self) -> Any:
-        """1 where it rises, -1 where it falls."""
+        """1 if it is increasing, -1 if decreasing."""
         return _sign(self.exponent)
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return _comparable(self.exponent)
 
     def _call(self, x: Tensor) -> Tensor:
@@ -199,7 +199,7 @@ class PowerTransform(Transform):
         return xlogy(self.exponent - 1.0, x) + _log_abs(self.exponent)
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return _joint(shape, self.exponent)
+        return _broadcast_shape(shape, self.exponent)
 
     inverse_shape = forward_shape
 
@@ -213,19 +213,19 @@ def _log_abs(x: Value) -> Value:
 
 
 def _comparable(x: Value) -> object:
-    """A number, or the numbers of a tensor, which are read."""
+    """Return a number, or the shape and the numbers of a tensor, which the host reads."""
     return (x.shape, x.tolist()) if isinstance(x, dt.Tensor) else x
 
 
-def _joint(*parts: Any) -> Shape:
-    shapes = [getattr(p, "shape", () if isinstance(p, (int, float)) else p) for p in parts]
+def _broadcast_shape(*operands: Any) -> Shape:
+    shapes = [getattr(p, "shape", () if isinstance(p, (int, float)) else p) for p in operands]
     return tuple(dt.broadcast_shapes(*shapes))
 
 
 class AffineTransform(Transform):
     """y = loc + scale * x.
 
-    `loc`, `scale`: numbers or tensors. `event_dim`: how many dimensions one value has.
+    `loc`, `scale`: numbers or tensors. `event_dim`: the number of dimensions of one value.
 
     >>> import dovetail as dt
     >>> t = dt.distributions.transforms.AffineTransform(1.0, 2.0)
@@ -245,22 +245,22 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """What may go in."""
+        """The constraint of inputs."""
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """What may come out."""
+        """The constraint of outputs."""
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
 
     @property
     def sign(self) -> Any:
-        """1 where it rises, -1 where it falls."""
+        """1 if it is increasing, -1 if decreasing."""
         return _sign(self.scale)
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return _comparable(self.loc), _comparable(self.scale), self._event_dim
 
     def _call(self, x: Tensor) -> Tensor:
@@ -270,13 +270,13 @@ class AffineTransform(Transform):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        found = _log_abs(self.scale)
-        if isinstance(found, dt.Tensor):
-            return sum_last(dt.broadcast_to(found, x.shape), self._event_dim)
-        return sum_last(dt.full_like(x, found), self._event_dim)
+        log_scale = _log_abs(self.scale)
+        if isinstance(log_scale, dt.Tensor):
+            return sum_last(dt.broadcast_to(log_scale, x.shape), self._event_dim)
+        return sum_last(dt.full_like(x, log_scale), self._event_dim)
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return _joint(shape, self.loc, self.scale)
+        return _broadcast_shape(shape, self.loc, self.scale)
 
     inverse_shape = forward_shape
 
@@ -286,7 +286,7 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = cdf(x) of a distribution, whose inverse is `icdf`.
+    """y = cdf(x) of a distribution; the inverse is `icdf`.
 
     `distribution`: of real values.
 
@@ -310,21 +310,21 @@ class CumulativeDistributionTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """What may go in."""
-        found: Constraint = self.distribution.support
-        return found
+        """The constraint of inputs."""
+        support: Constraint = self.distribution.support
+        return support
 
-    def _facts(self) -> object:
+    def _comparison_key(self) -> object:
         return id(self.distribution)
 
     def _call(self, x: Tensor) -> Tensor:
-        found: Tensor = self.distribution.cdf(x)
-        return found
+        y: Tensor = self.distribution.cdf(x)
+        return y
 
     def _inverse(self, y: Tensor) -> Tensor:
-        found: Tensor = self.distribution.icdf(y)
-        return found
+        x: Tensor = self.distribution.icdf(y)
+        return x
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        found: Tensor = self.distribution.log_prob(x)
-        return found
+        log_density: Tensor = self.distribution.log_prob(x)
+        return log_density

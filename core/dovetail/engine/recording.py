@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
 from ..errors import CaptureError
 from ..graph.expr import Args, Expr
-from ..identity import WeakIdentityMap
 from ..locks import Lock
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import caller
 from ..settings import flags
+from ..weak_identity_map import WeakIdentityMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

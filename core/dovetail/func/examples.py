@@ -37,7 +37,6 @@ from ..graph.expr import (
     spec,
     storage_of,
 )
-from ..identity import WeakIdentityMap
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import caller
 from ..ops.host_routines import HostCall
@@ -46,6 +45,7 @@ from ..settings import Switch, current, record
 from ..tensor.tensor import Tensor, make, waiting_storage
 from ..tensor.verbs import apply
 from ..tensor.writes import write
+from ..weak_identity_map import WeakIdentityMap
 from .lifting import EXAMPLE, Lifting
 
 WAYS_OUT = (

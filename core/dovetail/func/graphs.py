@@ -24,7 +24,6 @@ from ..engine.together import Together
 from ..errors import CaptureError, DovetailError, LayoutError
 from ..functions.creation.from_values import asarray
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
-from ..identity import WeakIdentityMap
 from ..layout import Shape, StridedView, contiguous, move_shape
 from ..layout import move as moved_layout
 from ..memory.storage import Storage
@@ -34,6 +33,7 @@ from ..ops.table import COPY, Op
 from ..settings import eager, record
 from ..tensor.tensor import Tensor, make, waiting_storage
 from ..tensor.verbs import apply
+from ..weak_identity_map import WeakIdentityMap
 
 FOLDED = 1 << 16  # elements; larger constants are not computed during the trace
 

@@ -1,4 +1,4 @@
-"""The public functions by theme, and the methods made of them.
+"""The public functions, arranged by theme, and the methods that are built from them.
 
-Each is written in terms of tensors and rows of the table of ops; nothing here launches a kernel.
+All are written in terms of tensors and rows of the op table; no function here launches a kernel.
 """

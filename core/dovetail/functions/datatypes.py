@@ -1,4 +1,4 @@
-"""What can be asked of dtypes, and what turns a tensor into another one."""
+"""Casts, moves between devices, and properties of dtypes."""
 
 from __future__ import annotations
 
@@ -29,35 +29,41 @@ from ..tensor.writes import value_node
 from .io.transfer import queue_move
 
 __all__ = [
-    "astype", "can_cast", "finfo", "get_default_dtype", "iinfo", "isdtype", "result_type",
+    "astype",
+    "can_cast",
+    "finfo",
+    "get_default_dtype",
+    "iinfo",
+    "isdtype",
+    "result_type",
     "set_default_dtype",
-]  # fmt: skip
+]
 
 REAL = (bool, int, float)
 
 default_dtype = D.float32
-when_default_changes: list[Callable[[], None]] = []  # what is to be done then
+when_default_changes: list[Callable[[], None]] = []  # callbacks, called in order
 
 DeviceLike: TypeAlias = Device | str | None
 DTypeLike: TypeAlias = DType | str | type | np.dtype | None
 Kind: TypeAlias = "DTypeLike | tuple[Kind, ...]"  # a dtype, or a name of several
 
 
-def real_dtype(op: str, given: DTypeLike) -> DType:
-    """The dtype named by `given`. Raises: DTypeError, also for complex ones."""
-    found = dtype(given, op)
-    if found.kind == "c":
-        raise DTypeError(f"{op}: {found.name} is complex; give a real dtype")
-    return found
+def real_dtype(op: str, dtype_like: DTypeLike) -> DType:
+    """Return the dtype that `dtype_like` names. Raises: DTypeError, also for a complex dtype."""
+    resolved = dtype(dtype_like, op)
+    if resolved.kind == "c":
+        raise DTypeError(f"{op}: {resolved.name} is complex; give a real dtype")
+    return resolved
 
 
-def any_dtype(op: str, given: DTypeLike) -> DType:
-    """The dtype named by `given`. Raises: DTypeError."""
-    return dtype(given, op)
+def any_dtype(op: str, dtype_like: DTypeLike) -> DType:
+    """Return the dtype that `dtype_like` names. Raises: DTypeError."""
+    return dtype(dtype_like, op)
 
 
 def scalar(op: str, value: object, d: DType) -> bool | int | float:
-    """A real Python number as dtype `d` would hold it. Raises: ValueOverflow, DTypeError."""
+    """Return a real number as dtype `d` holds it. Raises: ValueOverflow, DTypeError."""
     if isinstance(value, complex):
         raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
     if not isinstance(value, REAL):
@@ -76,7 +82,7 @@ def scalar(op: str, value: object, d: DType) -> bool | int | float:
 
 
 def get_default_dtype() -> DType:
-    """The dtype of tensors made from Python floats, and of `zeros`, `ones`, ...: float32 at first.
+    """Return the dtype of tensors from Python floats and of `zeros`, `ones`, ...; first float32.
 
     >>> import dovetail as dt
     >>> dt.get_default_dtype()
@@ -86,12 +92,12 @@ def get_default_dtype() -> DType:
 
 
 def set_default_dtype(dtype: DTypeLike) -> DType:
-    """Makes float32 or float64 what Python's floats become in this process, and returns it.
+    """Set the dtype of Python's floats in this process, float32 or float64, and return it.
 
-    That is the dtype of `zeros`, `ones`, `linspace`, `dt.random`, ... without `dtype=`, of
-    `asarray([1.5])` and of `dtype=float`; complex numbers become as wide. It belongs to the
-    process, as the default device does. What ops make of integers, such as their mean, stays
-    float32, and a number beside a tensor takes the tensor's dtype.
+    This is the dtype of `zeros`, `ones`, `linspace`, `dt.random`, ... without `dtype=`, of
+    `asarray([1.5])` and of `dtype=float`; complex numbers get parts of this dtype. It applies to
+    the process, as the default device does. Results of ops of integers, such as their mean, stay
+    float32, and a number next to a tensor takes the tensor's dtype.
     Dtypes: float32 and float64.
     Raises: DTypeError for another dtype.
 
@@ -117,48 +123,53 @@ def set_default_dtype(dtype: DTypeLike) -> DType:
 
 
 def names_dtype(name: str) -> bool:
-    """Whether a word is the name of a dtype, also of one that a plugin brings."""
+    """Return True if a word is the name of a dtype, built in or from a plugin."""
     return name in D.BY_NAME or dtype_plugins.named(name) is not None
 
 
 def cast(x: Tensor, want: DType | None) -> Tensor:
-    """The tensor as another dtype, itself if it has it."""
+    """Return the tensor as another dtype; itself if it has that dtype or `want` is None."""
     return x if want is None or want is x.dtype else apply(ASTYPE, (x,), want)
 
 
 def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
-    """The tensor on another device: itself if it is there, else a copy through the host."""
+    """Return the tensor on another device: itself if it is there, else a copy through the host."""
     if x.device is target:
         return x
     if type(x) is not Tensor:
         return dispatch("to_device", "to", (x,), x, target)
-    many = recording.call_batched(lambda t: [move(t, target, non_blocking)], (x,))
-    if many is not None:
-        many[0]._expr.tape = tape_of(TO_DEVICE, (x._expr,), many[0]._expr.spec, None)
-        return many[0]
+    batched = recording.call_batched(lambda t: [move(t, target, non_blocking)], (x,))
+    if batched is not None:
+        batched[0]._expr.tape = tape_of(TO_DEVICE, (x._expr,), batched[0]._expr.spec, None)
+        return batched[0]
     queued = queue_move(x, target) if non_blocking else None
     if queued is not None:
         queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)
         return queued
     if x.dtype.__numpy_dtype__ is None:
         return cast(move(cast(x, x.dtype.compute), target), x.dtype)
-    found = from_host(np.asarray(values_of("to", x)), x.dtype, target)
-    found._expr.tape = tape_of(TO_DEVICE, (x._expr,), found._expr.spec, None)
-    return found
+    result = from_host(np.asarray(values_of("to", x)), x.dtype, target)
+    result._expr.tape = tape_of(TO_DEVICE, (x._expr,), result._expr.spec, None)
+    return result
 
 
 def astype(
-    x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None,
+    x: Tensor,
+    dtype: DTypeLike,
+    /,
+    *,
+    copy: bool = True,
+    device: DeviceLike = None,
     **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The elements of `x` as another dtype.
+) -> Tensor:
+    """Return the elements of `x` as another dtype.
 
-    `copy`: False gives `x` itself where nothing changes.
+    `copy`: False returns `x` itself if nothing changes.
     Shapes: any; the result has the same.
-    Dtypes: all. A float that becomes an integer is truncated, saturates out of its range, and NaN
-    gives 0; an integer to another one wraps; to a float it rounds once, to nearest.
-    A complex number becomes bool or complex, and nothing real: see `dt.real`, `dt.imag`, `dt.abs`.
-    The name of blocks that a plugin brings ("int4_32") quantises: see docs/adding-a-dtype.md.
+    Dtypes: all. A float to an integer is truncated and saturates at the integer's range; NaN
+    gives 0. An integer to another integer dtype wraps; to a float it rounds once, to nearest.
+    A complex number becomes bool or complex, never real: see `dt.real`, `dt.imag`, `dt.abs`.
+    The name of a plugin's block format ("int4_32") quantises: see docs/adding-a-dtype.md.
     Gradient: flows between floats and complex numbers.
     Raises: DTypeError, also for complex to real; DeviceError.
 
@@ -176,8 +187,8 @@ def astype(
             return quantised if device is None else move(quantised, device_named(device, "astype"))
     want = any_dtype("astype", dtype)
     target = x.device if device is None else device_named(device, "astype")
-    found = move(cast(x, want), target)
-    return apply(COPY, (x,)) if flag("astype", copy, "copy") and found is x else found
+    result = move(cast(x, want), target)
+    return apply(COPY, (x,)) if flag("astype", copy, "copy") and result is x else result
 
 
 def to(
@@ -189,13 +200,13 @@ def to(
     copy: bool = False,
     non_blocking: bool = False,
 ) -> Tensor:
-    """`x` on a device or of a dtype, or both; `x` itself where nothing changes.
+    """Return `x` on a device, in a dtype, or both; `x` itself if nothing changes.
 
-    What is `wanted`: a device, a dtype or a tensor that has both, in any order. `copy`: a copy
-    always.
-    `non_blocking`: a copy between the host and a device goes on while the host does; to the device
-    that needs `x.pin_memory()`. Whoever looks at either tensor sees it done, but memory that NumPy
-    shares must not be changed meanwhile.
+    `wanted`: devices, dtypes, or a tensor that has both, in any order.
+    `copy`: True always copies.
+    `non_blocking`: True copies between the host and a device while the host goes on; a copy to the
+    device needs `x.pin_memory()`. A read of either tensor waits for the copy, but memory shared
+    with NumPy must not be changed before the copy is done.
     Shapes: any; the result has the same.
     Dtypes: all, as for `dt.astype`.
     Raises: DTypeError, DeviceError, UnavailableError, OutOfMemoryError.
@@ -214,19 +225,19 @@ def to(
             device = w
     want = x.dtype if dtype is None else any_dtype("to", dtype)
     target = x.device if device is None else device_named(device, "to")
-    found = move(cast(x, want), target, flag("to", non_blocking, "non_blocking"))
-    return apply(COPY, (x,)) if flag("to", copy, "copy") and found is x else found
+    result = move(cast(x, want), target, flag("to", non_blocking, "non_blocking"))
+    return apply(COPY, (x,)) if flag("to", copy, "copy") and result is x else result
 
 
 @named(widen=False)
 def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
-    """Whether promotion could turn one dtype into another, so that no kind of number is lost.
+    """Return True if promotion can turn one dtype into another and loses no kind of number.
 
-    `from_`: a tensor or a dtype. `to`: a dtype. Integers go to every float, though digits may be
-    lost.
+    `from_`: a tensor or a dtype. `to`: a dtype. Integers can be cast to every float, although
+    digits may be lost.
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no dtype.
+    Raises: DTypeError for a value that is not a dtype.
 
     >>> import dovetail as dt
     >>> dt.can_cast(dt.int8, dt.int16), dt.can_cast(dt.float32, dt.int8)
@@ -240,12 +251,12 @@ def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
 
 
 def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
-    """The dtype in which tensors, dtypes and Python numbers meet.
+    """Return the dtype to which tensors, dtypes and Python numbers promote.
 
-    Numbers change the kind at most: bool, integer, float, complex.
+    A number can change only the kind of the result: bool, integer, float, complex.
     Shapes: any.
     Dtypes: all, by the promotion rules of the Array API and those of docs/numerics.md.
-    Raises: DTypeError where no dtype holds both, ArgumentError where there are only numbers.
+    Raises: DTypeError if no dtype holds both, ArgumentError if there are only numbers.
 
     >>> import dovetail as dt
     >>> dt.result_type(dt.int8, dt.int16, 1.5)
@@ -266,19 +277,19 @@ def _dtype_of(op: str, v: Tensor | np.ndarray | np.generic | DTypeLike) -> DType
     return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray | np.generic) else dtype(v, op)
 
 
-def meet(op: str, *given: object) -> tuple[Tensor, ...]:
-    """Return operands as tensors of the dtype in which they meet.
+def meet(op: str, *args: object) -> tuple[Tensor, ...]:
+    """Return operands as tensors of the dtype to which they promote.
 
-    This is how a number becomes a tensor: with all its digits, in the dtype that it has beside the
-    other operands, of which one is a tensor. Raises: DTypeError, DeviceError, ValueOverflow.
+    At least one operand is a tensor. A number becomes a tensor of the promoted dtype, with all its
+    digits. Raises: DTypeError, DeviceError, ValueOverflow.
     """
-    values = operands(op, *given)
+    values = operands(op, *args)
     d = result_type(*values)
     return tuple([as_dtype(op, x, d, values) for x in values])
 
 
 def as_dtype(op: str, x: Tensor | Scalar, d: DType, among: Sequence[object]) -> Tensor:
-    """Return a tensor or a number as dtype `d`, on the device of the tensors among operands."""
+    """Return a tensor or a number as dtype `d`, on the device of the tensors in `among`."""
     if isinstance(x, Tensor):
         return cast(x, d)
     device = next(t.device for t in among if isinstance(t, Tensor))
@@ -307,27 +318,27 @@ class Finfo(NamedTuple):
 
     @property
     def tiny(self) -> float:
-        """The same as `smallest_normal`: PyTorch's name of it, and NumPy's older one."""
+        """Return `smallest_normal` under PyTorch's name, which is also NumPy's older one."""
         return self.smallest_normal
 
     @property
     def resolution(self) -> float:
-        """The smallest power of ten that is no less than `eps`: how many decimals are right."""
+        """Return the smallest power of ten that is not less than `eps`."""
         return float(f"1e{math.ceil(math.log10(self.eps))}")
 
     @property
     def precision(self) -> int:
-        """How many decimal digits are right."""
+        """Return the number of decimal digits that are exact."""
         return -math.ceil(math.log10(self.eps))
 
     @property
     def epsneg(self) -> float:
-        """The distance of 1 from the next smaller number: half of `eps`."""
+        """Return the distance of 1 from the next smaller number: half of `eps`."""
         return self.eps / 2
 
     @property
     def smallest_subnormal(self) -> float:
-        """The smallest number above 0, in IEEE 754's formats."""
+        """Return the smallest number above 0, in IEEE 754's formats."""
         return self.smallest_normal * self.eps
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -348,11 +359,11 @@ class Iinfo(NamedTuple):
 
 @named(widen=False)
 def finfo(type: Tensor | DTypeLike, /) -> Finfo:
-    """The limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype.
+    """Return the limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype.
 
     `type`: a dtype, or a tensor of it.
     Shapes: any.
-    Dtypes: floats; of complex ones their parts'.
+    Dtypes: floats; a complex dtype gives the limits of its parts.
     Raises: DTypeError for others.
 
     >>> import dovetail as dt
@@ -369,7 +380,7 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
 
 @named(widen=False)
 def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
-    """The limits of an integer dtype: bits, max, min, dtype.
+    """Return the limits of an integer dtype: bits, max, min, dtype.
 
     `type`: a dtype, or a tensor of it.
     Shapes: any.
@@ -393,7 +404,7 @@ KINDS = {  # as in `DType.kind`
 
 
 def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
-    """Whether a dtype is of a kind.
+    """Return True if a dtype is of a kind.
 
     `kind`: a dtype; "bool", "signed integer", "unsigned integer", "integral", "real floating",
     "complex floating" or "numeric"; or a tuple of these.

@@ -1,4 +1,4 @@
-# What the compiled form of `graph_cache.py` knows of its types.
+# Static types of the compiled version of `graph_cache.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, ask, leaf, node, storage_of
@@ -10,18 +10,18 @@ from dovetail.tensor.tensor cimport make, waiting_storage
 
 
 cdef Flags flags
-cdef list _ONCE
-cdef list _NEVER
+cdef list _SEEN_ONCE
+cdef list _NOT_REPEATABLE
 
 
-cdef class Step:
+cdef class NodeTemplate:
     cdef public object op
     cdef public tuple args
     cdef public tuple numbers
     cdef public object attrs
     cdef public Spec spec
-    cdef public bint asks
-    cdef public bint plain
+    cdef public bint checks_indices
+    cdef public bint numbers_only
     cdef public tuple strides
     cdef public Py_ssize_t offset
     cdef public tuple moves
@@ -29,28 +29,28 @@ cdef class Step:
 
 cpdef tuple described(Expr e)
 @cython.locals(
-    made=list, step=Step, args=tuple, places=tuple, e=Expr, k=Py_ssize_t, j=Py_ssize_t, storages=dict,
-    found=list
+    exprs=list, step=NodeTemplate, args=tuple, positions=tuple, e=Expr, k=Py_ssize_t, j=Py_ssize_t, storages=dict,
+    numbered=list
 )
-cpdef Expr again(list steps, list given)
+cpdef Expr again(list steps, list inputs)
 @cython.locals(moves=tuple, offset=Py_ssize_t)
-cpdef Expr _seen(Step step, Expr source, dict storages)
+cpdef Expr _alias_leaf(NodeTemplate step, Expr source, dict storages)
 
 
-cdef class Remade:
+cdef class CachedFunction:
     cdef public object function
-    cdef public object known
-    cdef public bint makes
+    cdef public object templates
+    cdef public bint creates
     cdef public dict _young
 
     @cython.locals(exprs=list, key=list, whole=tuple, steps=list)
-    cpdef given(self, tuple args, dict options)
-    @cython.locals(found=list)
-    cpdef _made(self, tuple args, dict options, tuple key, list exprs, list steps)
+    cpdef call(self, tuple args, dict options)
+    @cython.locals(template=list)
+    cpdef _call_function(self, tuple args, dict options, tuple key, list exprs, list steps)
 
 
-cpdef list _key(tuple args, dict options, list exprs, bint makes)
-cpdef bint _is_described(object a, list key, list exprs) except -1
-cpdef bint _is_plain(object a) except -1
+cpdef list _key(tuple args, dict options, list exprs, bint creates)
+cpdef bint _append_argument(object a, list key, list exprs) except -1
+cpdef bint _is_comparable(object a) except -1
 @cython.locals(other=Expr)
-cpdef bint _is_added(Expr e, list key, list exprs) except -1
+cpdef bint _append_expr(Expr e, list key, list exprs) except -1

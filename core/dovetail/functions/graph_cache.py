@@ -1,7 +1,8 @@
-"""What a function made of several ops records for tensors: found out once, then done again.
+"""Templates of the expressions that a composed function records.
 
-The nodes that `softmax` makes depend on the tensor's spec and the axis alone. To go through rules,
-broadcasting and defaults takes longer than to make them, so what was made is noted, node by node.
+The expressions that `softmax` records depend only on the operand's spec and the axis. Broadcasting,
+promotion and default arguments cost more than building the expressions, so a template is stored and
+later calls instantiate it.
 """
 
 from __future__ import annotations
@@ -23,24 +24,33 @@ from ..tensor.fields import expr_of, is_strided
 from ..tensor.tensor import Tensor, make, waiting_storage
 
 
-class Step:
-    """One node: its op, its arguments, and whether it checks indices when it runs.
+class NodeTemplate:
+    """One expression of a template: an op with its arguments, or a view of an argument's memory.
 
-    Or, without an op, a leaf that sees the memory of its one argument: its strides, and how far it
-    starts from the argument's start, by which moves where that is pending.
+    A view has no op and one argument. Its offset is relative to the argument's offset; its moves
+    lead to it from an argument that is pending.
     """
 
     __slots__ = (
-        "args", "asks", "attrs", "moves", "numbers", "offset", "op", "plain", "spec", "strides",
-    )  # fmt: skip
+        "args",
+        "attrs",
+        "checks_indices",
+        "moves",
+        "numbers",
+        "numbers_only",
+        "offset",
+        "op",
+        "spec",
+        "strides",
+    )
 
     op: Op | None
-    args: tuple[int, ...]  # positions of those made before, first the given ones; -1: a number
-    numbers: tuple[Any, ...]  # in the places of arguments
+    args: tuple[int, ...]  # positions in the list inputs + results of earlier steps; -1: a number
+    numbers: tuple[Any, ...]  # the numbers among the arguments, None at the position of an Expr
     attrs: Attrs
     spec: Spec
-    plain: bool  # whether it is made of numbers alone
-    asks: bool
+    numbers_only: bool  # True if no argument is an Expr
+    checks_indices: bool
     strides: Shape
     offset: int
     moves: tuple[Move, ...]
@@ -48,116 +58,120 @@ class Step:
     def __init__(self, e: Expr, args: tuple[int, ...]) -> None:
         self.op, self.attrs, self.spec, self.args = e.op, e.attrs, e.spec, args
         self.numbers = tuple([None if type(a) is Expr else a for a in e.args])
-        self.plain = all(k < 0 for k in args)
-        self.asks = e.asked_at is not None
+        self.numbers_only = all(k < 0 for k in args)
+        self.checks_indices = e.asked_at is not None
         self.strides, self.offset, self.moves = (), 0, ()
         if e.op is None:
             self.strides, self.offset, self.moves = e.strides, e.offset, e.moves
 
 
-Recipe: TypeAlias = list[Step]
-Sources: TypeAlias = dict[Storage, tuple[int, Expr]]  # the given leaves, by what they are over
+Recipe: TypeAlias = list[NodeTemplate]  # the steps of a template
+Sources: TypeAlias = dict[Storage, tuple[int, Expr]]  # the input leaves by their storages
 
 
 def recipe(
-    made: Expr, given: Sequence[Expr], views: bool = False, checks: bool = True
+    result: Expr, inputs: Sequence[Expr], views: bool = False, checks: bool = True
 ) -> Recipe | None:
-    """How a node was made of given nodes and numbers alone; None where more is in it.
+    """Return the steps that build `result` from inputs and numbers, or None if it needs more.
 
-    No steps: it is the last of them. `views`: there may be what sees the memory of given leaves,
-    and depends on how they lie (`described`). `checks`: whether there may be what checks indices,
-    on behalf of the line that has it made again.
+    An empty list means that the result is the last input.
+
+    views: accept views of the inputs' memory. Such a recipe depends on the inputs' strides
+    (`described`).
+    checks: accept ops that check indices. Their errors name the line that replays the recipe.
     """
     steps: Recipe = []
     sources: Sources = {}
     if views:
-        for i, e in enumerate(given):
+        for i, e in enumerate(inputs):
             if e.op is None and sources.setdefault(storage_of(e), (i, e))[1] is not e:
-                return None  # which of them would be seen?
-    index = {e: i for i, e in reversed([*enumerate(given)])}
-    if made in index and made is not given[-1]:
+                return None  # two inputs share a storage: the source of a view is ambiguous
+    index = {e: i for i, e in reversed([*enumerate(inputs)])}
+    if result in index and result is not inputs[-1]:
         return None
-    found = _found(made, index, sources, steps, len(given), views)
-    return steps if found and (checks or not any(step.asks for step in steps)) else None
+    complete = _append_steps(result, index, sources, steps, len(inputs), views)
+    return (
+        steps if complete and (checks or not any(step.checks_indices for step in steps)) else None
+    )
 
 
-def _found(
+def _append_steps(
     e: Expr, index: dict[Expr, int], sources: Sources, steps: Recipe, count: int, views: bool
 ) -> bool:
-    """Whether `e` can be made again; adds the steps to it."""
+    """Append the steps that build `e`; return False if it depends on more than the inputs."""
     if e in index:
         return True
     if e.tape is not None:
         return False
     if e.op is not None:
         for a in e.args:
-            if type(a) is Expr and not _found(a, index, sources, steps, count, views):
+            if type(a) is Expr and not _append_steps(a, index, sources, steps, count, views):
                 return False
-        made = Step(e, tuple([index[a] if type(a) is Expr else -1 for a in e.args]))
+        step = NodeTemplate(e, tuple([index[a] if type(a) is Expr else -1 for a in e.args]))
     else:
         storage = storage_of(e)
         if not views or storage not in sources:
             pending = storage.pending
             if not views or pending is None:
                 return False
-            if not _found(pending, index, sources, steps, count, views):
+            if not _append_steps(pending, index, sources, steps, count, views):
                 return False
-            made = Step(e, (index[pending],))
+            step = NodeTemplate(e, (index[pending],))
         else:
             i, source = sources[storage]
-            made = Step(e, (i,))
-            made.offset -= source.offset
-            made.moves = e.moves[len(source.moves) :]
-    steps.append(made)
+            step = NodeTemplate(e, (i,))
+            step.offset -= source.offset
+            step.moves = e.moves[len(source.moves) :]
+    steps.append(step)
     index[e] = count + len(steps) - 1
     return True
 
 
 def described(e: Expr) -> tuple[object, ...]:
-    """What a recipe with views depends on of a given node."""
+    """Return the properties of an input on which a recipe with views depends."""
     if e.op is not None:
         return (e.spec,)
     return (e.spec, e.strides, None if storage_of(e).pending is None else e.moves)
 
 
-def again(steps: Recipe, given: list[Expr]) -> Expr:
-    """What a recipe makes of nodes."""
-    made = list(given)
+def again(steps: Recipe, inputs: list[Expr]) -> Expr:
+    """Build the result of a recipe from inputs."""
+    exprs = list(inputs)
     storages: dict[int, Storage] | None = None
     for step in steps:
-        places = step.args
-        j = places[0] if places else -1
+        positions = step.args
+        j = positions[0] if positions else -1
         if step.op is None:
             if storages is None:
                 storages = {}
-            made.append(_seen(step, made[j], storages))
+            exprs.append(_alias_leaf(step, exprs[j], storages))
             continue
         args: Args
-        if len(places) == 1 and j >= 0:  # most have one or two, which no list is made of
-            args = (made[j],)
-        elif len(places) == 2:
-            k = places[1]
+        if len(positions) == 1 and j >= 0:  # fast paths: most ops have one or two arguments
+            args = (exprs[j],)
+        elif len(positions) == 2:
+            k = positions[1]
             args = (
-                made[j] if j >= 0 else step.numbers[0],
-                made[k] if k >= 0 else step.numbers[1],
+                exprs[j] if j >= 0 else step.numbers[0],
+                exprs[k] if k >= 0 else step.numbers[1],
             )
-        elif step.plain:
+        elif step.numbers_only:
             args = step.numbers
         else:
-            found: list[object] = [None] * len(places)
-            for k in range(len(places)):
-                j = places[k]
-                found[k] = made[j] if j >= 0 else step.numbers[k]
-            args = tuple(found)
+            numbered: list[object] = [None] * len(positions)
+            for k in range(len(positions)):
+                j = positions[k]
+                numbered[k] = exprs[j] if j >= 0 else step.numbers[k]
+            args = tuple(numbered)
         e = node(step.op, args, step.spec, step.attrs)
-        if step.asks:
+        if step.checks_indices:
             ask(e, line())
-        made.append(e)
-    return made[-1]
+        exprs.append(e)
+    return exprs[-1]
 
 
-def _seen(step: Step, source: Expr, storages: dict[int, Storage]) -> Expr:
-    """A leaf that sees the memory of another, or of a node, one storage for each of these."""
+def _alias_leaf(step: NodeTemplate, source: Expr, storages: dict[int, Storage]) -> Expr:
+    """Return a leaf over the memory of `source`; views of one pending source share a storage."""
     if source.op is None:
         moves = () if storage_of(source).pending is None else source.moves + step.moves
         offset = source.offset + step.offset
@@ -168,144 +182,155 @@ def _seen(step: Step, source: Expr, storages: dict[int, Storage]) -> Expr:
     return leaf(storages[at], step.spec, step.strides, step.offset, step.moves)
 
 
-_ONCE: Recipe = []  # known of arguments that came once: more are likely the second time
-_NEVER: Recipe = []  # of those whose result cannot be made again
+# A template is built on the second call with a key: such a key is likely to occur again.
+_SEEN_ONCE: Recipe = []
+_NOT_REPEATABLE: Recipe = []  # the result depends on more than the inputs
 
 
-class Remade:
-    """A function of tensors and options that makes one pending result of them, by `given`.
+class CachedFunction:
+    """A composed function that replays a template for arguments of known specs and options.
 
-    What it makes depends on the specs of the tensors, how they lie and the options alone, and not
-    on what the host reads: the second time it is noted, and made again of others like these. One
-    that `makes` tensors of nothing depends on the default device and dtype, too.
+    The expressions that the function records must depend only on the specs and strides of its
+    tensors and on the options, not on values that the host reads. A function that creates tensors
+    without tensor arguments (`creates`) also depends on the default device and dtype.
     """
 
-    __slots__ = ("_young", "function", "known", "makes")
+    __slots__ = ("_young", "creates", "function", "templates")
 
-    def __init__(self, function: Callable[..., Tensor], makes: bool = False) -> None:
-        self.function, self.makes = function, makes
-        self.known: Recent[tuple[object, ...], Recipe] = Recent(1024)
-        self._young = self.known.young  # which stays the same dict
-        if makes:
-            makers.append(self.known)
+    def __init__(self, function: Callable[..., Tensor], creates: bool = False) -> None:
+        self.function, self.creates = function, creates
+        self.templates: Recent[tuple[object, ...], Recipe] = Recent(1024)
+        self._young = self.templates.young  # stays the same dict
+        if creates:
+            creation_caches.append(self.templates)
 
-    def given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
-        """What the function gives for these arguments."""
+    def call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+        """Return the function's result for these arguments."""
         exprs: list[Expr] = []
         key: list[object] | None = None
-        if flags.depth and not flags.captures:  # else ops run at once, or are looked at
-            key = _key(args, options, exprs, self.makes)
+        if flags.depth and not flags.captures:  # else ops run eagerly, or a tracer records them
+            key = _key(args, options, exprs, self.creates)
         if key is None:
             return self.function(*args, **options)
         whole = tuple(key)
         steps = self._young.get(whole)
         if steps is None:
-            steps = self.known.find(whole)
+            steps = self.templates.find(whole)
         if steps:
             return make(again(steps, exprs))
-        return self._made(args, options, whole, exprs, steps)
+        return self._call_function(args, options, whole, exprs, steps)
 
-    def _made(
-        self, args: tuple[Any, ...], options: dict[str, Any], key: tuple[object, ...],
-        exprs: list[Expr], steps: Recipe | None,
-    ) -> Tensor:  # fmt: skip
-        """The same, by the function."""
+    def _call_function(
+        self,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        key: tuple[object, ...],
+        exprs: list[Expr],
+        steps: Recipe | None,
+    ) -> Tensor:
+        """Call the function; on the second call with a key, store a template of its result."""
         before = counters.evaluations
         result = self.function(*args, **options)
         if steps is None:
-            self.known[key] = _ONCE
-        elif steps is _ONCE:
-            found = None
+            self.templates[key] = _SEEN_ONCE
+        elif steps is _SEEN_ONCE:
+            template = None
             if is_strided(result) and counters.evaluations == before and _is_new(result, exprs):
-                found = recipe(expr_of(result), exprs, views=_all_leaves(exprs))
-            self.known[key] = found or _NEVER
+                template = recipe(expr_of(result), exprs, views=_all_in_memory(exprs))
+            self.templates[key] = template or _NOT_REPEATABLE
         return result
 
 
-makers: list[Recent[tuple[object, ...], Recipe]] = []
+creation_caches: list[Recent[tuple[object, ...], Recipe]] = []
 
 
-def forget_makers() -> None:
-    """What was made of nothing is not known any more: the default dtype has changed."""
-    for known in makers:
-        known.turn()
-        known.turn()
+def clear_creation_caches() -> None:
+    """Empty the caches of creation functions, because the default dtype has changed."""
+    for templates in creation_caches:
+        templates.turn()  # drop the old generation
+        templates.turn()  # and the young one
 
 
 def _key(
-    args: tuple[Any, ...], options: dict[str, Any], exprs: list[Expr], makes: bool
+    args: tuple[Any, ...], options: dict[str, Any], exprs: list[Expr], creates: bool
 ) -> list[object] | None:
-    """All that a result depends on, but for the values of tensors; None where that is more.
+    """Return all that a result depends on besides element values; None if no key can describe it.
 
-    The nodes of tensors are added to `exprs`: no gradient flows through them.
+    The expressions of tensors are appended to `exprs`. No gradient flows through them.
     """
     key: list[object] = [current().reproducible]
-    if makes and options.get("device") is None:  # whoever names one does not ask for the default
+    if creates and options.get("device") is None:  # the result is on the default device
         device = default_device()
         if device.opened is None:
             return None
         key.append(device)
     for a in args:
-        if not _is_described(a, key, exprs):
+        if not _append_argument(a, key, exprs):
             return None
     for name in options:
         key.append(name)
         if type(options[name]) is str and name in ("dtype", "device"):
-            return None  # plugins say what these names mean, and may go
-        if not _is_described(options[name], key, exprs):
+            return None  # plugins give these names a meaning, and can be unregistered
+        if not _append_argument(options[name], key, exprs):
             return None
-    return key if makes or exprs else None
+    return key if creates or exprs else None
 
 
 def _is_new(result: Tensor, exprs: list[Expr]) -> bool:
-    """Whether a result is none of these nodes, nor a view of one, which would be an alias."""
+    """Return True if a result is neither one of these expressions nor a view of one."""
     e = expr_of(result)
     return e.op is not None or storage_of(e).pending not in (None, *exprs)
 
 
-def _all_leaves(exprs: list[Expr]) -> bool:
-    """Whether all are in memory: what is pending shares a storage with its views from then on."""
+def _all_in_memory(exprs: list[Expr]) -> bool:
+    """Return True if no input is pending.
+
+    A pending input shares a storage with its views once they exist, which a template cannot repeat.
+    """
     return all(e.op is None for e in exprs)
 
 
-_PENDING = object()  # in a key, of a node that is
+_PENDING = object()  # marks a pending input in a key
 
 
-def _is_described(a: object, key: list[object], exprs: list[Expr]) -> bool:
-    """Whether an argument could be added to the key."""
+def _append_argument(a: object, key: list[object], exprs: list[Expr]) -> bool:
+    """Append an argument to the key; return False if the key cannot describe it."""
     if is_strided(a):
-        return _is_added(expr_of(a), key, exprs)
+        return _append_expr(expr_of(a), key, exprs)
     kind = type(a)
     key.append(kind)
-    if kind is float:  # no NaN equals another, and zeros differ
-        key.append(a.hex() if a != a or a == 0 else a)  # type: ignore[attr-defined]  # as is said
+    if kind is float:  # NaN is not equal to itself, and 0.0 == -0.0
+        key.append(a.hex() if a != a or a == 0 else a)  # type: ignore[attr-defined]  # a float
     elif kind is tuple or kind is list:
         values: Any = a
         key.append(len(values))
         for value in values:
-            if not _is_described(value, key, exprs):
+            if not _append_argument(value, key, exprs):
                 return False
     else:
         key.append(a)
-        return _is_plain(a)
+        return _is_comparable(a)
     return True
 
 
-def _is_plain(a: object) -> bool:
-    """Whether an option is equal only to what means the same."""
+def _is_comparable(a: object) -> bool:
+    """Return True if an option is equal only to options of the same meaning."""
     kind = type(a)
     if kind is Device:
-        return a.opened is not None  # type: ignore[attr-defined]  # as is said
+        return a.opened is not None  # type: ignore[attr-defined]  # a Device
     return kind is int or kind is bool or kind is str or a is None or kind is DType
 
 
-def _is_added(e: Expr, key: list[object], exprs: list[Expr]) -> bool:
-    """Whether the node of a tensor could be: no gradient flows through it, nor waits its memory."""
+def _append_expr(e: Expr, key: list[object], exprs: list[Expr]) -> bool:
+    """Append a tensor's expression to the key and to `exprs`; return False if that is impossible.
+
+    An expression with a gradient, or a view of a pending one, cannot be an input of a template.
+    """
     if e.tape is not None or (e.op is None and e.storage.pending is not None):
         return False
     for other in exprs:
         if other is e or (e.op is None and other.op is None and other.storage is e.storage):
-            return False  # which of them is read would not be known
+            return False  # two inputs share a storage: the source of a view is ambiguous
     exprs.append(e)
     key.append(e.spec)
     if e.op is not None:

@@ -1,4 +1,4 @@
-# What the compiled form of `half_precision.py` knows of its types.
+# Static types of the compiled version of `half_precision.py`.
 cimport cython
 
 from dovetail.records cimport DTypeRecord

@@ -2,7 +2,7 @@
 
 A function made of several ops would round each intermediate: a sum of squares overflows at 65,520,
 a count beyond 2048 is not exact. The decorators of public functions (`arguments.named`,
-`forms.into`) therefore call them with operands cast to `DType.compute`, and round their results.
+`variants.into`) therefore call them with operands cast to `DType.compute`, and round their results.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def widen_halves(composed: Callable[P, R], widen: Widen = True) -> Callable[P, R
     @wraps(composed)
     def call(*args: P.args, **options: P.kwargs) -> R:
         if holds_half(args, options):
-            found: R = call_in_float32(composed, args, options, widen)
-            return found
+            result: R = call_in_float32(composed, args, options, widen)
+            return result
         return composed(*args, **options)
 
     cast_type(Any, call).widen = widen  # a test reads it
@@ -84,12 +84,12 @@ def call_in_float32(
         if target.compute is not target:
             wide["dtype"] = target.compute
     out = wide.pop("out", None)
-    found = operands.rounded(composed(*args, **wide), target)
-    return found if out is None else write_node_out(composed.__name__, out, [found._expr])
+    result = operands.round_results(composed(*args, **wide), target)
+    return result if out is None else write_node_out(composed.__name__, out, [result._expr])
 
 
 class _Operands:
-    """The operands of one call: what each half was cast to, and the dtypes that decide."""
+    """The operands of one call: the float32 cast of each half, and the dtypes that decide."""
 
     def __init__(self) -> None:
         self.casts: list[tuple[Tensor, Tensor]] = []
@@ -100,10 +100,10 @@ class _Operands:
         if isinstance(a, Tensor):
             return self._wide_tensor(a)
         if isinstance(a, (list, tuple)):
-            found = [self.widen(v) for v in a]
-            if any(isinstance(v, float) for v in found):  # a list of numbers has a dtype of its own
+            items = [self.widen(v) for v in a]
+            if any(isinstance(v, float) for v in items):  # a list of numbers has a dtype of its own
                 self.dtypes.append(dtype(float))
-            return type(a)(*found) if hasattr(a, "_fields") else type(a)(found)
+            return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
         if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
             self.dtypes.append(dtype(a.dtype))
         return a
@@ -124,21 +124,21 @@ class _Operands:
             return None
         return self.dtypes[0] if widen == "first" else reduce(promote, self.dtypes)
 
-    def rounded(self, found: Any, target: DType | None) -> Any:
+    def round_results(self, result: Any, target: DType | None) -> Any:
         """Cast results of float32 to a half `target`; return an operand in its own dtype."""
-        if isinstance(found, tuple):
-            parts = [self.rounded(x, target) for x in found]
-            return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
-        if isinstance(found, list):
-            return [self.rounded(x, target) for x in found]
-        if not isinstance(found, Tensor):
-            return found
+        if isinstance(result, tuple):
+            items = [self.round_results(x, target) for x in result]
+            return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+        if isinstance(result, list):
+            return [self.round_results(x, target) for x in result]
+        if not isinstance(result, Tensor):
+            return result
         for before, wide in self.casts:
-            if found is wide:  # an operand itself
+            if result is wide:  # an operand itself
                 return before
-        if target is None or found.dtype is not target.compute:
-            return found
-        return cast(found, target)
+        if target is None or result.dtype is not target.compute:
+            return result
+        return cast(result, target)
 
 
 set_widening(holds_half, call_in_float32)

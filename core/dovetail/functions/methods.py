@@ -1,7 +1,7 @@
-"""The methods of Tensor, which are put on the class here alone.
+"""The methods of Tensor; only this module sets them on the class.
 
-They are functions of other modules under their own names, or under others, and the forms in place.
-`tensor/signatures.pyi`, which is generated, tells type checkers of them.
+The methods are functions of other modules, under their own or other names, and their in-place
+variants. The generated `tensor/signatures.pyi` declares them for type checkers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (transfer, ("pin_memory", "is_pinned")),
 )  # fmt: skip
 
-LATE = {  # name -> the module that is loaded when somebody first asks for the method
+LATE = {  # method name -> the module that is loaded at the method's first use
     name: home
     for home, names in {
         "elementwise.decompose": "frexp nan_to_num",
@@ -81,18 +81,18 @@ LATE = {  # name -> the module that is loaded when somebody first asks for the m
     for name in names.split()
 }
 
-LATER = {"native intrinsics": ("fast_math",)}
-WHAT = {name: part for part, names in LATER.items() for name in names}
+FEATURES_LATER = {"native intrinsics": ("fast_math",)}
+FEATURE_OF = {name: part for part, names in FEATURES_LATER.items() for name in names}
 
 
 def refuse(where: str, name: str) -> None:
-    """Raises: NotYetAttribute for a name that a later version brings."""
-    if name in WHAT:
-        raise NotYetAttribute(f"{where}.{name}: {WHAT[name]} come with a later version")
+    """Raise NotYetAttribute for a name that a later version will have."""
+    if name in FEATURE_OF:
+        raise NotYetAttribute(f"{where}.{name}: {FEATURE_OF[name]} come with a later version")
 
 
-def missing(x: Tensor, name: str) -> MethodType:
-    """What Tensor says to a name that it does not have."""
+def find_method(x: Tensor, name: str) -> MethodType:
+    """Return the method for a name that the Tensor class itself does not have."""
     refuse("Tensor", name)
     if name in LATE:
         return MethodType(getattr(import_module(f".{LATE[name]}", __package__), name), x)
@@ -104,21 +104,22 @@ def missing(x: Tensor, name: str) -> MethodType:
 
 
 def added(where: str, name: str, otherwise: str, kind: type = Tensor) -> object:
-    """Return what a layout adds under a name, or the dtype that a plugin brings.
+    """Return the attribute that a layout adds under a name, or a plugin's dtype.
 
-    kind: the class that was asked, for the hint in the error.
-    Raises: AttributeError where none does.
+    otherwise: the start of the error message.
+    kind: the class of the object, for the hint in the error.
+    Raises: AttributeError if there is none.
     """
     if name.startswith("_"):
         raise AttributeError(f"{otherwise} {name!r}")
     if where == "functions" and (dtype := _dtype(name)) is not None:
         return dtype
     try:
-        found: object = layout_plugins.registry.find(where, name)
-        return found
+        attribute: object = layout_plugins.registry.find(where, name)
+        return attribute
     except AttributeError as error:
-        known = hints.hint(name, where == "methods", kind)
-        raise AttributeError(f"{otherwise} {name!r}{known}") from error.__cause__
+        hint_text = hints.hint(name, where == "methods", kind)
+        raise AttributeError(f"{otherwise} {name!r}{hint_text}") from error.__cause__
 
 
 def _dtype(name: str) -> DType | None:
@@ -129,7 +130,7 @@ def _dtype(name: str) -> DType | None:
 
 
 def to_dense(x: Tensor) -> Tensor:
-    """The tensor itself, being strided; of another layout, the same elements as a strided tensor.
+    """Return the tensor itself, or a sparse layout's elements as a strided tensor.
 
     Shapes: any; the result has the same.
     Dtypes: all; the result has the same.
@@ -162,7 +163,7 @@ def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> 
 
 @named(widen=False)
 def fill_(x: Tensor, value: Number) -> Tensor:
-    """This tensor, filled with one number.
+    """Fill this tensor with one number, and return it.
 
     `value`: a number, or a tensor or array of one element.
     Shapes: any.
@@ -181,7 +182,7 @@ def fill_(x: Tensor, value: Number) -> Tensor:
 
 @named(widen=False)
 def zero_(x: Tensor) -> Tensor:
-    """This tensor, filled with 0.
+    """Fill this tensor with 0, and return it.
 
     Shapes: any.
     Dtypes: all; it keeps its own.
@@ -196,7 +197,7 @@ def zero_(x: Tensor) -> Tensor:
 
 @named(widen=False)
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
-    """This tensor, after the elements of another one have been copied into it.
+    """Copy the elements of another tensor into this one, and return it.
 
     `other`: a tensor on any device, or an array.
     Shapes: `other` is broadcast to this one's.
@@ -214,10 +215,10 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
 
 
 def real_part(x: Tensor) -> Tensor:
-    """The real part, in memory of its own; of a real tensor its elements.
+    """Return the real part as a new tensor; for a real tensor its elements.
 
     Shapes: any; the result has the same.
-    Dtypes: all but bool; of complex ones that of their parts.
+    Dtypes: all but bool; the dtype of the parts for complex ones.
     Raises: DTypeError for bool.
 
     >>> import dovetail as dt
@@ -228,10 +229,10 @@ def real_part(x: Tensor) -> Tensor:
 
 
 def imaginary_part(x: Tensor) -> Tensor:
-    """The imaginary part, in memory of its own; zeros of a real tensor.
+    """Return the imaginary part as a new tensor; for a real tensor zeros.
 
     Shapes: any; the result has the same.
-    Dtypes: all but bool; of complex ones that of their parts.
+    Dtypes: all but bool; the dtype of the parts for complex ones.
     Raises: DTypeError for bool.
 
     >>> import dovetail as dt
@@ -245,10 +246,10 @@ def imaginary_part(x: Tensor) -> Tensor:
 def cumsum(
     x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
-    """The sums of the elements up to each one along `axis`, NumPy's and PyTorch's short name.
+    """Return the sums of the elements up to each one along `axis`; NumPy's and PyTorch's name.
 
-    `axis`: None ravels the tensor first, as NumPy has it; see `cumulative_sum`, which does not.
-    `dtype` is one to which the elements are cast first.
+    `axis`: None ravels the tensor first, as in NumPy; `cumulative_sum` does not.
+    `dtype`: the elements are cast to it first.
     Shapes: any; the result has the same, or is a vector.
     Dtypes: all; integers and bool give int64 or uint64.
     Order: k ascending, one after the other: the same bits on every device.
@@ -266,10 +267,10 @@ def cumsum(
 def cumprod(
     x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
-    """The products of the elements up to each one along `axis`; a short name, as `cumsum`.
+    """Return the products of the elements up to each one along `axis`; a short name like `cumsum`.
 
-    `axis`: None ravels the tensor first, as NumPy has it; see `cumulative_prod`, which does not.
-    `dtype` is one to which the elements are cast first.
+    `axis`: None ravels the tensor first, as in NumPy; `cumulative_prod` does not.
+    `dtype`: the elements are cast to it first.
     Shapes: any; the result has the same, or is a vector.
     Dtypes: all; integers and bool give int64 or uint64.
     Order: k ascending, one after the other: the same bits on every device.
@@ -284,9 +285,9 @@ def cumprod(
 
 
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:
-    """The tensor on a device: itself if it is there, else a copy; as the Array API has it.
+    """Return the tensor on a device: itself if it is there, else a copy (Array API).
 
-    `stream` is not used: the current stream of the device is; see `dt.stream`, and `x.to`.
+    `stream` is ignored: copies use the device's current stream; see `dt.stream`, and `x.to`.
     Shapes: any.
     Dtypes: all that the device has.
     Raises: DeviceError, UnavailableError, OutOfMemoryError.
@@ -302,7 +303,7 @@ VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
-    """This library, for code written for the Array API.
+    """Return this library, for code written for the Array API.
 
     `api_version`: a version of the standard, 2021.12 to 2025.12, or None.
     Raises: ArgumentError for unknown versions.
@@ -323,16 +324,16 @@ def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
 
 
 def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
-    made = matrix_products.matmul(self, other)
-    if made.shape != self.shape:  # it would be broadcast into `self`
+    product = matrix_products.matmul(self, other)
+    if product.shape != self.shape:  # it would be broadcast into `self`
         raise ShapeError(
-            f"matmul in place: the result has shape {made.shape} and cannot be written into a "
+            f"matmul in place: the result has shape {product.shape} and cannot be written into a "
             f"tensor of shape {self.shape}; write x = x @ y"
         )
-    return write_result("matmul", self, [made])
+    return write_result("matmul", self, [product])
 
 
-# --- all of them ----------------------------------------------------------------------------------
+# --- tables of methods ----------------------------------------------------------------------------
 
 OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Python's
     "view": bit_views.view_as,
@@ -380,14 +381,14 @@ OWN: dict[str, object] = {
     "__rmatmul__": _matmul_reflected,
     "__imatmul__": _matmul_in_place,
     "__array_namespace__": array_namespace,
-    "__copy__": pickling.copied,
-    "__deepcopy__": pickling.deep_copied,
-    "__reduce_ex__": pickling.reduced,
-    "__getattr__": missing,
+    "__copy__": pickling.copy_tensor,
+    "__deepcopy__": pickling.deep_copy_tensor,
+    "__reduce_ex__": pickling.reduce_for_pickle,
+    "__getattr__": find_method,
 }
 LOADED = (copies, constructors, cumulative, op_functions, manipulation, random, stable_sort)
 IN_PLACE: dict[str, object] = {
-    **{f"{name}_": op_functions.in_place_form(op) for name, op in op_functions.FUNCTIONS.items()},
+    **{f"{name}_": op_functions.in_place_method(op) for name, op in op_functions.FUNCTIONS.items()},
     **variants.methods([module.__name__.removeprefix(f"{__package__}.") for module in LOADED]),
 }
 SHORT = {
@@ -405,10 +406,10 @@ METHODS: dict[str, object] = {
 
 
 def install(gradients: Mapping[str, object]) -> None:
-    """Gives Tensor its methods.
+    """Set all methods on Tensor.
 
-    They are these, its operators and what the host reads it by, and those of autograd, which is
-    built upon functions.
+    These are the methods of this module, the operators, the reads by the host, and `gradients`,
+    the methods of autograd, which imports this package.
     """
     for methods in (OPERATORS, READS, METHODS, gradients):
         for name, method in methods.items():

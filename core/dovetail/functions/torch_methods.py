@@ -1,6 +1,6 @@
-"""Methods that PyTorch's models are written with, so that their code runs as it is.
+"""Methods under PyTorch's names, so that code of PyTorch models runs unchanged.
 
-Each is one of the standard's functions under another name; so is `dt.cat`.
+Each is a function of the Array API under another name; so is `dt.cat`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["cat"]
 
 @named(widen=False)
 def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """`dt.concat`, as PyTorch calls it: tensors one after the other along an axis that they have.
+    """Concatenate tensors along an existing axis: `dt.concat` under PyTorch's name.
 
     `tensors`: a list of them. `dim`: the axis.
-    Shapes: alike but for that axis.
+    Shapes: equal except along that axis.
     Dtypes: all; the result has that to which they promote.
     Raises: ShapeError, DTypeError, AxisError, ArgumentError for none.
 
@@ -41,9 +41,9 @@ def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) ->
 
 @named(widen=False)
 def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
-    """`value` where the mask is true, else `x`: `dt.where(mask, value, x)`, in the dtype of x.
+    """Return `dt.where(mask, value, x)` in the dtype of `x`.
 
-    `mask`: where. `value`: a number, or a tensor that broadcasts.
+    `mask`: True where `value` replaces the element. `value`: a number, or a tensor that broadcasts.
     Shapes: x and the mask broadcast.
     Dtypes: all; the mask is of bools.
     Gradient: flows to x and the value.
@@ -59,9 +59,9 @@ def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
 
 @named(widen=False)
 def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
-    """`x`, with `value` written where the mask is true, which broadcasts to x's shape.
+    """Write `value` into `x` where the mask is true, and return `x`.
 
-    Shapes: any; the result is x.
+    Shapes: the mask broadcasts to the shape of x.
     Dtypes: all; the mask is of bools.
     Raises: ShapeError, DTypeError, ReadOnlyError, GradientError.
 
@@ -75,10 +75,10 @@ def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
 
 @named(widen=False)
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of so many parts along an axis, of equal sizes but for the last, which may be smaller.
+    """Split `x` along an axis into views of equal sizes; the last may be smaller.
 
-    `chunks`: how many. Where the size is no multiple there may be fewer, as in PyTorch;
-    `dt.array_split` gives as many as are asked for. `dim`: the axis.
+    `chunks`: the number of parts. If the size is not a multiple of it there may be fewer, as in
+    PyTorch; `dt.array_split` always gives this number. `dim`: the axis.
     Shapes: of at least one axis.
     Dtypes: all.
     Raises: ArgumentError for less than one, AxisError.
@@ -96,7 +96,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @named(widen=False)
 def t(x: Tensor) -> Tensor:
-    """A view with both axes exchanged: `x.T`, of a vector itself.
+    """Return a view with both axes exchanged, like `x.T`; a vector is returned as a view of itself.
 
     Shapes: at most two axes.
     Dtypes: all.
@@ -113,12 +113,12 @@ def t(x: Tensor) -> Tensor:
 
 @named(widen=False)
 def type_as(x: Tensor, other: Tensor) -> Tensor:
-    """The elements of x in the dtype of another tensor, or x itself where it has that.
+    """Return the elements of x in the dtype of another tensor; x itself if it has that dtype.
 
     `other`: the tensor.
     Shapes: any; the result has x's.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.ones(2, device="reference").type_as(dt.zeros(1, dtype=dt.int32)).dtype
@@ -129,7 +129,7 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
 
 @named(widen=False)
 def expand_as(x: Tensor, other: Tensor) -> Tensor:
-    """A view of x, broadcast to the shape of another tensor.
+    """Return a view of x, broadcast to the shape of another tensor.
 
     `other`: the tensor.
     Shapes: x broadcasts to that of `other`.
@@ -145,9 +145,9 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
 
 @named(widen=False)
 def reshape_as(x: Tensor, other: Tensor) -> Tensor:
-    """`x` in the shape of another tensor, a view where strides permit that.
+    """Return `x` in the shape of another tensor; a view if strides permit it.
 
-    `other`: the tensor, of as many elements.
+    `other`: the tensor, with an equal number of elements.
     Shapes: any.
     Dtypes: all.
     Raises: ShapeError.
@@ -159,15 +159,15 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     return reshape(x, strided("reshape_as", other).shape)
 
 
-def _converted(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
+def _conversion_method(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     def convert(x: Tensor) -> Tensor:
         return astype(x, dtype, copy=False)
 
     convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"""The same elements as {dtype.name}, or x itself where they are that.
+    convert.__doc__ = f"""Return the elements as {dtype.name}; x itself if it has that dtype.
 
     Dtypes: all, as for `dt.astype`.
-    Raises: DTypeError where the device has no such dtype.
+    Raises: DTypeError if the device has no such dtype.
 
     >>> import dovetail as dt
     >>> dt.ones(2, dtype=dt.uint8, device="reference").{name}().dtype
@@ -179,9 +179,9 @@ def _converted(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
 METHODS: dict[str, object] = {
     f.__name__: f for f in (masked_fill, masked_fill_, chunk, t, type_as, expand_as, reshape_as)
 }
-# Of these `float` and `int` would hide Python's from type checkers in the class.
+# Not in METHODS: `float` and `int` in the class would hide Python's from type checkers.
 CONVERSIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    name: _converted(name, dtype)
+    name: _conversion_method(name, dtype)
     for name, dtype in {
         "float": D.float32, "double": D.float64, "half": D.float16, "bfloat16": D.bfloat16,
         "int": D.int32, "long": D.int64,

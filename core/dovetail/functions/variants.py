@@ -1,9 +1,9 @@
-"""The three forms of functions: what they return, `out=`, and `x.name_()`.
+"""Variants of functions: `out=`, and methods `x.name_()` that write their result into the tensor.
 
-A function that makes new memory has the parameter `out` in its signature, and `into` above it,
-which writes the result there; the function itself knows nothing of that. `in_place` makes the
-method that writes a result of its own shape back into the tensor, `drawn` that which fills one
-with random numbers. (Rows of the op table have these forms from `op_functions` and `verbs`.)
+A function that allocates its result has a parameter `out` in its signature. The decorator `into`
+writes the result there; the function never gets `out`. `in_place_method` builds the method that
+writes a result of equal shape into its first operand. `random_method` builds the method that fills
+a tensor with random numbers. `op_functions` and `verbs` build these variants of op-table rows.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ..tensor.writes import (
     write_node_out,
     write_result,
 )
-from .graph_cache import Remade
+from .graph_cache import CachedFunction
 from .half_precision import call_in_float32, holds_half, widen_halves
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Function = Callable[..., Any]
 
-MADE = ("dtype", "device")  # what a function that makes tensors of nothing takes from `out`
-KEYED = ("generator",)  # by name alone
-# Functions whose results have the shape and dtype of their first operand: where they are.
+CREATION_OPTIONS = ("dtype", "device")  # a creation function takes these from `out`
+KEYWORD_ONLY = ("generator",)
+# Functions whose results have the shape and dtype of their first operand, with their modules.
 IN_PLACE: dict[str, str] = {
     name: home
     for home, names in {
@@ -52,7 +52,7 @@ IN_PLACE: dict[str, str] = {
     }.items()
     for name in names.split()
 }
-# Those of `dt.random` of which each element is drawn by itself (`gamma_` and `beta_` are rows).
+# Functions of `dt.random` that draw each element independently (`gamma_` and `beta_` draw rows).
 DRAWN: dict[str, str] = {
     name: home
     for home, names in {
@@ -65,55 +65,61 @@ DRAWN: dict[str, str] = {
 
 
 @overload
-def remade(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
+def cache_graph(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
 @overload
-def remade(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def remade(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """`into`, of a function whose graph depends on shapes, dtypes and options: it is noted."""
+def cache_graph(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def cache_graph(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
+    """Decorate like `into`, and cache the function's graph by shapes, dtypes and options."""
     if composed is None:
-        return partial(remade, widen=widen)
-    return into(composed, widen=widen, noted=Remade(widen_halves(composed, widen)))
+        return partial(cache_graph, widen=widen)
+    return into(composed, widen=widen, cached=CachedFunction(widen_halves(composed, widen)))
 
 
 @overload
-def made_again(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
+def cache_creation(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
 @overload
-def made_again(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def made_again(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """`remade`, of a function that makes tensors of nothing."""
+def cache_creation(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def cache_creation(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
+    """Decorate like `cache_graph` a function that creates tensors without tensor arguments."""
     if composed is None:
-        return partial(made_again, widen=widen)
-    return into(composed, widen=widen, noted=Remade(widen_halves(composed, widen), makes=True))
+        return partial(cache_creation, widen=widen)
+    return into(
+        composed, widen=widen, cached=CachedFunction(widen_halves(composed, widen), creates=True)
+    )
 
 
 @overload
 def into(
-    composed: Callable[P, R], /, *, widen: Widen = True, noted: Remade | None = None
+    composed: Callable[P, R], /, *, widen: Widen = True, cached: CachedFunction | None = None
 ) -> Callable[P, R]: ...
 @overload
 def into(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def into(
-    composed: Function | None = None, /, *, widen: Widen = True, noted: Remade | None = None
+    composed: Function | None = None,
+    /,
+    *,
+    widen: Widen = True,
+    cached: CachedFunction | None = None,
 ) -> Any:
-    """`arguments.named`, of a function whose result goes into `out` where that is given.
+    """Decorate like `arguments.named`, and write the result into `out` if the caller passes it.
 
-    `composed` has the parameter `out` for those who read its signature, and never gets it.
-    `noted`: what knows how its results are made, and widens halves beneath its cache; see `remade`.
+    `composed` has the parameter `out` only for its signature; it never gets a value.
+    `cached`: a cache of the function's graphs, which widens halves itself; see `cache_graph`.
     """
     if composed is None:
         return partial(into, widen=widen)
-    function, name, widens = composed, composed.__name__, widen and noted is None
+    function, name, widens = composed, composed.__name__, widen and cached is None
 
     def call(*args: Any, out: Any = None, **options: Any) -> Any:
         if out is not None:
-            options = _as_out(out, parameters(function), options)
+            options = _options_like_out(out, parameters(function), options)
         try:
-            if noted is not None:
-                found = noted.given(args, options)
+            if cached is not None:
+                result = cached.call(args, options)
             elif widens and holds_half(args, options):
-                found = call_in_float32(function, args, options, widen)
+                result = call_in_float32(function, args, options, widen)
             else:
-                found = function(*args, **options)
+                result = function(*args, **options)
         except DovetailError as error:
             if name not in str(error):
                 error.args = (f"{name}: {error}", *error.args[1:])
@@ -122,74 +128,77 @@ def into(
             if binds(function, args, options):
                 raise
         else:
-            return found if out is None else _written(name, found, out)
-        given = options if out is None else {**options, "out": out}
-        return again(call, function, args, given)
+            return result if out is None else _write_out(name, result, out)
+        keywords = options if out is None else {**options, "out": out}
+        return again(call, function, args, keywords)
 
-    call.__code__ = call.__code__.replace(co_name=name)  # what tracebacks show
+    call.__code__ = call.__code__.replace(co_name=name)  # tracebacks show it
     cast(Any, call).widen = widen
     return wraps(function)(call)
 
 
-def _as_out(out: object, takes: Parameters, options: Options) -> Options:
-    """For what makes tensors of nothing: with the dtype and the device of `out`, if none come."""
-    if not isinstance(out, Tensor) or "device" not in takes:
+def _options_like_out(out: object, accepted: Parameters, options: Options) -> Options:
+    """Return a creation function's options, with defaults for dtype and device from `out`."""
+    if not isinstance(out, Tensor) or "device" not in accepted:
         return options
-    return {**{n: getattr(out, n) for n in MADE if n in takes}, **options}
+    return {**{n: getattr(out, n) for n in CREATION_OPTIONS if n in accepted}, **options}
 
 
-def made_into(
-    function: Callable[..., Tensor], out: Any, scope: Options, fills: bool
-) -> Tensor:  # fmt: skip
-    """What a maker with many spellings gives for its locals, in `out` where that is a tensor.
+def create_into(function: Callable[..., Tensor], out: Any, scope: Options, fills: bool) -> Tensor:
+    """Call a creation function with compatibility names or `out`, and write into `out` if given.
 
-    `fills`: False leaves what is in `out`, which has to fit. (Makers take their parameters apart
-    themselves, `into` would be half of the time of `dt.zeros`.)
+    Creation functions call this themselves only when needed: `into` would take half of the time of
+    `dt.zeros`.
+
+    scope: the function's locals.
+    fills: False only checks that `out` fits, and leaves its elements as they are.
     """
     name = function.__name__
     if out is None:
         return retold(function, scope)
     if scope.get("allocator") is not None:
         raise ArgumentError(f"{name}: out= has its memory; allocator= is for what is new")
-    given = _as_out(out, parameters(function), {n: x for n, x in scope.items() if x is not None})
-    found = retold(function, {**scope, **given})
+    keywords = _options_like_out(
+        out, parameters(function), {n: x for n, x in scope.items() if x is not None}
+    )
+    result = retold(function, {**scope, **keywords})
     if fills:
-        _written(name, found, out)
+        _write_out(name, result, out)
     else:
-        require_fits_out(name, out, expr_of(found))
-    given_back: Tensor = out
-    return given_back
+        require_fits_out(name, out, expr_of(result))
+    written: Tensor = out
+    return written
 
 
-def _written(name: str, found: Any, out: Any) -> Any:
-    """A result, or each of several, written into `out`, which comes back."""
-    if not isinstance(found, tuple):
-        return write_node_out(name, out, [strided(name, found)._expr])
+def _write_out(name: str, results: Any, out: Any) -> Any:
+    """Write a result, or each result of a tuple, into `out`, and return `out`."""
+    if not isinstance(results, tuple):
+        return write_node_out(name, out, [strided(name, results)._expr])
     outs: Sequence[Any] = sequence(name, out, "out", "tensors, one for each result")
-    if len(outs) != len(found):
-        raise ArgumentError(f"{name}: out= are {len(outs)} tensors, and there are {len(found)}")
-    for y, x in zip(outs, found, strict=True):  # all of them before any is written
+    if len(outs) != len(results):
+        raise ArgumentError(f"{name}: out= are {len(outs)} tensors, and there are {len(results)}")
+    for y, x in zip(outs, results, strict=True):  # check all before the first write
         require_fits_out(name, y, expr_of(strided(name, x)))
-    for y, x in zip(outs, found, strict=True):
+    for y, x in zip(outs, results, strict=True):
         write_node_out(name, y, [expr_of(x)])
-    named = hasattr(found, "_fields")
-    return type(found)(*outs) if named else tuple(outs)
+    is_named_tuple = hasattr(results, "_fields")
+    return type(results)(*outs) if is_named_tuple else tuple(outs)
 
 
 # --- in place -------------------------------------------------------------------------------------
 
-IN_PLACE_SAYS = """This tensor, after `dt.{0}` of it has been written into its memory.
+IN_PLACE_DOC = """This tensor, after `dt.{0}` of it has been written into its memory.
 
-The result is cast to this tensor's dtype, where that loses no kind of number. Every view of the
+The result is cast to this tensor's dtype, if that loses no kind of number. Every view of the
 memory sees it.
 Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
 `dt.{0}`:
 {1}"""
-DRAWN_SAYS = """This tensor, after numbers by `dt.random.{0}` have been written into its memory.
+RANDOM_DOC = """This tensor, after numbers by `dt.random.{0}` have been written into its memory.
 
-Shape, dtype and device are this tensor's; parameters may be given by place, too. Every view of
-the memory sees them.
+Shape, dtype and device are this tensor's. Parameters may also be passed by position. Every view
+of the memory sees the numbers.
 Raises: as `dt.random.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
 `dt.random.{0}`:
@@ -197,71 +206,81 @@ Raises: as `dt.random.{0}`; ReadOnlyError; GradientError for a leaf that require
 
 
 @cache
-def in_place(function: Function) -> Function:
-    """The method that writes the result of a function into its first operand."""
+def in_place_method(function: Function) -> Function:
+    """Return the method that writes a function's result into its first operand."""
     name = function.__name__
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
         require_written_in_place(name, required(name, x))
         return write_result(name, x, [function(x, *args, **options)])
 
-    return _described(method, function, name, IN_PLACE_SAYS, ("out",))
+    return _attach_signature(method, function, name, IN_PLACE_DOC, ("out",))
 
 
 @cache
-def drawn(function: Function) -> Function:
-    """The method that fills a tensor with what a function of `dt.random` draws."""
+def random_method(function: Function) -> Function:
+    """Return the method that fills a tensor with samples of a function of `dt.random`."""
     name = function.__name__
-    fixed = ("shape", *MADE, "out")
-    taken = [n for n in signature(function).parameters if n not in (*fixed, *KEYED)]
+    fixed = ("shape", *CREATION_OPTIONS, "out")
+    positional = [n for n in signature(function).parameters if n not in (*fixed, *KEYWORD_ONLY)]
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
         require_written_in_place(name, required(name, x))
-        if len(args) > len(taken):
-            raise ArgumentError(f"{name}_: takes {len(taken)} by place, not {len(args)}")
-        for n, value in zip(taken, args, strict=False):
+        if len(args) > len(positional):
+            raise ArgumentError(f"{name}_: takes {len(positional)} by place, not {len(args)}")
+        for n, value in zip(positional, args, strict=False):
             options[n] = value
-        made = function(shape=x.shape, dtype=x.dtype, device=x.device, **options)
-        return write_result(name, x, [made])
+        samples = function(shape=x.shape, dtype=x.dtype, device=x.device, **options)
+        return write_result(name, x, [samples])
 
     first = Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Tensor")
-    return _described(method, function, name, DRAWN_SAYS, fixed, first)
+    return _attach_signature(method, function, name, RANDOM_DOC, fixed, first)
 
 
-BY_PLACE = Parameter.POSITIONAL_OR_KEYWORD
+POSITIONAL = Parameter.POSITIONAL_OR_KEYWORD
 
 
-def _described(
-    method: Function, function: Function, name: str, says: str, without: Sequence[str],
+def _attach_signature(
+    method: Function,
+    function: Function,
+    name: str,
+    text: str,
+    without: Sequence[str],
     *before: Parameter,
-) -> Function:  # fmt: skip
-    """A method under its name, with the signature that it takes."""
+) -> Function:
+    """Set the name, docstring and signature of a method that stands for `function`.
+
+    without: parameters of the function that the method does not have.
+    before: parameters in front of the function's, which may then be passed by position.
+    """
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__code__ = method.__code__.replace(co_name=f"{name}_", co_qualname=f"{name}_")
-    method.__doc__ = says.format(name, getdoc(function))
+    method.__doc__ = text.format(name, getdoc(function))
     old = signature(function)
-    kept = [p for n, p in old.parameters.items() if n not in without]
+    params = [p for n, p in old.parameters.items() if n not in without]
     if before:
-        kept = [p if p.name in KEYED else p.replace(kind=BY_PLACE) for p in kept]
-    made: Any = method
-    made.__wrapped__ = function
-    made.__signature__ = old.replace(parameters=[*before, *kept], return_annotation="Tensor")
+        params = [p if p.name in KEYWORD_ONLY else p.replace(kind=POSITIONAL) for p in params]
+    typed_method: Any = method
+    typed_method.__wrapped__ = function
+    typed_method.__signature__ = old.replace(
+        parameters=[*before, *params], return_annotation="Tensor"
+    )
     return method
 
 
 def methods(homes: Collection[str]) -> dict[str, Function]:
-    """The forms in place of functions in these modules, by their names."""
-    named = [f"{n}_" for table in (IN_PLACE, DRAWN) for n, home in table.items() if home in homes]
-    return {n: form for n in named if (form := method_of(n)) is not None}
+    """Return the in-place methods of the functions in these modules by name."""
+    names = [f"{n}_" for table in (IN_PLACE, DRAWN) for n, home in table.items() if home in homes]
+    return {n: form for n in names if (form := method_of(n)) is not None}
 
 
 def method_of(name: str) -> Function | None:
-    """The form in place of this name, "softmax_" or "normal_"; None where there is none."""
+    """Return the in-place method of a name such as "softmax_" or "normal_", or None."""
     plain = name[:-1]
     if not name.endswith("_"):
         return None
     if plain in IN_PLACE:
-        return in_place(getattr(import_module(f".{IN_PLACE[plain]}", __package__), plain))
+        return in_place_method(getattr(import_module(f".{IN_PLACE[plain]}", __package__), plain))
     if plain in DRAWN:
-        return drawn(getattr(import_module(f".{DRAWN[plain]}", __package__), plain))
+        return random_method(getattr(import_module(f".{DRAWN[plain]}", __package__), plain))
     return None

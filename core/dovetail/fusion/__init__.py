@@ -1,4 +1,4 @@
-"""Graph to plan: which pending ops become which kernels, and what these materialise.
+"""Planning: which pending ops become which kernels, and what these kernels materialise.
 
 Nothing here allocates, compiles or launches.
 """

@@ -1,6 +1,6 @@
-"""Devices whose kernels have few buffers: how many one has, and what is materialised to need fewer.
+"""The limit on a kernel's buffers: counts them, and materialises operands to need fewer.
 
-Nothing here is asked where there is no limit.
+Devices without a limit skip this module.
 """
 
 from __future__ import annotations
@@ -13,81 +13,88 @@ from .groups import Group
 from .reasons import Kind, Reason
 from .terms import Draft, Needs
 
-Reads = frozenset[int | tuple[int, int]]  # slots, and (node, number of the index) of error cells
+Reads = frozenset[int | tuple[int, int]]  # slots, and error cells as (node, number of the index)
 
 
-def count(group: Group) -> int:
-    """How many buffers a kernel has: its memory, and a cell for each index that it checks."""
+def count_buffers(group: Group) -> int:
+    """Return the number of a kernel's buffers: its memory, and a cell for each checked index."""
     memory = {a.slot for a in group.accesses if a.slot >= 0}
-    found = [t.gathered for t in group.memo.values() if t.gathered is not None]
-    return len(memory) + sum({g.node: len(g.asked) for g in found}.values())
+    gathers = [t.gathered for t in group.memo.values() if t.gathered is not None]
+    return len(memory) + sum({g.node: len(g.asked) for g in gathers}.values())
 
 
-def has_too_many(d: Decisions, group: Group) -> bool:
-    """Whether a kernel has more buffers than it may."""
-    most = d.graph.max_buffers
-    return most > 0 and count(group) > most
+def has_too_many(decisions: Decisions, group: Group) -> bool:
+    """Return True if a kernel has more buffers than the device allows."""
+    most = decisions.graph.max_buffers
+    return most > 0 and count_buffers(group) > most
 
 
-def needed(d: Decisions, draft: Draft, writes: int) -> Needs | None:
-    """What has to be materialised first, so that a new kernel has no more buffers than it may.
+def find_buffer_needs(decisions: Decisions, draft: Draft, writes: int) -> Needs | None:
+    """Return what must be materialised first, so that a new kernel keeps the limit of buffers.
 
-    It writes as many as `writes`, which are not in its accesses yet. Of the first node that reads
-    too many it is the operand that reads most: a long sum becomes sums of as many as fit.
-    Raises: DeviceError where all operands are in memory already.
+    writes: how many buffers the kernel writes; these are not in its accesses yet.
+
+    Of the first node that reads too many buffers it is the operand that reads most: a long sum
+    becomes sums of as many operands as fit. Raises: DeviceError if all operands are in memory
+    already.
     """
-    most = d.graph.max_buffers
-    if not most or count(draft.group) + writes <= most:
+    most = decisions.graph.max_buffers
+    if not most or count_buffers(draft.group) + writes <= most:
         return None
     reads: dict[int, Reads] = {}
-    for i in sorted(draft.seen | {draft.node}):
-        e = d.graph.nodes[i]
-        if i in d.graph.leaf_slot or (i in d.materialised and i != draft.node):
-            reads[i] = frozenset((_slot(d, i),))
+    for i in sorted(draft.nodes | {draft.node}):
+        expr = decisions.graph.nodes[i]
+        if i in decisions.graph.leaf_slot or (i in decisions.materialised and i != draft.node):
+            reads[i] = frozenset((_slot(decisions, i),))
             continue
-        args = [d.graph.index[a] for a in operands(e)]
-        parts = [reads[j] if j in reads else frozenset((_slot(d, _whole(d, j)),)) for j in args]
-        asked = e.attrs[3] if e.op is not None and e.op.kind == "gather" else None
+        args = [decisions.graph.index[a] for a in operands(expr)]
+        operand_reads = [
+            reads[j] if j in reads else frozenset((_slot(decisions, _find_source(decisions, j)),))
+            for j in args
+        ]
+        asked = expr.attrs[3] if expr.op is not None and expr.op.kind == "gather" else None
         cells = frozenset((i, k) for k in range(len(asked or ())))
-        reads[i] = cells.union(*parts)
+        reads[i] = cells.union(*operand_reads)
         if len(reads[i]) + writes > most:
-            return _cut(d, i, args, parts, len(reads[i]) + writes)
+            return _need_largest_operand(decisions, i, args, operand_reads, len(reads[i]) + writes)
     return None
 
 
-def _cut(d: Decisions, i: int, args: Sequence[int], parts: Sequence[Reads], count: int) -> Needs:
-    """The operand of a node that reads most."""
-    _, j = max(zip(map(len, parts), args, strict=True))
-    if max(map(len, parts)) > 1:
-        return Needs(_whole(d, j), Reason(Kind.TOO_MANY_BUFFERS))
-    e = d.graph.nodes[i]
-    what = "write" if e.op is None else e.op.name
+def _need_largest_operand(
+    decisions: Decisions, i: int, args: Sequence[int], operand_reads: Sequence[Reads], count: int
+) -> Needs:
+    """Return the need for the operand of a node that reads most buffers."""
+    _, j = max(zip(map(len, operand_reads), args, strict=True))
+    if max(map(len, operand_reads)) > 1:
+        return Needs(_find_source(decisions, j), Reason(Kind.TOO_MANY_BUFFERS))
+    expr = decisions.graph.nodes[i]
+    what = "write" if expr.op is None else expr.op.name
     raise DeviceError(
         f"{what} of {len(args)} tensors needs a kernel of {count} buffers, and "
-        f"{e.spec.device} takes no more than {d.graph.max_buffers}; "
+        f"{expr.spec.device} takes no more than {decisions.graph.max_buffers}; "
         "do the work in several steps, or on another device"
     )
 
 
-def _whole(d: Decisions, i: int) -> int:
-    """What a node is a view of, unless that is larger and not in memory."""
-    view = d.graph.view_of(i)
-    while view is not None and i not in d.materialised:
+def _find_source(decisions: Decisions, i: int) -> int:
+    """Return the node that a node is a view of, unless that is larger and not in memory."""
+    view = decisions.graph.view_of(i)
+    while view is not None and i not in decisions.materialised:
         source, _ = view
-        larger = d.graph.nodes[source].spec.size > d.graph.nodes[i].spec.size
-        if larger and not _is_view_of_memory(d, source):
+        larger = decisions.graph.nodes[source].spec.size > decisions.graph.nodes[i].spec.size
+        if larger and not _is_view_of_memory(decisions, source):
             return i
-        i, view = source, d.graph.view_of(source)
+        i, view = source, decisions.graph.view_of(source)
     return i
 
 
-def _is_view_of_memory(d: Decisions, i: int) -> bool:
-    view = d.graph.view_of(i)
-    while view is not None and i not in d.materialised:
-        i, view = view[0], d.graph.view_of(view[0])
-    return i in d.materialised or i in d.graph.leaf_slot
+def _is_view_of_memory(decisions: Decisions, i: int) -> bool:
+    view = decisions.graph.view_of(i)
+    while view is not None and i not in decisions.materialised:
+        i, view = view[0], decisions.graph.view_of(view[0])
+    return i in decisions.materialised or i in decisions.graph.leaf_slot
 
 
-def _slot(d: Decisions, i: int) -> int:
-    """The memory of a node that is in memory."""
-    return d.graph.leaf_slot[i] if i in d.graph.leaf_slot else d.slot_of[i]
+def _slot(decisions: Decisions, i: int) -> int:
+    """Return the slot of a node that is in memory."""
+    return decisions.graph.leaf_slot[i] if i in decisions.graph.leaf_slot else decisions.slot_of[i]

@@ -1,37 +1,38 @@
-"""What planning weighs: what it costs to compute a value again, and where the limits are."""
+"""Costs of recomputing values, and the limits by which planning decides."""
 
 from __future__ import annotations
 
 from ..graph.expr import Expr
 from .decisions import Decisions
 
-REPEAT_LIMIT = 4  # a value repeated so often by broadcasting is materialised, if over CHEAP
+REPEAT_LIMIT = 4  # a value that broadcasting repeats so often is materialised, if over CHEAP
 CHEAP = 8
-NODE_LIMIT = 160  # values computed on the fly in one kernel; more are cut
-COSTLY = 6  # what costs so much counts twice: compilers take 0.5 s for 20 sines, and 4 s for 60
-TWICE = 60  # so costly a value that two kernels need is materialised: 10 M normals, 70 ms, not 78
+NODE_LIMIT = 160  # values computed on the fly in one kernel; a larger kernel is split
+COSTLY = 6  # each such cost counts as one more value: compilers take 0.5 s for 20 sines, 4 s for 60
+TWICE = 60  # so costly a value is materialised if two kernels need it: 10 M normals, 70 ms, not 78
 ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
-ABREAST = 16  # neighbouring columns that are reduced at once count as one row
-BLOCKS_BUSY = 16  # blocks of rows per unit of concurrency, where rows are cut
-SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
-MOST = 10_000  # a cost that is as good as any higher one
+COLUMNS_PER_ROW = 16  # so many neighbouring columns are reduced at once, and count as one row
+BLOCKS_BUSY = 16  # blocks of rows per unit of concurrency, if rows are cut
+SMALL_ROWS = 1 << 15  # a reduction of fewer elements is not worth splitting
+COST_MAX = 10_000  # higher costs make no difference
 
 
-def on_the_fly(d: Decisions, i: int) -> int:
-    """About how many instructions it takes to compute node `i` where it is used."""
-    found = d.costs.get(i)
-    if found is None:
-        found = d.costs[i] = _weighed(d, i)
-        d.weighed = max(d.weighed, i)
-    return found
+def on_the_fly(decisions: Decisions, i: int) -> int:
+    """Return about how many instructions it takes to compute node `i` where it is used."""
+    estimate = decisions.costs.get(i)
+    if estimate is None:
+        estimate = decisions.costs[i] = _sum_costs(decisions, i)
+        decisions.last_costed = max(decisions.last_costed, i)
+    return estimate
 
 
-def _weighed(d: Decisions, i: int) -> int:
-    e, index = d.graph.nodes[i], d.graph.index
-    if e.op is None:
-        pending = e.storage.pending
-        return 0 if pending is None else on_the_fly(d, index[pending])
-    if i in d.materialised or e.op.kind in ("reduce", "kernel"):
+def _sum_costs(decisions: Decisions, i: int) -> int:
+    """Return the cost of a node's op and of the operands that it computes on the fly."""
+    expr, index = decisions.graph.nodes[i], decisions.graph.index
+    if expr.op is None:
+        pending = expr.storage.pending
+        return 0 if pending is None else on_the_fly(decisions, index[pending])
+    if i in decisions.materialised or expr.op.kind in ("reduce", "kernel"):
         return 0
-    below = sum(on_the_fly(d, index[a]) for a in e.args if type(a) is Expr)
-    return min(e.op.cost + below, MOST)
+    below = sum(on_the_fly(decisions, index[a]) for a in expr.args if type(a) is Expr)
+    return min(expr.op.cost + below, COST_MAX)

@@ -1,4 +1,4 @@
-"""The one value that planning passes on: a graph, and what has been decided of it so far.
+"""The decisions about a graph, the one value that planning passes from pass to pass.
 
 Nodes are named by their position in the graph, memory by its slot: leaves have the first slots.
 """
@@ -11,30 +11,33 @@ from ..dtypes import DType
 from ..errors import InternalError
 from ..graph.expr import Expr
 from ..layout import Shape, StridedView
-from .domain import Domain, Path, ordered
+from .domain import Domain, Path, dense_layout
 from .groups import Group, Kernel, OwnKernels, SplitRows
 from .plan import Call, Step, Target
 from .reasons import Reason
 
 
-def has_own_kernels(e: Expr) -> bool:
-    """Whether a node's op has kernels of its own, which share nothing with others."""
-    return e.op is not None and e.op.kind == "kernel"
+def has_own_kernels(expr: Expr) -> bool:
+    """Return True if a node's op has kernels of its own, which share nothing with others."""
+    return expr.op is not None and expr.op.kind == "kernel"
 
 
-def operands(e: Expr) -> Iterator[Expr]:
-    """The nodes that a node is computed from; for a leaf, the node that its storage waits for."""
-    for a in e.args if e.op is not None else (e.storage.pending,):
+def operands(expr: Expr) -> Iterator[Expr]:
+    """Yield the nodes that a node is computed from.
+
+    For a leaf it is the node that its storage waits for.
+    """
+    for a in expr.args if expr.op is not None else (expr.storage.pending,):
         if type(a) is Expr:
             yield a
 
 
 class Graph:
-    """What is to be planned.
+    """The graph to plan.
 
-    `nodes`, arguments first; `leaf_slot`: position -> slot, for leaves with memory; the roots, and
-    the pending nodes that somebody else holds; and for what device. The first root is written where
-    `target` is, if one is given.
+    `nodes`, arguments first. `leaf_slot`: position -> slot, for leaves with memory. `roots`, and
+    `held`: the pending nodes to which the user still has references. The first root is written to
+    `target`, if one is given. The other fields describe the device.
     """
 
     def __init__(
@@ -50,63 +53,63 @@ class Graph:
         near: int = 0,
         max_buffers: int = 0,
     ) -> None:
-        self.near, self.max_buffers = near, max_buffers  # see `Capabilities`
+        self.near, self.max_buffers = near, max_buffers  # fields of `Capabilities`
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.roots, self.held, self.target = roots, held, target
         self.concurrency, self.library_calls = concurrency, library_calls
-        self.kept = frozenset((*held, *roots))  # what stays when the plan has run
+        self.kept = frozenset((*held, *roots))  # nodes that stay after the plan has run
         self.uses = [0] * len(nodes)  # how often each node is read
-        self.scalar_at: list[int] = []  # how many Python numbers come before each node's own
+        self.scalar_at: list[int] = []  # position of each node's first Python number among all
         self._casts: dict[int, tuple[DType, ...]] = {}
-        self.rows: dict[int, Domain] = {}  # what each reduction reduces
-        self.reductions: list[int | None] = []  # see `_first_reduction`
+        self.rows: dict[int, Domain] = {}  # reduction -> the rows that it reduces
+        self.reductions: list[int | None] = []  # by node, the result of `_first_reduction`
         count = 0
-        for i, e in enumerate(nodes):
-            for a in operands(e):
+        for i, expr in enumerate(nodes):
+            for a in operands(expr):
                 self.uses[index[a]] += 1
             self.scalar_at.append(count)
-            count += sum(type(a) is not Expr for a in e.args)
-            if e.op is not None and e.op.kind == "reduce":
-                self.rows[i] = Domain(e.args[0].spec.shape, e.attrs[0])
-            self.reductions.append(self._first_reduction(i, e))
+            count += sum(type(a) is not Expr for a in expr.args)
+            if expr.op is not None and expr.op.kind == "reduce":
+                self.rows[i] = Domain(expr.args[0].spec.shape, expr.attrs[0])
+            self.reductions.append(self._first_reduction(i, expr))
 
-    def _first_reduction(self, i: int, e: Expr) -> int | None:
-        """A reduction that a node needs, looking through what can be computed on the fly."""
-        if e.op is not None and e.op.kind not in ("map", "view"):
-            return i if e.op.kind == "reduce" else None
-        known = (self.reductions[self.index[a]] for a in operands(e))
-        return next((r for r in known if r is not None), None)
+    def _first_reduction(self, i: int, expr: Expr) -> int | None:
+        """Return a reduction that a node needs, through nodes that can be computed on the fly."""
+        if expr.op is not None and expr.op.kind not in ("map", "view"):
+            return i if expr.op.kind == "reduce" else None
+        operand_reductions = (self.reductions[self.index[a]] for a in operands(expr))
+        return next((r for r in operand_reductions if r is not None), None)
 
     def casts_of(self, i: int) -> tuple[DType, ...]:
-        """The dtypes that a node's operands are cast to."""
-        found = self._casts.get(i)
-        if found is None:
-            e = self.nodes[i]
-            assert e.op is not None
-            kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
-            found = self._casts[i] = e.op.dtypes(e.op.name, kinds, e.attrs)[0]
-        return found
+        """Return the dtypes that a node's operands are cast to."""
+        casts = self._casts.get(i)
+        if casts is None:
+            expr = self.nodes[i]
+            assert expr.op is not None
+            kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in expr.args]
+            casts = self._casts[i] = expr.op.dtypes(expr.op.name, kinds, expr.attrs)[0]
+        return casts
 
     def view_of(self, i: int) -> tuple[int, Path] | None:
-        """What a node is a view of, and how it is seen; None where it is none."""
-        e = self.nodes[i]
-        if e.op is None:
-            if e.storage.pending is None:
+        """Return the node that a node is a view of, and the path of the view, or None."""
+        expr = self.nodes[i]
+        if expr.op is None:
+            if expr.storage.pending is None:
                 return None
-            source = self.index[e.storage.pending]
-            return source, tuple((m, source) for m in e.moves)
-        if e.op.kind != "view":
+            source = self.index[expr.storage.pending]
+            return source, tuple((m, source) for m in expr.moves)
+        if expr.op.kind != "view":
             return None
-        source = self.index[e.args[0]]
-        return source, ((e.attrs, source),)
+        source = self.index[expr.args[0]]
+        return source, ((expr.attrs, source),)
 
     def is_target(self, i: int) -> bool:
-        """Whether a node is written into memory that is there already."""
+        """Return True if a node is written into the target, memory that exists already."""
         return self.target is not None and i == self.roots[0]
 
 
 class Decisions:
-    """What passes decide, one after the other. `str` of it is what a trace shows."""
+    """The decisions of the passes, one after the other. `str` of it is what a trace shows."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -115,30 +118,30 @@ class Decisions:
         self.order: dict[int, Shape] = {}
         self.slot_of: dict[int, int] = {}
         self.slots = len(graph.leaf_slot) + (graph.target is not None)
-        self.takes_over: dict[int, int] = {}  # update -> the node in whose memory it goes on
-        self.split: set[Domain] = set()  # whose rows are cut into chunks
+        self.takes_over: dict[int, int] = {}  # update -> the node whose memory it reuses
+        self.split: set[Domain] = set()  # domains whose rows are cut into chunks
         self.kernels: list[Kernel] = []  # in order
         self.home: dict[int, int] = {}  # materialised node -> index of its kernel
         self.inlined: dict[int, list[Group]] = {}  # node -> the kernels that compute it on the fly
-        self.costs: dict[int, int] = {}  # see `cost.on_the_fly` ...
-        self.weighed = -1  # ... the last node that has one
-        self.overlaps = False  # whether the target would be written before it has been read
+        self.costs: dict[int, int] = {}  # cache of `cost.on_the_fly`
+        self.last_costed = -1  # the last node in `costs`
+        self.overlaps = False  # True if the target would be written before it has been read
         self.steps: list[Step | Call] = []
 
     def materialise(self, i: int, reason: Reason, order: Shape = ()) -> None:
-        """Decides that a node is written to memory.
+        """Decide that a node is written to memory.
 
-        Its axes have this order there, row-major if none is given.
+        Its axes have the given order there, or are row-major.
         """
         if i in self.materialised:
             raise InternalError(f"fusion asks twice to materialise node {i}", str(reason))
         self.materialised[i] = reason
-        for k in range(i, self.weighed + 1):  # what is computed from it costs less now
+        for k in range(i, self.last_costed + 1):  # nodes that are computed from it cost less now
             self.costs.pop(k, None)
-        self.weighed = min(self.weighed, i - 1)
+        self.last_costed = min(self.last_costed, i - 1)
         if order:
             self.order[i] = order
-        source = self._updated(i)
+        source = self._operand_to_update(i)
         if self.graph.target is not None and self.graph.is_target(i):
             self.slot_of[i] = self.graph.target.slot
         elif source is not None:
@@ -146,14 +149,17 @@ class Decisions:
         else:
             self.slot_of[i] = self.new_slot()
 
-    def _updated(self, i: int) -> int | None:
-        """The operand that an op updates in its memory: pending, contiguous, and nobody else's."""
-        e = self.graph.nodes[i]
-        if e.op is None or not e.op.updates:
+    def _operand_to_update(self, i: int) -> int | None:
+        """Return the operand whose memory an op may update, or None.
+
+        It is pending, contiguous, and used by no other node.
+        """
+        expr = self.graph.nodes[i]
+        if expr.op is None or not expr.op.updates:
             return None
-        if any(name == e.op.name for name, _ in self.graph.library_calls):
+        if any(name == expr.op.name for name, _ in self.graph.library_calls):
             return None
-        source = e.args[0]
+        source = expr.args[0]
         if source.op is None or source.op.kind == "view":
             return None
         j = self.graph.index[source]
@@ -161,38 +167,41 @@ class Decisions:
         return None if shared or j in self.order or j not in self.slot_of else j
 
     def new_slot(self) -> int:
-        """Memory that nothing else has."""
+        """Return a slot of memory that nothing else uses."""
         self.slots += 1
         return self.slots - 1
 
     def base(self, i: int) -> StridedView:
-        """How a materialised node lies in its memory."""
-        e, target = self.graph.nodes[i], self.graph.target
+        """Return the layout of a materialised node in its memory."""
+        expr, target = self.graph.nodes[i], self.graph.target
         if target is not None and self.graph.is_target(i):
-            return StridedView(e.spec.shape, target.strides, 0)
-        return ordered(e.spec.shape, self.order.get(i, ()))
+            return StridedView(expr.spec.shape, target.strides, 0)
+        return dense_layout(expr.spec.shape, self.order.get(i, ()))
 
     def fresh(self, i: int) -> tuple[tuple[int, int], ...]:
-        """The memory that a node needs, (slot, bytes): none where it goes into what is there."""
+        """Return the memory to allocate for a node, as (slot, bytes).
+
+        There is none if the node goes into existing memory.
+        """
         if i in self.takes_over or self.graph.is_target(i):
             return ()
         s = self.graph.nodes[i].spec
         return ((self.slot_of[i], s.size * s.dtype.itemsize),)
 
-    def named(self, i: int) -> str:
-        """A node, for people: its position, its op and what it is."""
-        e = self.graph.nodes[i]
-        return f"{i} {'leaf' if e.op is None else e.op.name} {e.spec}"
+    def describe_node(self, i: int) -> str:
+        """Return a node's position, op and spec as text."""
+        expr = self.graph.nodes[i]
+        return f"{i} {'leaf' if expr.op is None else expr.op.name} {expr.spec}"
 
     def __str__(self) -> str:
         lines = []
         for i in sorted(self.materialised):
             axes = f" with axes {self.order[i]}" if i in self.order else ""
             memory = f"slot {self.slot_of[i]}{axes}"
-            lines.append(f"materialised {self.named(i)}, {memory}: {self.materialised[i]}")
+            lines.append(f"materialised {self.describe_node(i)}, {memory}: {self.materialised[i]}")
         lines += [f"rows cut into chunks: {rows.row} of {rows.full}" for rows in self.split]
         for number, kernel in enumerate(self.kernels):
-            lines.append(f"kernel {number}: {self._described(kernel)}")
+            lines.append(f"kernel {number}: {self._describe_kernel(kernel)}")
         for step in self.steps:
             if isinstance(step, Call):
                 name = f"{step.op.name}, a library call"
@@ -202,17 +211,17 @@ class Decisions:
             lines.append(f"launch {name}{drops}")
         return "\n".join(lines)
 
-    def _described(self, kernel: Kernel) -> str:
-        """What a kernel writes, and what it computes on the fly."""
+    def _describe_kernel(self, kernel: Kernel) -> str:
+        """Return what a kernel writes, and what it computes on the fly, as text."""
         if isinstance(kernel, OwnKernels):
-            return f"writes {self.named(kernel.node)} by kernels of its own"
+            return f"writes {self.describe_node(kernel.node)} by kernels of its own"
         chunks = isinstance(kernel, SplitRows)
         group = kernel.group if isinstance(kernel, SplitRows) else kernel
         outputs = [kernel.output] if isinstance(kernel, SplitRows) else kernel.outputs
         nodes = {out.node for out in outputs}
         used = {i for i, _ in group.memo} - nodes
         reads, inlined = sorted(used & {*self.materialised}), sorted(used - {*self.materialised})
-        writes = ", ".join(self.named(i) for i in sorted(nodes))
+        writes = ", ".join(self.describe_node(i) for i in sorted(nodes))
         rows = f" with rows of {group.domain.row}" if group.domain.axes else ""
         return (
             f"writes {writes}; over {group.domain.outer}{rows}{' in chunks' * chunks}; "

@@ -1,4 +1,4 @@
-"""The axes of a kernel, and how values are seen from them."""
+"""The axes of a kernel, and the paths by which it views values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from .. import layout as lay
 from ..layout import Move, Shape, StridedView
 
-# How a node is seen: moves, innermost first, each with the node that it was applied to, or -1.
+# The path of a view: moves, innermost first, each with the node that it was applied to, or -1.
 Path: TypeAlias = tuple[tuple[Move, int], ...]
 
 
@@ -23,21 +23,21 @@ class Domain(NamedTuple):
 
     @property
     def order(self) -> Shape:
-        """All axes: outer, then row axes."""
+        """All axes: the outer ones, then the row's."""
         return tuple(d for d in range(len(self.full)) if d not in self.axes) + self.axes
 
     @property
     def outer(self) -> Shape:
-        """Extents of the grid."""
+        """The extents of the grid."""
         return tuple(n for d, n in enumerate(self.full) if d not in self.axes)
 
     @property
     def row(self) -> Shape:
-        """Extents along a row."""
+        """The extents along a row."""
         return tuple(self.full[d] for d in self.axes)
 
     def path(self, shape: Shape) -> Path | None:
-        """How a node of this shape is seen from the domain; None where it does not fit."""
+        """Return the path by which the domain views a node of this shape, or None."""
         order = self.order
         moves: list[Move] = [] if order == tuple(range(len(order))) else [("permute", order)]
         if shape != self.full:
@@ -49,21 +49,26 @@ class Domain(NamedTuple):
                 moves.insert(0, ("reshape", keep))
         return tuple((m, -1) for m in moves)
 
-    def coalesced_row(self, strides: Sequence[Shape]) -> tuple[Shape, Sequence[Shape]]:
-        """The row's extents, and these strides over the domain's axes along it, after coalescing:
-        one extent where a single stride walks each of them.
+    def coalesce_row(self, strides: Sequence[Shape]) -> tuple[Shape, Sequence[Shape]]:
+        """Return the row's extents, and these strides along it, after coalescing.
+
+        The strides are over the domain's axes. There is one extent if a single stride walks each of
+        them.
         """
         cut = len(self.full) - len(self.axes)
         return lay.coalesce(self.row, [s[cut:] for s in strides])
 
-    def coalesced_grid(self, strides: Sequence[Shape]) -> tuple[Shape, Sequence[Shape]]:
-        """The same for the axes of the grid."""
+    def coalesce_grid(self, strides: Sequence[Shape]) -> tuple[Shape, Sequence[Shape]]:
+        """Return the grid's extents, and these strides along it, after coalescing."""
         cut = len(self.full) - len(self.axes)
         return lay.coalesce(self.outer, [s[:cut] for s in strides])
 
 
-def ordered(shape: Shape, order: Shape) -> StridedView:
-    """Dense memory with its axes in this order, outermost first; row-major if none is given."""
+def dense_layout(shape: Shape, order: Shape) -> StridedView:
+    """Return the layout of dense memory with its axes in this order, outermost first.
+
+    Without an order it is row-major.
+    """
     if not order:
         return lay.contiguous(shape)
     strides = lay.contiguous_strides(tuple(shape[a] for a in order))
@@ -71,8 +76,8 @@ def ordered(shape: Shape, order: Shape) -> StridedView:
     return StridedView(shape, tuple(at[a] for a in range(len(order))), 0)
 
 
-def through(base: StridedView, path: Path) -> StridedView | int:
-    """A layout as seen through `path`; where strides do not permit a move, the node of that."""
+def apply_path(base: StridedView, path: Path) -> StridedView | int:
+    """Return a layout viewed through `path`, or the node of a move that strides do not permit."""
     for m, source in path:
         after = lay.move(base, m)
         if after is None:
@@ -82,7 +87,7 @@ def through(base: StridedView, path: Path) -> StridedView | int:
 
 
 def same_elements(a: StridedView, b: StridedView) -> bool:
-    """Whether two layouts of one shape visit the same elements.
+    """Return True if two layouts of one shape visit the same elements.
 
     Strides of size-1 axes do not count.
     """

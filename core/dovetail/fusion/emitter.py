@@ -1,4 +1,4 @@
-"""Builds one kernel: its parameters, accesses as indices, terms as values."""
+"""An emitter of kernels: parameters, accesses as indices, terms as values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..loops.language import Buffer, Store, Value, cast, const, load, quo, reduc
 from ..ops.arithmetic import convert
 from .decisions import Decisions
 from .groups import Access, Output, Part, Term
-from .joins import same_memory
+from .joins import common_memory
 from .plan import Step
 from .reasons import Reason
 
-Point: TypeAlias = tuple[Value, ...]  # indices: the grid's, then those along the row
+Point: TypeAlias = tuple[Value, ...]  # the grid's indices, then those along the row
 
 
 class Emitter:
-    """Builds one kernel.
+    """A builder of one kernel.
 
     It has parameters with their run-time values, accesses as indices, terms as Values.
     """
@@ -34,21 +34,21 @@ class Emitter:
         self.scalars: list[int] = []
         self._buffer: dict[tuple[int, int, str, DType], Buffer] = {}
         self._scalar: dict[tuple[int, DType], Value] = {}
-        self._done: dict[tuple[int, tuple[int, ...]], Value] = {}
+        self._values: dict[tuple[int, tuple[int, ...]], Value] = {}
         self._reduced: dict[int, tuple[Value, ...]] = {}
-        self._outer = LIMIT  # how many indices of a point are the grid's
+        self._outer = LIMIT  # the number of a point's indices that are the grid's
         self._below: dict[tuple[Shape, int, int, tuple[int, ...]], Value] = {}
-        self._alive: list[tuple[Term, Point]] = []  # so that no id in `_done` names something else
-        # (node, number of the index) -> where it is bad, the index, for what it is read
+        self._alive: list[tuple[Term, Point]] = []  # keeps the ids in `_values` from being reused
+        # (node, number of the index) -> condition that it is bad, the index, its purpose
         self.failures: dict[tuple[int, int], tuple[Value, Value, Asked]] = {}
 
     def integer(self, letter: str, value: int) -> Value:
-        """A run-time integer parameter."""
+        """Add a run-time integer parameter and return it."""
         self.ints.append(value)
         return self.builder.int(f"{letter}{len(self.ints) - 1}")
 
     def buffer(self, slot: int, dtype: DType, offset: int, access: str) -> Buffer:
-        """The buffer parameter for a slot at a static offset (in elements)."""
+        """Return the buffer parameter for a slot at a static offset (in elements)."""
         key = (slot, offset, access, dtype)
         if key not in self._buffer:
             letter = "out" if access == "w" else "in"
@@ -59,7 +59,7 @@ class Emitter:
         return self._buffer[key]
 
     def scalar(self, term: Term) -> Value:
-        """A run-time scalar parameter: real; halves are rounded from float32."""
+        """Return a run-time scalar parameter: real; halves are rounded from float32."""
         key = (term.scalar, term.dtype)
         if key not in self._scalar:
             self.scalars.append(term.scalar)
@@ -68,15 +68,15 @@ class Emitter:
             self._scalar[key] = convert(v, term.dtype)
         return self._scalar[key]
 
-    def grid(self, extents: Shape) -> list[Value]:
-        """The grid's axes; at least one."""
+    def declare_grid(self, extents: Shape) -> list[Value]:
+        """Add the grid's axes, at least one, and return their indices."""
         if not extents:
             return [self.builder.axis(const(1, int64))]
         params = [self.integer("n", n) for n in extents]
         return [self.builder.axis(p) for p in params]
 
-    def place(self, accesses: Sequence[Access], strides: Sequence[Shape]) -> None:
-        """Gives every access its stride parameters.
+    def declare_strides(self, accesses: Sequence[Access], strides: Sequence[Shape]) -> None:
+        """Add stride parameters for every access.
 
         Strides 0 and 1 are static, all others are run-time integers.
         """
@@ -89,7 +89,7 @@ class Emitter:
         }
 
     def index(self, access: Access, where_: Sequence[Value]) -> Value:
-        """The linear index of an access at a point."""
+        """Return the linear index of an access at a point."""
         total = self._offsets.get(id(access), const(0, int64))
         for i, s in zip(where_, self._strides[id(access)], strict=False):
             if s is not None:
@@ -97,15 +97,15 @@ class Emitter:
         return total
 
     def value(self, term: Term, point: Point) -> Value:
-        """The value of a term at a point.
+        """Return the value of a term at a point.
 
         A point is the grid's indices, then those along the row, if inside a row loop.
         """
         key = (id(term), tuple(map(id, point)))
-        if key not in self._done:
+        if key not in self._values:
             self._alive.append((term, point))
-            self._done[key] = self._RULES[term.what](self, term, point)
-        return self._done[key]
+            self._values[key] = self._RULES[term.what](self, term, point)
+        return self._values[key]
 
     def _load(self, term: Term, point: Point) -> Value:
         a, there = term.access, None
@@ -116,39 +116,40 @@ class Emitter:
         return load(self.buffer(a.slot, a.dtype, a.start, "r"), self.index(a, point), there)
 
     def _inside(self, part: Part, point: Point) -> Value:
-        if part.stop is None:  # the places end there
+        if part.stop is None:  # the part extends to the end of the axis
             return ~self._is_below(part.at, part.start, point)
         below = self._is_below(part.at, part.stop, point)
         return ~self._is_below(part.at, part.start, point) & below if part.start else below
 
     def _is_below(self, at: Access, stop: int, point: Point) -> Value:
-        """Whether a place is below `stop`: one value for all who ask the same."""
+        """Return the condition that a position is below `stop`; equal conditions are one value."""
         key = (at.strides, at.offset, stop, tuple(map(id, point)))
         if key not in self._below:
             self._below[key] = self.index(at, point) < self.integer("e", stop)
         return self._below[key]
 
     def _join(self, term: Term, point: Point) -> Value:
-        along_row = len(point) > self._outer  # there, lanes read neighbours on both sides of a seam
-        memory = None if along_row else same_memory(term)
+        """Return an element of a join: one load if the parts share memory, else a choice."""
+        along_row = len(point) > self._outer  # in rows, lanes read both sides of a part's boundary
+        memory = None if along_row else common_memory(term)
         if memory is not None:
             slot, offset, dtype = memory
-            return load(self.buffer(slot, dtype, offset, "r"), self._chosen(term, point))
-        *others, found = (widened(self.value(t, point)) for t in term.args)
+            return load(self.buffer(slot, dtype, offset, "r"), self._index_of_join(term, point))
+        *others, result = (widen(self.value(t, point)) for t in term.args)
         for v, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
             assert part.stop is not None
-            found = where(self._is_below(part.at, part.stop, point), v, found)
-        return cast(found, term.dtype)
+            result = where(self._is_below(part.at, part.stop, point), v, result)
+        return cast(result, term.dtype)
 
-    def _chosen(self, term: Term, point: Point) -> Value:
-        """The index of that element."""
+    def _index_of_join(self, term: Term, point: Point) -> Value:
+        """Return the index of a join's element in the memory that its parts share."""
         if term.access is not None:
             return self.index(term.access, point)
-        *others, found = (self._chosen(t, point) for t in term.args)
+        *others, index = (self._index_of_join(t, point) for t in term.args)
         for i, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
             assert part.stop is not None
-            found = where(self._is_below(part.at, part.stop, point), i, found)
-        return found
+            index = where(self._is_below(part.at, part.stop, point), i, index)
+        return index
 
     def _operand(self, term: Term, to: DType, point: Point) -> Value:
         if term.what == "scalar":
@@ -159,13 +160,13 @@ class Emitter:
         assert term.op is not None
         operands = [self._operand(t, d, point) for t, d in zip(term.args, term.casts, strict=True)]
         if term.op.widens:
-            operands = [widened(v) for v in operands]
+            operands = [widen(v) for v in operands]
         return convert(term.op.expression(*operands), term.dtype)
 
     def _generate(self, term: Term, point: Point) -> Value:
         assert term.op is not None and term.access is not None
         scalars = [
-            widened(self._operand(t, d, point)) for t, d in zip(term.args, term.casts, strict=True)
+            widen(self._operand(t, d, point)) for t, d in zip(term.args, term.casts, strict=True)
         ]
         return convert(term.op.expression(self.index(term.access, point), *scalars), term.dtype)
 
@@ -178,26 +179,26 @@ class Emitter:
                 op.combine,
                 0,
                 self.row_length,
-                lambda k: self.combined(term, (*outer, *self.row_point(k)), k),
+                lambda k: self.value_to_combine(term, (*outer, *self.row_point(k)), k),
             )
-        return self.finished(term, self._reduced[id(term)])
+        return self.finish_reduction(term, self._reduced[id(term)])
 
-    def combined(self, term: Term, point: Point, k: Value) -> Sequence[Value]:
-        """What a reduction combines at a point."""
+    def value_to_combine(self, term: Term, point: Point, k: Value) -> Sequence[Value]:
+        """Return what a reduction combines at a point."""
         assert term.op is not None
         return term.op.before(self._operand(term.args[0], term.casts[0], point), k)
 
-    def finished(self, term: Term, results: Sequence[Value]) -> Value:
-        """What comes out of a reduction."""
+    def finish_reduction(self, term: Term, results: Sequence[Value]) -> Value:
+        """Return the result of a reduction, from its combined values."""
         assert term.op is not None
         return convert(term.op.after(results, self.row_length), term.dtype)
 
-    def whole_row(self, length: int) -> None:
-        """Declares a row of which only the length is needed."""
+    def declare_row_length(self, length: int) -> None:
+        """Declare a row of which only the length is needed."""
         self.row_length = self.integer("m", length)
 
-    def rows(self, outer: int, extents: Shape) -> None:
-        """Declares the row: its extents after coalescing (usually one)."""
+    def declare_row(self, outer: int, extents: Shape) -> None:
+        """Declare the row by its extents after coalescing (usually one)."""
         self._outer = outer
         sizes = [self.integer("m", n) for n in extents]
         length = sizes[0] if sizes else const(1, int64)
@@ -206,7 +207,7 @@ class Emitter:
         self.row_length, self._row_sizes = length, sizes
 
     def row_point(self, k: Value) -> tuple[Value, ...]:
-        """The indices along the row's axes at position `k`."""
+        """Return the indices along the row's axes at position `k`."""
         out: list[Value] = []
         for size in reversed(self._row_sizes[1:]):
             out.append(rem(k, size))
@@ -220,13 +221,13 @@ class Emitter:
         assert term.gathered is not None
         node, axes, asked = term.gathered
         for k, (t, d) in enumerate(zip(term.args, term.casts, strict=True)):
-            (stride, extent), given = axes[k], convert(self.value(t, point), d)
-            i = given
+            (stride, extent), raw_index = axes[k], convert(self.value(t, point), d)
+            i = raw_index
             if asked:
                 n = self.integer("n", extent)
                 i = where(i < 0, i + n, i)
                 inside = (const(0, int64) <= i) & (i < n)
-                self.check(node, k, inside, given, asked[k])
+                self.check(node, k, inside, raw_index, asked[k])
                 fine = inside if fine is None else fine & inside
             total = total + i * (1 if stride == 1 else self.integer("s", stride))
         return load(self.buffer(a.slot, a.dtype, a.start, "r"), total, fine)
@@ -240,70 +241,85 @@ class Emitter:
         "join": _join,
     }
 
-    def check(self, node: int, number: int, fine: Value, given: Value, asked: Asked) -> None:
-        """Where not `fine`, the index `given` of a node is out of range."""
-        bad, known = ~fine, self.failures.get((node, number))
-        if known is not None:  # the node is computed at several points
-            bad, given = known[0] | bad, where(known[0], known[1], given)
-        self.failures[node, number] = bad, given, asked
+    def check(self, node: int, number: int, fine: Value, raw_index: Value, asked: Asked) -> None:
+        """Record a check of a node's index: `raw_index` is out of range unless `fine`."""
+        bad, earlier = ~fine, self.failures.get((node, number))
+        if earlier is not None:  # the node is computed at several points
+            bad, raw_index = earlier[0] | bad, where(earlier[0], earlier[1], raw_index)
+        self.failures[node, number] = bad, raw_index, asked
 
-    def checks(self, d: Decisions) -> tuple[tuple[int, int, Asked], ...]:
-        """Adds the stores that say which index is out of range, where any is checked."""
-        made: list[tuple[int, int, Asked]] = []
-        for (node, _), (bad, given, asked) in self.failures.items():
-            slot = d.new_slot()
+    def checks(self, decisions: Decisions) -> tuple[tuple[int, int, Asked], ...]:
+        """Add the stores that report indices out of range.
+
+        Return (slot, node, purpose) of each.
+        """
+        cells: list[tuple[int, int, Asked]] = []
+        for (node, _), (bad, raw_index, asked) in self.failures.items():
+            slot = decisions.new_slot()
             cell = self.buffer(slot, int64, 0, "w")
-            self.builder.store(cell, const(0, int64), given, bad)
-            made.append((slot, node, asked))
-        return tuple(made)
+            self.builder.store(cell, const(0, int64), raw_index, bad)
+            cells.append((slot, node, asked))
+        return tuple(cells)
 
-    def written(self, access: Access) -> Buffer:
-        """The buffer that an output access writes."""
+    def output_buffer(self, access: Access) -> Buffer:
+        """Return the buffer that an output access writes."""
         return self.buffer(access.slot, access.dtype, access.offset, "w")
 
     def stores(self, outputs: Sequence[Output], point: Point) -> list[Store]:
-        """The stores at a point along the row."""
+        """Return the stores at a point along the row."""
         return [
-            Store(self.written(a), self.index(a, point), self.value(t, point))
+            Store(self.output_buffer(a), self.index(a, point), self.value(t, point))
             for _, t, a in outputs
         ]
 
     def step(
-        self, grid: Shape, fresh: tuple[tuple[int, int], ...], why: Iterable[Reason], nbytes: int,
+        self,
+        grid: Shape,
+        fresh: tuple[tuple[int, int], ...],
+        why: Iterable[Reason],
+        nbytes: int,
         checks: tuple[tuple[int, int, Asked], ...] = (),
-    ) -> Step:  # fmt: skip
-        """The finished launch, which reads and writes so many bytes."""
+    ) -> Step:
+        """Return the finished launch, which reads and writes `nbytes`."""
         return Step(
-            self.builder.build(), tuple(self.buffers), fresh, tuple(self.ints), tuple(self.scalars),
-            grid or (1,), tuple(dict.fromkeys(why)), nbytes, checks,
-        )  # fmt: skip
+            self.builder.build(),
+            tuple(self.buffers),
+            fresh,
+            tuple(self.ints),
+            tuple(self.scalars),
+            grid or (1,),
+            tuple(dict.fromkeys(why)),
+            nbytes,
+            checks,
+        )
 
 
-def widened(v: Value) -> Value:
+def widen(v: Value) -> Value:
+    """Return a half as float32, and any other value as it is."""
     return cast(v, v.dtype.compute)
 
 
-def names(terms: Sequence[Term]) -> str:
-    """A kernel's name: what it computes, briefly."""
-    names: list[str] = []
-    seen: set[int] = set()
+def kernel_name(terms: Sequence[Term]) -> str:
+    """Return a kernel's name: the ops that it computes, briefly."""
+    op_names: list[str] = []
+    visited: set[int] = set()
     stack = list(terms)
-    while stack and len(names) < 6:
+    while stack and len(op_names) < 6:
         t = stack.pop()
-        if id(t) in seen:
+        if id(t) in visited:
             continue
-        seen.add(id(t))
-        if t.op is not None and t.op.name not in (*names, "copy", "full", "astype"):
-            names.append(t.op.name)
+        visited.add(id(t))
+        if t.op is not None and t.op.name not in (*op_names, "copy", "full", "astype"):
+            op_names.append(t.op.name)
         stack += t.args
-    return "_".join(reversed(names)) or "copy"
+    return "_".join(reversed(op_names)) or "copy"
 
 
-def traffic(accesses: Sequence[Access], extents: Shape) -> int:
-    """Bytes read and written, each distinct element of an access once."""
+def count_bytes(accesses: Sequence[Access], extents: Shape) -> int:
+    """Return the bytes read and written, each distinct element of an access once."""
     total = 0
     for a in accesses:
         if a.slot >= 0:
-            seen = math.prod(n for n, s in zip(extents, a.strides, strict=True) if s != 0)
-            total += min(seen, a.most) * a.dtype.itemsize
+            distinct = math.prod(n for n, s in zip(extents, a.strides, strict=True) if s != 0)
+            total += min(distinct, a.most) * a.dtype.itemsize
     return total

@@ -1,4 +1,4 @@
-"""The kernels that are being decided: what each computes, as terms, and what it writes."""
+"""The kernels of a plan: the terms that each computes, and the nodes that it writes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,28 @@ from .plan import Operand
 
 
 class Access:
-    """One way in which a kernel touches a buffer: element strides over the domain's axes.
+    """One access of a kernel to a buffer: element strides over the domain's axes.
 
-    Slot -1 is no memory: a linear index. `computed`: whether it also depends on indices that are
-    data. `most`: how many elements there are to touch, of what is joined. `begins`: whether the
-    buffer begins at the offset; else that is added to each index.
+    Slot -1 is no memory: a linear index. `computed`: True if it also depends on indices that are
+    data.
+    `most`: how many elements there are, if a join's part is smaller than the domain. `begins`: True
+    if the buffer begins at the offset; otherwise the offset is added to each index.
     """
 
     __slots__ = ("begins", "computed", "dtype", "most", "offset", "slot", "strides")
 
     def __init__(
-        self, slot: int, dtype: DType, strides: Shape, offset: int, computed: bool = False,
+        self,
+        slot: int,
+        dtype: DType,
+        strides: Shape,
+        offset: int,
+        computed: bool = False,
         most: int = LIMIT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.slot, self.dtype, self.strides, self.most = slot, dtype, strides, most
         self.offset, self.computed = offset, computed
-        # What is joined may be seen from a place beyond its memory, in front of it or behind.
+        # A part of a join may be viewed from positions before or after its memory.
         self.begins = slot >= 0 and offset >= 0 and most == LIMIT
 
     @property
@@ -37,18 +43,18 @@ class Access:
         return self.offset if self.begins else 0
 
 
-class Gathered(NamedTuple):
-    """What is read at computed places: (stride, extent) of each axis that an index is for."""
+class GatherAxes(NamedTuple):
+    """The axes of a gather that indices address: (stride, extent) of each."""
 
     node: int
     axes: tuple[tuple[int, int], ...]
-    asked: tuple[Asked, ...]  # for what each index is read, if they are to be checked
+    asked: tuple[Asked, ...]  # the purpose of each index, if the kernel must check them
 
 
 class Part(NamedTuple):
-    """Places along an axis that is joined: those from `start` on and below `stop`, or all others.
+    """A range of positions along the axis of a join: `start` <= position < `stop`, or to the end.
 
-    `at` says which place a point of the domain is at.
+    `at` gives the position of a point of the domain.
     """
 
     at: Access
@@ -60,9 +66,9 @@ What: TypeAlias = Literal["load", "scalar", "map", "generate", "gather", "reduce
 
 
 class Term:
-    """A value computed on the fly at a point of the domain; `dtype`: what comes out.
+    """A value that is computed on the fly at a point of the domain; `dtype` is that of the result.
 
-    `parts` of a join: where each operand is; of a load: where there is something to be loaded.
+    `parts` of a join: the range of each operand; of a load: the ranges outside of which it gives 0.
     """
 
     __slots__ = ("access", "args", "casts", "dtype", "gathered", "op", "parts", "scalar", "what")
@@ -76,7 +82,7 @@ class Term:
         casts: tuple[DType, ...] = (),
         access: Access | None = None,
         scalar: int = -1,
-        gathered: Gathered | None = None,
+        gathered: GatherAxes | None = None,
         parts: tuple[Part, ...] = (),
     ) -> None:
         self.what, self.dtype, self.op, self.args, self.casts = what, dtype, op, args, casts
@@ -84,7 +90,7 @@ class Term:
 
 
 class Output(NamedTuple):
-    """A node that a kernel writes: its value, and where it goes."""
+    """A node that a kernel writes: its value and its access."""
 
     node: int
     term: Term
@@ -92,32 +98,39 @@ class Output(NamedTuple):
 
 
 class Group:
-    """A kernel: the materialised nodes that share it, each with its term."""
+    """A kernel that materialised nodes share, each with its term."""
 
     __slots__ = (
-        "accesses", "by_division", "domain", "index", "memo", "outputs", "refusals", "size",
-    )  # fmt: skip
+        "accesses",
+        "by_division",
+        "domain",
+        "index",
+        "memo",
+        "outputs",
+        "refusals",
+        "size",
+    )
 
     def __init__(self, index: int, domain: Domain) -> None:
         self.index, self.domain = index, domain
         self.outputs: list[Output] = []
         self.accesses: list[Access] = []
-        self.memo: dict[tuple[int, Path], Term] = {}  # (node, how it is seen) -> its term
+        self.memo: dict[tuple[int, Path], Term] = {}  # (node, path of its view) -> its term
         self.size = 0  # values computed, as NODE_LIMIT counts them
-        self.by_division = False  # whether its rows are walked by division
-        self.refusals = 0  # how many nodes would have made it too large
+        self.by_division = False  # True if quotients and remainders give the indices along rows
+        self.refusals = 0  # nodes that would have made it too large
 
     def row_is_coalescible(self) -> bool:
-        """Whether a single stride walks each access along the rows."""
+        """Return True if a single stride walks each access along the rows."""
         if len(self.domain.axes) < 2:
             return True
-        return len(self.domain.coalesced_row([a.strides for a in self.accesses])[0]) <= 1
+        return len(self.domain.coalesce_row([a.strides for a in self.accesses])[0]) <= 1
 
 
 class SplitRows(NamedTuple):
-    """A reduction of few, long rows, in several launches."""
+    """A reduction of few, long rows in several launches."""
 
-    group: Group  # with its term, and what that reads
+    group: Group  # has the reduction's term, and the accesses that it reads
     output: Output
 
 
@@ -129,7 +142,7 @@ class OwnKernels(NamedTuple):
     output: Operand
     casts: tuple[DType, ...]
     is_call: bool
-    copies: bool  # whether an op that updates starts from a copy of what it updates
+    copies: bool  # True if an op that updates its first operand starts from a copy of it
 
 
 Kernel: TypeAlias = Group | SplitRows | OwnKernels

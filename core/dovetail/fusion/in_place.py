@@ -1,7 +1,7 @@
-"""Plans that put results where old values were: of several tensors, in one launch.
+"""In-place plans: results of several tensors replace old values, in one launch.
 
-A plan gives every result memory of its own. Here those results of it that are to replace what is
-in memory already go there instead, where no launch would then read what has been overwritten.
+A plan gives every result memory of its own. This module redirects the results that replace existing
+tensors to their memory, if no launch would then read what has been overwritten.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from ..loops.language import Atomic, Loop, Store, Value
 from ..loops.rewrite import Cloner
 from .plan import Call, Plan, Step, Target
 
-Form = dict[Hashable, int]  # a sum: how often it has each of these
+Form = dict[Hashable, int]  # a linear sum: the coefficient of each term
 ONE, ROW = "one", ("index", 0)
 
 
 def in_place(plan: Plan, roots: Sequence[int], targets: Sequence[Target]) -> Plan:
-    """The plan with its roots, in the positions of `roots`, written where `targets` are.
+    """Return the plan with its roots, at the positions `roots`, written to `targets`.
 
-    Their slots come right after those of leaves, in order. A plan without steps that `overlaps`
-    comes back where that cannot be.
+    The targets' slots come right after those of leaves, in order. If that is impossible, the result
+    is a plan without steps that `overlaps`.
     """
     leaves, count = targets[0].slot, len(targets)
     own = dict(plan.kept)
@@ -30,34 +30,36 @@ def in_place(plan: Plan, roots: Sequence[int], targets: Sequence[Target]) -> Pla
     for slot, target in zip(slots, targets, strict=True):
         if not _is_writable(plan, slot, target):
             return refused
-    moved = {slot: leaves + k for k, slot in enumerate(slots)}
+    relocated = {slot: leaves + k for k, slot in enumerate(slots)}
 
     def move(slot: int) -> int:
-        return moved.get(slot, slot if slot < leaves else slot + count)
+        return relocated.get(slot, slot if slot < leaves else slot + count)
 
-    steps = [_moved(s, moved, move) for s in plan.steps if isinstance(s, Step)]  # all of them are
-    kept = tuple((i, move(s)) for i, s in plan.kept if s not in moved)
-    return Plan([*steps], plan.slots + count, kept, plan.materialised)
+    launches = [s for s in plan.steps if isinstance(s, Step)]  # `_is_writable` excludes calls
+    steps = [_relocate_step(s, relocated, move) for s in launches]
+    kept_slots = tuple((i, move(s)) for i, s in plan.kept if s not in relocated)
+    return Plan([*steps], plan.slots + count, kept_slots, plan.materialised)
 
 
 def to_rows(plan: Plan, roots: Sequence[int], targets: Sequence[Target], at: Sequence[int]) -> Plan:
-    """As `in_place`, of roots that go to rows of the targets: those that a leaf names, each once.
+    """Return a plan as `in_place` does, whose roots go to rows of the targets that a leaf names.
 
-    It is in each of the slots `at`. That can be where a launch that reads it computes row by row.
+    The leaf names each row once, and is in each of the slots `at`. That is possible if a launch
+    that reads the leaf computes row by row.
     """
     own = dict(plan.kept)
     wanted = {own[i]: t.strides[0] for i, t in zip(roots, targets, strict=True)}
     steps: list[Step | Call] = []
     for step in plan.steps:
-        new = _to_rows(step, wanted, at) if isinstance(step, Step) else None
+        new = _step_to_rows(step, wanted, at) if isinstance(step, Step) else None
         if new is None:
             return Plan([], plan.slots + len(roots), (), plan.materialised, overlaps=True)
         steps.append(new)
     return in_place(Plan(steps, plan.slots, plan.kept, plan.materialised), roots, targets)
 
 
-def _to_rows(step: Step, wanted: Mapping[int, int], at: Sequence[int]) -> Step | None:
-    """A step of such a plan; None where there is none."""
+def _step_to_rows(step: Step, wanted: Mapping[int, int], at: Sequence[int]) -> Step | None:
+    """Return a step whose stores go to the named rows, or None if that is impossible."""
     kernel = step.kernel
     buffers = tuple((at[0] if slot in at else slot, offset) for slot, offset in step.buffers)
     step = replace(step, buffers=buffers)
@@ -68,61 +70,67 @@ def _to_rows(step: Step, wanted: Mapping[int, int], at: Sequence[int]) -> Step |
     if not at:
         return None
     loaded = [s for s in kernel.body if isinstance(s, Value) and s.op == "load"]
-    places = [v for v in loaded if slots[v.buffer] == (at[0], 0) and _is_first(v.index)]
+    row_indices = [
+        v for v in loaded if slots[v.buffer] == (at[0], 0) and _is_first_axis_index(v.index)
+    ]
     stores = [s for s in kernel.body if isinstance(s, Store) and s.buffer in aims]
-    if not places or len(stores) != len(aims):  # one is in a loop
+    if not row_indices or len(stores) != len(aims):  # one is in a loop
         return None
     for s in stores:
-        form = _form(step, s.index)
+        form = _linear_form(step, s.index)
         if form is None or form.get(ROW) != aims[s.buffer]:
             return None
-    return replace(step, kernel=kernel.with_body(_ToRows(places[0], aims).block(kernel.body)))
+    body = _RowCloner(row_indices[0], aims).block(kernel.body)
+    return replace(step, kernel=kernel.with_body(body))
 
 
-class _ToRows(Cloner):
-    """Stores to the row `place` what was for the row that is the index along the first axis."""
+class _RowCloner(Cloner):
+    """A cloner that stores to the row `row_index` instead of to that of the first grid index."""
 
-    def __init__(self, place: Value, aims: Container[object]) -> None:
+    def __init__(self, row_index: Value, aims: Container[object]) -> None:
         super().__init__()
-        self.place, self.aims = place, aims
+        self.row_index, self.aims = row_index, aims
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
         new = super().effect(s)
         if s.buffer not in self.aims or isinstance(new, Atomic):
             return new
-        index = self._turned(s.index)
+        index = self._substitute_row(s.index)
         self.emit(index)
         return Store(new.buffer, index, new.value, new.when)
 
-    def _turned(self, v: Value) -> Value:
-        if _is_first(v):
-            return self.operand(self.place)
-        return self.again(v, tuple(map(self._turned, v.args))) if v.args else v
+    def _substitute_row(self, v: Value) -> Value:
+        if _is_first_axis_index(v):
+            return self.operand(self.row_index)
+        return self.again(v, tuple(map(self._substitute_row, v.args))) if v.args else v
 
 
-def _is_first(v: Value) -> bool:
-    """Whether it is the index along the first axis of the grid."""
+def _is_first_axis_index(v: Value) -> bool:
+    """Return True for the index along the first axis of the grid."""
     return v.op == "index" and v.axis == 0
 
 
-def _moved(step: Step, moved: Container[int], move: Callable[[int], int]) -> Step:
+def _relocate_step(step: Step, relocated: Container[int], move: Callable[[int], int]) -> Step:
     return replace(
         step,
         buffers=tuple((move(slot), offset) for slot, offset in step.buffers),
-        fresh=tuple((move(slot), n) for slot, n in step.fresh if slot not in moved),
+        fresh=tuple((move(slot), n) for slot, n in step.fresh if slot not in relocated),
         drops=tuple(move(slot) for slot in step.drops),
     )
 
 
 def _is_writable(plan: Plan, slot: int, target: Target) -> bool:
-    """Whether what goes to a slot may go to the target: launches read that before, or there."""
+    """Return True if the launches allow a slot's result to go to the target.
+
+    They read the target's memory before that, or only at the element that they write.
+    """
     written = False
     for step in plan.steps:
         if not isinstance(step, Step) or step.checks:
             return False
         read = [s for s, _ in step.buffers]
         if slot in read and not written:
-            if slot not in [s for s, _ in step.fresh] or not _by_elements(step, slot, target):
+            if slot not in [s for s, _ in step.fresh] or not _reads_elementwise(step, slot, target):
                 return False
             written = True
         elif written and any(s in target.overlaps for s in read):
@@ -130,34 +138,34 @@ def _is_writable(plan: Plan, slot: int, target: Target) -> bool:
     return written
 
 
-def _by_elements(step: Step, slot: int, target: Target) -> bool:
-    """Whether a launch reads of the target's memory only the element that it writes next."""
+def _reads_elementwise(step: Step, slot: int, target: Target) -> bool:
+    """Return True if a launch reads only that element of the target that it writes next."""
     names = [(s, o, b.name) for (s, o), b in zip(step.buffers, step.kernel.buffers, strict=True)]
     out = [(o, name) for s, o, name in names if s == slot]
     over = [(s, o, name) for s, o, name in names if s in target.overlaps]
     if len(out) != 1 or out[0][0] or any(o or s not in target.same for s, o, _ in over):
         return False
-    return not over or _alike(step, out[0][1], {name for _, _, name in over})
+    return not over or _reads_before_write(step, out[0][1], {name for _, _, name in over})
 
 
-def _alike(step: Step, out: str, read: set[str]) -> bool:
-    """Whether each point reads these buffers, if at all, before it writes `out` at that place."""
-    place: Form | None = None
-    found: list[Form | None] = []
+def _reads_before_write(step: Step, out: str, read: set[str]) -> bool:
+    """Return True if each point reads these buffers only at the index that it writes next."""
+    written_form: Form | None = None
+    read_forms: list[Form | None] = []
     for s in step.kernel.body:
         if isinstance(s, Loop):
             return False
         if isinstance(s, Store):
             if s.buffer.name == out:
-                if place is not None or s.when is not None:
+                if written_form is not None or s.when is not None:
                     return False
-                place = _form(step, s.index)
+                written_form = _linear_form(step, s.index)
         else:
             for v in _loads(s, read):
-                if place is not None:
+                if written_form is not None:
                     return False
-                found.append(_form(step, v.index))
-    return place is not None and all(f == place for f in found)
+                read_forms.append(_linear_form(step, v.index))
+    return written_form is not None and all(f == written_form for f in read_forms)
 
 
 def _loads(v: object, read: set[str]) -> Iterator[Value]:
@@ -165,29 +173,26 @@ def _loads(v: object, read: set[str]) -> Iterator[Value]:
         yield v
 
 
-def _form(step: Step, place: Value) -> Form | None:
-    """A place as a sum: how often it has each index of the grid, each value that is loaded, and 1.
-
-    None where it is no such sum.
-    """
-    if place.op == "index":
-        return {("index", place.axis): 1}
-    if place.op == "const":
-        return {ONE: int(place.number)}
-    if place.op == "param" and place.attr in step.kernel.ints:
-        return {ONE: step.ints[step.kernel.ints.index(place.attr)]}
-    if place.op == "load":
-        inner = _form(step, place.index)
+def _linear_form(step: Step, index: Value) -> Form | None:
+    """Return an index as a linear sum of grid indices, loaded values and 1, or None."""
+    if index.op == "index":
+        return {("index", index.axis): 1}
+    if index.op == "const":
+        return {ONE: int(index.number)}
+    if index.op == "param" and index.attr in step.kernel.ints:
+        return {ONE: step.ints[step.kernel.ints.index(index.attr)]}
+    if index.op == "load":
+        inner = _linear_form(step, index.index)
         if inner is None:
             return None
-        slot = step.buffers[step.kernel.buffers.index(place.buffer)]
+        slot = step.buffers[step.kernel.buffers.index(index.buffer)]
         return {("load", slot, frozenset(inner.items())): 1}
-    if place.op not in ("add", "mul"):
+    if index.op not in ("add", "mul"):
         return None
-    a, b = (_form(step, x) for x in place.args)
+    a, b = (_linear_form(step, x) for x in index.args)
     if a is None or b is None:
         return None
-    if place.op == "add":
+    if index.op == "add":
         return {k: a.get(k, 0) + b.get(k, 0) for k in (*a, *b)}
     if not a.keys() <= {ONE}:
         a, b = b, a

@@ -1,4 +1,4 @@
-"""Joins of what lies in one memory: of each point one place is read, and nothing is masked."""
+"""Joins whose parts lie in one memory: each point reads one element, and nothing is masked."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Memory: TypeAlias = tuple[int, int, DType]  # slot, offset in elements
 Key: TypeAlias = tuple[Shape, int, int, int | None]
 
 
-def same_memory(term: Term, known: frozenset[Key] = frozenset()) -> Memory | None:
-    """The memory that a term is an element of, and nothing else, wherever the point is.
+def common_memory(term: Term, known: frozenset[Key] = frozenset()) -> Memory | None:
+    """Return the memory of which a term is an element for every point, or None.
 
-    So it is for a load, and for a join of such loads. The point is in the parts that are `known`.
+    Loads have such a memory, and joins of loads from one memory. The point is in the parts `known`.
     """
     if term.what == "load":
         a = term.access
@@ -24,14 +24,14 @@ def same_memory(term: Term, known: frozenset[Key] = frozenset()) -> Memory | Non
         return (a.slot, a.start, a.dtype) if everywhere else None
     if term.what != "join":
         return None
-    last, found = len(term.args) - 1, set[Memory | None]()
+    last, memories = len(term.args) - 1, set[Memory | None]()
     for k, (t, part) in enumerate(zip(term.args, term.parts, strict=True)):
         key = _key(part._replace(stop=None) if k == last else part)  # where the whole ends
-        found.add(same_memory(t, known | {key}))
-    (memory, *others) = found
+        memories.add(common_memory(t, known | {key}))
+    (memory, *others) = memories
     return None if others or memory is None or memory[2] is not term.dtype else memory
 
 
 def _key(part: Part) -> Key:
-    """What tells parts apart: the place along which axis, and between which of these."""
+    """Return a key for a part: its axis and range."""
     return part.at.strides, part.at.offset, part.start, part.stop

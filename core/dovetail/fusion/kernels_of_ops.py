@@ -1,6 +1,6 @@
-"""Ops that have kernels of their own: what they build them with, and their launches.
+"""Ops that have kernels of their own: the interface to build them, and their launches.
 
-`OpSite` and `OpLaunches` are what rows of the op table, and those of layout plugins, are given.
+Rows of the op table, and ops of layout plugins, get an `OpSite` and `OpLaunches`.
 """
 
 from __future__ import annotations
@@ -17,32 +17,37 @@ from ..loops.language import Buffer, Store, Value, const, load
 from ..ops.arithmetic import convert
 from .cost import BLOCKS_BUSY
 from .decisions import Decisions
-from .emitter import Emitter, widened
+from .emitter import Emitter, widen
 from .groups import OwnKernels, Term
 from .plan import Call, Operand, Step
 from .reasons import Kind, Reason
-from .terms import No, Refusal, resident
+from .terms import No, Refusal, memory_operand
 
-NUMBER = -2  # in place of an operand: an integer that is no size or stride of one
+NUMBER = -2  # stands for an operand: an integer that is no operand's size or stride
 
 
 class OpSite:
-    """Where an op with kernels of its own builds one.
+    """The site where an op builds one of its kernels.
 
-    It knows its operands, its result, and their sizes and strides at run time.
+    It knows the op's operands and result, and their sizes and strides at run time.
     """
 
     def __init__(
-        self, name: str, operands: Sequence[Operand], casts: Sequence[DType],
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        casts: Sequence[DType],
         attrs: Attrs,
-        scalar: int, node: int, changes: Sequence[int] = (),
-    ) -> None:  # fmt: skip
+        scalar: int,
+        node: int,
+        changes: Sequence[int] = (),
+    ) -> None:
         self.attrs, self.casts, self._node = attrs, casts, node
         self._emitter = Emitter(name)
         self.builder = self._emitter.builder
         self._operands = operands
         self._scalar = scalar
-        # what the kernel reads and writes is "rw"
+        # operands that the kernel reads and writes are "rw"
         self._access = ["r"] * (len(operands) - 1) + ["w"]
         for k in changes:
             self._access[k] = "rw"
@@ -50,32 +55,38 @@ class OpSite:
         self._grid: list[int] = []
 
     def size(self, operand: int, axis: int) -> Value:
-        """The extent of an operand's axis (operand -1 is the result), as a run-time integer."""
+        """Return the extent of an operand's axis as a run-time integer.
+
+        Operand -1 is the result.
+        """
         return self._int(("n", operand, axis), self._operands[operand].view.shape[axis])
 
     def rank(self, operand: int) -> int:
-        """The number of axes of an operand."""
+        """Return the number of axes of an operand."""
         return len(self._operands[operand].view.shape)
 
     def extent(self, operand: int, axis: int) -> int:
-        """The extent of an axis as a number: only for choosing a plan, never for a kernel."""
+        """Return the extent of an axis as a number, to choose a plan.
+
+        A kernel must not depend on it.
+        """
         return self._operands[operand].view.shape[axis]
 
     def number(self, name: str, value: int) -> Value:
-        """Another run-time integer."""
+        """Return a run-time integer that is no size or stride."""
         return self._int((name, NUMBER, 0), value)
 
     def scalar(self, position: int, dtype: DType) -> Value:
-        """The op's Python number at `position` among its scalars."""
+        """Return the op's Python number at `position` among its scalars."""
         return self._emitter.scalar(Term("scalar", dtype, scalar=self._scalar + position))
 
     def points(self, name: str, count: int) -> Value:
-        """A new grid axis of `count` points; its index."""
+        """Add a grid axis of `count` points and return its index."""
         self._grid.append(count)
         return self.builder.axis(self.number(name, count))
 
     def axis(self, operand: int, axis: int) -> Value:
-        """A new grid axis as long as an operand's axis; its index."""
+        """Add a grid axis as long as an operand's axis and return its index."""
         extent = self.size(operand, axis)
         self._grid.append(self.extent(operand, axis))
         return self.builder.axis(extent)
@@ -86,7 +97,7 @@ class OpSite:
         return self._ints[key]
 
     def index(self, operand: int, at: Sequence[Value]) -> Value:
-        """The linear index of an operand's element."""
+        """Return the linear index of an operand's element."""
         view = self._operands[operand].view
         total = const(0, int64)
         for axis, i in enumerate(at):
@@ -96,182 +107,196 @@ class OpSite:
         return total
 
     def read(self, operand: int, *at: Value) -> Value:
-        """An operand's element in its compute dtype (halves as float32)."""
+        """Return an operand's element in its compute dtype (halves as float32)."""
         return self.element(operand, self.index(operand, at))
 
     def element(self, operand: int, index: Value) -> Value:
-        """The same of the element at a linear index."""
-        found = load(self._buffer(operand), index)
-        return widened(convert(found, self.casts[operand]))
+        """Return the element of an operand at a linear index, in its compute dtype."""
+        value = load(self._buffer(operand), index)
+        return widen(convert(value, self.casts[operand]))
 
     def current(self, *at: Value) -> Value:
-        """The result's element as it is now, for a kernel that reads what it has stored."""
-        return widened(load(self._buffer(-1), self.index(-1, at)))
+        """Return the result's element as it is now, for a kernel that reads what it has stored."""
+        return widen(load(self._buffer(-1), self.index(-1, at)))
 
     def _buffer(self, operand: int) -> Buffer:
         slot, view, dtype = self._operands[operand]
         return self._emitter.buffer(slot, dtype, view.offset, self._access[operand])
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
-        """The store of an operand's element, as an effect for a loop."""
+        """Return the store of an operand's element, as an effect for a loop."""
         stored = convert(value, self._operands[operand].dtype)
         return Store(self._buffer(operand), self.index(operand, at), stored, when)
 
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
-        """The store of a result's element, as an effect for a loop."""
+        """Return the store of a result's element, as an effect for a loop."""
         return self.put(-1, value, *at, when=when)
 
     def check(self, fine: Value, given: Value, asked: tuple[str, int, int]) -> None:
-        """Where not `fine`, the index `given` is an IndexOutOfRange when the kernel has run.
+        """Raise IndexOutOfRange for the index `given` if `fine` is false, after the kernel has run.
 
         `asked`: the op's public name, the axis and its size.
         """
         self._emitter.check(self._node, 0, fine, given, Asked(*asked))
 
     def copy(self) -> None:
-        """Builds the kernel that stores the first operand as the result."""
+        """Build the kernel that stores the first operand as the result."""
         at = [self.axis(-1, d) for d in range(self.rank(-1))]
         self.store(self.read(0, *at), *at)
 
     def store(self, value: Value, *at: Value) -> None:
-        """Stores a result's element at every point of the grid."""
+        """Store a result's element at every point of the grid."""
         self.builder.effect(self.stored(value, *at))
 
-    def step(self, d: Decisions, fresh: tuple[tuple[int, int], ...], why: Reason) -> Step:
-        """The finished launch."""
+    def step(self, decisions: Decisions, fresh: tuple[tuple[int, int], ...], why: Reason) -> Step:
+        """Return the finished launch."""
         if not self._grid:
             self.builder.axis(const(1, int64))
         nbytes = sum(math.prod(x.view.shape) * x.dtype.itemsize for x in self._operands)
-        checks = self._emitter.checks(d)
+        checks = self._emitter.checks(decisions)
         return self._emitter.step(tuple(self._grid), fresh, (why,), nbytes, checks)
 
 
 class OpLaunches:
-    """Where an op puts its kernels, one after the other.
+    """The launches of an op with kernels of its own.
 
     They are over its operands (the result is the last one) and temporaries, each named by its
     number.
     """
 
-    def __init__(self, d: Decisions, kernels: OwnKernels) -> None:
-        e = d.graph.nodes[kernels.node]
-        assert e.op is not None
-        self.op, self.attrs = e.op, e.attrs
-        self.concurrency, self.near = d.graph.concurrency, d.graph.near
+    def __init__(self, decisions: Decisions, kernels: OwnKernels) -> None:
+        expr = decisions.graph.nodes[kernels.node]
+        assert expr.op is not None
+        self.op, self.attrs = expr.op, expr.attrs
+        self.concurrency, self.near = decisions.graph.concurrency, decisions.graph.near
         self.result = len(kernels.inputs)
         self.steps: list[Step | Call] = []
-        self._d, self._node = d, kernels.node
+        self._decisions, self._node = decisions, kernels.node
         self._operands: list[Operand] = [*kernels.inputs, kernels.output]
-        casts = zip(e.args, kernels.casts, strict=True)
+        casts = zip(expr.args, kernels.casts, strict=True)
         self._casts = [c for a, c in casts if type(a) is Expr]
-        # what is allocated when it is first named
-        self._fresh: dict[int, tuple[tuple[int, int], ...]] = {self.result: d.fresh(kernels.node)}
+        # operand -> the memory to allocate at the first launch that names it
+        self._fresh: dict[int, tuple[tuple[int, int], ...]] = {
+            self.result: decisions.fresh(kernels.node)
+        }
 
     def shape(self, operand: int) -> Shape:
-        """An operand's extents: only for choosing a plan, never for a kernel."""
+        """Return an operand's extents, to choose a plan. A kernel must not depend on them."""
         return self._operands[operand].view.shape
 
     def repeats(self, operand: int, axis: int) -> bool:
-        """Whether an operand is the same all along an axis."""
+        """Return True if an operand is the same all along an axis."""
         return self._operands[operand].view.strides[axis] == 0
 
     def has_rows(self, operand: int) -> bool:
-        """Whether an operand's elements are neighbours along its last axis, as they are read."""
+        """Return True if elements along an operand's last axis are neighbours and need no cast."""
         _, view, dtype = self._operands[operand]
         return view.strides[-1] == 1 and dtype is self.dtype(operand).compute
 
     def dtype(self, operand: int) -> DType:
-        """What an operand's elements are read as, but for halves; what those of others are."""
+        """Return the dtype as which an operand is read; halves are then widened.
+
+        For the result and temporaries it is their own dtype.
+        """
         return self._casts[operand] if operand < self.result else self._operands[operand].dtype
 
     def block(self, rows: Shape, n: int, least: int) -> int:
-        """How many elements of a row make a block, where each of `rows` of n is cut into blocks.
+        """Return the size of a block if each of `rows` of n elements is cut into blocks.
 
-        A few for each unit of the device's concurrency, late ones filling the gaps; and no more
-        blocks than one of them has elements, since what is summed for each is summed over all.
+        There are several blocks for each unit of the device's concurrency, so that late ones fill
+        the gaps. There are no more blocks than a block has elements, since results of blocks are
+        summed over all blocks.
         """
         most = max(1, BLOCKS_BUSY * self.concurrency // max(1, math.prod(rows)))
         return max(least, -(-n // most), math.isqrt(n))
 
     def temporary(self, dtype: DType, shape: Shape) -> int:
-        """New memory that lives until the last launch that names it; its number."""
-        slot = self._d.new_slot()
+        """Allocate memory that lives until the last launch that names it, and return its number."""
+        slot = self._decisions.new_slot()
         self._operands.append(Operand(slot, lay.contiguous(shape), dtype))
         number = len(self._operands) - 1
         self._fresh[number] = ((slot, math.prod(shape) * dtype.itemsize),)
         return number
 
     def launch(
-        self, name: str, build: Callable[[OpSite], None], *operands: int,
-        changes: Sequence[int] = (), why: str = "",
-    ) -> None:  # fmt: skip
-        """Adds a kernel.
+        self,
+        name: str,
+        build: Callable[[OpSite], None],
+        *operands: int,
+        changes: Sequence[int] = (),
+        why: str = "",
+    ) -> None:
+        """Add a kernel.
 
         Operand k of its site is `operands[k]`, the last one its result; `changes` are those, by k,
         that it reads and writes.
         """
-        reason = Reason(Kind.WORDS, why) if why else self._d.materialised[self._node]
+        reason = Reason(Kind.WORDS, why) if why else self._decisions.materialised[self._node]
         self._launch(name, build, operands, changes, reason)
 
     def copy(self) -> None:
-        """Adds the kernel that stores the first operand as the result."""
+        """Add the kernel that stores the first operand as the result."""
         reason = Reason(Kind.STARTS_FROM_COPY, self.op.name)
         self._launch("copy", OpSite.copy, (0, self.result), (), reason)
 
     def _launch(
-        self, name: str, build: Callable[[OpSite], None], operands: Sequence[int],
-        changes: Sequence[int], why: Reason,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        build: Callable[[OpSite], None],
+        operands: Sequence[int],
+        changes: Sequence[int],
+        why: Reason,
+    ) -> None:
         casts = [self.dtype(k) for k in operands[:-1]]
-        scalar = self._d.graph.scalar_at[self._node]
-        placed = [self._operands[k] for k in operands]
-        site = OpSite(name, placed, casts, self.attrs, scalar, self._node, changes)
+        scalar = self._decisions.graph.scalar_at[self._node]
+        memory = [self._operands[k] for k in operands]
+        site = OpSite(name, memory, casts, self.attrs, scalar, self._node, changes)
         build(site)
         fresh = tuple(f for k in operands for f in self._fresh.pop(k, ()))
-        self.steps.append(site.step(self._d, fresh, why))
+        self.steps.append(site.step(self._decisions, fresh, why))
 
 
-def own_kernels(d: Decisions, i: int) -> OwnKernels | Refusal:
-    """A node whose op has kernels of its own, with its operands in memory."""
-    graph, e = d.graph, d.graph.nodes[i]
-    assert e.op is not None
+def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
+    """Return the kernels of a node whose op has its own, with its operands in memory."""
+    graph, expr = decisions.graph, decisions.graph.nodes[i]
+    assert expr.op is not None
     inputs: list[Operand] = []
-    for a in e.args:
+    for a in expr.args:
         if type(a) is Expr:
-            found = resident(d, graph.index[a], None)
-            if not isinstance(found, Operand):
-                return found
-            inputs.append(found)
-    copies = e.op.updates and i not in d.takes_over
+            operand = memory_operand(decisions, graph.index[a], None)
+            if not isinstance(operand, Operand):
+                return operand
+            inputs.append(operand)
+    copies = expr.op.updates and i not in decisions.takes_over
     if graph.target is not None and graph.is_target(i):
-        in_place = e.op.updates and inputs[0].slot in graph.target.same
+        in_place = expr.op.updates and inputs[0].slot in graph.target.same
         read = inputs[1:] if in_place else inputs
         if any(x.slot in graph.target.overlaps for x in read):
             return No.TARGET
         copies = copies and not in_place
     casts = graph.casts_of(i)
-    known = (e.op.name, casts[0]) in graph.library_calls
-    wanted = known and e.op.vendor(e.attrs, e.spec.shape, casts[0])
-    is_call = wanted and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
-    output = Operand(d.slot_of[i], d.base(i), e.spec.dtype)
+    has_call = (expr.op.name, casts[0]) in graph.library_calls
+    uses_call = has_call and expr.op.vendor(expr.attrs, expr.spec.shape, casts[0])
+    is_call = uses_call and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
+    output = Operand(decisions.slot_of[i], decisions.base(i), expr.spec.dtype)
     return OwnKernels(i, tuple(inputs), output, casts, is_call, copies)
 
 
-def launches_of_op(d: Decisions, kernels: OwnKernels) -> list[Step | Call]:
-    """The launches of such a node, or the library call in their place."""
-    i, e = kernels.node, d.graph.nodes[kernels.node]
-    assert e.op is not None
+def launches_of_op(decisions: Decisions, kernels: OwnKernels) -> list[Step | Call]:
+    """Return the launches of such a node, or the library call in their place."""
+    i, expr = kernels.node, decisions.graph.nodes[kernels.node]
+    assert expr.op is not None
     if kernels.is_call:
-        moved = e.spec.size * e.spec.dtype.itemsize
-        why = (d.materialised[i],)
-        return [Call(e.op, kernels.inputs, kernels.output, d.fresh(i), why, moved)]
-    several = OpLaunches(d, kernels)
+        nbytes = expr.spec.size * expr.spec.dtype.itemsize
+        why = (decisions.materialised[i],)
+        return [Call(expr.op, kernels.inputs, kernels.output, decisions.fresh(i), why, nbytes)]
+    launches = OpLaunches(decisions, kernels)
     if kernels.copies:
-        several.copy()
-    if e.op.launches is not None:
-        e.op.launches(several)
+        launches.copy()
+    if expr.op.launches is not None:
+        expr.op.launches(launches)
     else:
-        operands = range(several.result + 1)
-        changes = (-1,) if e.op.updates else ()
-        several.launch(e.op.name, e.op.build, *operands, changes=changes)
-    return several.steps
+        operands = range(launches.result + 1)
+        changes = (-1,) if expr.op.updates else ()
+        launches.launch(expr.op.name, expr.op.build, *operands, changes=changes)
+    return launches.steps

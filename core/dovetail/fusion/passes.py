@@ -1,7 +1,7 @@
-"""Graph to plan, as a list of passes over one value: `PASSES`, and the entry `plan`.
+"""Planning as a list of passes over one value: `PASSES`, and the entry `plan`.
 
 A pass decides more, or builds what was decided. With `DOVETAIL_TRACE=fusion` in the environment
-each says on stderr what it has changed.
+each pass reports its changes on stderr.
 """
 
 from __future__ import annotations
@@ -18,62 +18,69 @@ from .plan import Call, Materialised, Plan
 from .seeding import seed
 from .split_rows import split
 
-TRACES = ("fusion",)  # what DOVETAIL_TRACE may name
+TRACES = ("fusion",)  # valid words of DOVETAIL_TRACE
 
 
-def release(d: Decisions) -> None:
-    """Notes on each launch which memory nothing later needs."""
-    leaves, kept = len(d.graph.leaf_slot), {d.slot_of[i] for i in d.graph.kept}
-    seen: set[int] = set()
-    for step in reversed(d.steps):
+def release(decisions: Decisions) -> None:
+    """Record for each launch the memory that no later launch needs."""
+    leaves, kept_slots = (
+        len(decisions.graph.leaf_slot),
+        {decisions.slot_of[i] for i in decisions.graph.kept},
+    )
+    used_later: set[int] = set()
+    for step in reversed(decisions.steps):
         if isinstance(step, Call):
             used = {x.slot for x in step.inputs}
         else:
             used = {slot for slot, _ in step.buffers}
-        step.drops = tuple(s for s in used - seen if s >= leaves and s not in kept)
-        seen |= used
+        step.drops = tuple(s for s in used - used_later if s >= leaves and s not in kept_slots)
+        used_later |= used
 
 
 PASSES: tuple[Callable[[Decisions], None], ...] = (
-    seed,  # what is materialised, whatever the kernels
-    split,  # which reductions' rows are cut into chunks
-    group,  # which kernel writes what, and what else is materialised for that
-    emit,  # the launches
-    release,  # when memory is done with
+    seed,  # materialises nodes that any kernels would have to write
+    split,  # cuts rows of reductions into chunks
+    group,  # assigns nodes to kernels, and materialises what that needs
+    emit,  # builds the launches
+    release,  # records the last use of memory
 )
 
 
 def plan(graph: Graph) -> Plan:
-    """The launches for a graph, in order; or that its target overlaps what is read."""
+    """Return the launches for a graph, in order.
+
+    The plan has no launches if the graph's target overlaps what is read.
+    """
     with Uncollected():
-        d = Decisions(graph)
+        decisions = Decisions(graph)
         traced = "fusion" in words("DOVETAIL_TRACE", TRACES)
         for run in PASSES:
-            before = str(d) if traced else ""
-            run(d)
+            before = str(decisions) if traced else ""
+            run(decisions)
             if traced:
-                _say(run.__name__, before, str(d))
-            if d.overlaps:
+                _print_changes(run.__name__, before, str(decisions))
+            if decisions.overlaps:
                 return Plan([], 0, (), [], overlaps=True)
-        return _finished(d)
+        return _build_plan(decisions)
 
 
-def _say(name: str, before: str, after: str) -> None:
-    """Says what a pass has changed."""
+def _print_changes(name: str, before: str, after: str) -> None:
+    """Print what a pass has changed."""
     old, new = before.splitlines(), after.splitlines()
-    gone, come = {*old} - {*new}, {*new} - {*old}
-    lines = [f"  - {line}" for line in old if line in gone]
-    lines += [f"  + {line}" for line in new if line in come]
+    removed, added = {*old} - {*new}, {*new} - {*old}
+    lines = [f"  - {line}" for line in old if line in removed]
+    lines += [f"  + {line}" for line in new if line in added]
     print(f"fusion, {name}:", *(lines or ["  unchanged"]), sep="\n", file=sys.stderr)
 
 
-def _finished(d: Decisions) -> Plan:
-    graph = d.graph
-    # What nobody holds is dropped after its last use: its nodes are gone when this is done.
-    kept = tuple((i, s) for i, s in d.slot_of.items() if i in graph.kept)
+def _build_plan(decisions: Decisions) -> Plan:
+    """Return the plan that the decisions describe."""
+    graph = decisions.graph
+    # A value without other references is dropped after its last use: its nodes do not outlive this.
+    kept_slots = tuple((i, s) for i, s in decisions.slot_of.items() if i in graph.kept)
     materialised = []
-    for i in sorted(d.materialised):
-        e = graph.nodes[i]
-        name = "leaf" if e.op is None else e.op.name
-        materialised.append(Materialised(name, e.spec, d.materialised[i]))
-    return Plan(d.steps, d.slots, kept, materialised)
+    for i in sorted(decisions.materialised):
+        expr = graph.nodes[i]
+        name = "leaf" if expr.op is None else expr.op.name
+        materialised.append(Materialised(name, expr.spec, decisions.materialised[i]))
+    return Plan(decisions.steps, decisions.slots, kept_slots, materialised)

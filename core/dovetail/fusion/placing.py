@@ -1,10 +1,9 @@
-"""The pass `group`: every materialised node gets a kernel, its own or one that others share.
+"""The pass `group`: every materialised node gets a kernel, its own or a shared one.
 
-Nodes are placed in topological order, each by asking for its term (`terms`). Where that meets a
-node that has to be materialised first, this is decided, that one is placed, and the first is tried
-again. What was placed in between and computes it on the fly is undone and placed again, so that all
-share its memory: as long as that takes no more than a bounded amount of work in all, so that
-planning is linear in the graph.
+Nodes are placed in topological order, each by asking for its term (`terms`). If that meets a node
+that has to be materialised first, the pass materialises it, places it, and tries the first node
+again. Nodes that were placed in between and compute that node on the fly are removed and placed
+again, so that all share its memory. A bound on this work keeps planning linear in the graph.
 """
 
 from __future__ import annotations
@@ -16,166 +15,175 @@ from typing import NamedTuple
 from ..errors import InternalError
 from ..layout import StridedView
 from . import cost
-from .buffers import has_too_many, needed
+from .buffers import find_buffer_needs, has_too_many
 from .decisions import Decisions, has_own_kernels, operands
-from .domain import Domain, Path, ordered
+from .domain import Domain, Path, dense_layout
 from .groups import Access, Group, Kernel, Output, SplitRows, Term
-from .kernels_of_ops import own_kernels
+from .kernels_of_ops import build_own_kernels
 from .reasons import Kind, Reason
 from .split_rows import partial_results
-from .terms import REDUCED, Draft, Needs, No, Refusal, seen_through, term
-from .views import permits, reshaping_views
+from .terms import REDUCED, Draft, Needs, No, Refusal, find_term, view_through
+from .views import permits_views, reshaping_views
 
-JOINS = 8  # kernels over a domain that a node may join: the latest ones
-REFUSALS = 8  # after so many that would have made it too large, no more nodes may join a kernel
-UNDONE = 8  # placements that may be undone, for each node of the graph, in all
-LOOKS = 4  # how often it is asked of a node, on average, which kernels it can be read after
-PATIENCE = 8  # how often a node that could not be placed tries again to join a kernel
-
-
-def group(d: Decisions) -> None:
-    """Gives every materialised node a kernel, and materialises what that turns out to need."""
-    _Placing(d).run()
+JOIN_CANDIDATES_MAX = 8  # kernels over a domain that a node may join: the latest ones
+REFUSALS_MAX = 8  # a kernel that was too large for so many nodes takes no more of them
+UNDONE_PER_NODE_MAX = 8  # placements that may be undone in all, for each node of the graph
+LOOKUPS_PER_NODE_MAX = 4  # computations of `latest`, on average
+JOIN_TRIES_MAX = 8  # how often a node that had to wait tries to join a kernel
 
 
-class _Placed(NamedTuple):
-    """What is needed to undo the placing of a node: how much of its kernel was there before."""
+def group(decisions: Decisions) -> None:
+    """Give every materialised node a kernel, and materialise what that turns out to need."""
+    _Placer(decisions).run()
+
+
+class _Placement(NamedTuple):
+    """The placement of a node, with the state of its kernel before: what is needed to undo it."""
 
     node: int
     group: Group | None  # None: kernels that nothing else joins
     accesses: int = 0
     memo: int = 0
     size: int = 0
-    seen: Iterable[int] = ()
+    nodes: Iterable[int] = ()
 
 
-class _Placing:
-    """The work of the pass: what is to be placed, and what may be joined or undone."""
+class _Placer:
+    """The state of the pass: the nodes to place, and the kernels to join or undo."""
 
-    def __init__(self, d: Decisions) -> None:
-        self.d = d
-        self.todo = sorted(d.materialised)
-        self.placed: list[_Placed] = []
+    def __init__(self, decisions: Decisions) -> None:
+        self.decisions = decisions
+        self.todo = sorted(decisions.materialised)
+        self.placed: list[_Placement] = []
         self.open: dict[Domain, list[Group]] = {}  # kernels that may be joined
-        self.drafts: dict[int, Draft] = {}  # of nodes that wait for others to be materialised
+        self.drafts: dict[int, Draft] = {}  # node that waits for another one -> its draft
         self.tries: dict[int, int] = {}  # how often a node had to wait for another one
-        self.alone: set[Domain] = set()  # whose rows are not coalescible: reductions stay alone
-        self.latest: list[int] = []  # of each node, the kernel that it can be read after
-        self.looks = LOOKS * len(d.graph.nodes)
+        # domains whose rows are not coalescible: their reductions share no kernel with other nodes
+        self.alone: set[Domain] = set()
+        self.latest: list[int] = []  # by node, the index of the kernel after which it can be read
+        self.lookups = LOOKUPS_PER_NODE_MAX * len(decisions.graph.nodes)
         self.views: dict[int, list[Path]] | None = None
 
     def run(self) -> None:
-        """Places everything."""
-        undone = UNDONE * len(self.d.graph.nodes)
+        """Place all nodes."""
+        undo_budget = UNDONE_PER_NODE_MAX * len(self.decisions.graph.nodes)
         while self.todo:
             i = heappop(self.todo)
             refusal = self._place(i)
             if refusal is No.TARGET:
-                self.d.overlaps = True
+                self.decisions.overlaps = True
                 return
             if isinstance(refusal, No):
                 raise InternalError(f"fusion has no place for node {i}", refusal.name)
             if refusal is None:
                 continue
-            self._first(i, refusal)
-            anew = bool(self.d.inlined.get(refusal.node))  # else what is undone would come again
-            while anew and undone and self.placed and self.placed[-1].node > refusal.node:
+            self._materialise_first(i, refusal)
+            # a node that no kernel computes on the fly changes no placement
+            inlined = bool(self.decisions.inlined.get(refusal.node))
+            while inlined and undo_budget and self.placed and self.placed[-1].node > refusal.node:
                 heappush(self.todo, self._undo(self.placed.pop()))
-                undone -= 1
+                undo_budget -= 1
 
-    def _first(self, i: int, needs: Needs) -> None:
-        """Node `i` is placed again when another one is materialised.
+    def _materialise_first(self, i: int, needs: Needs) -> None:
+        """Materialise another node, and place node `i` again after it.
 
-        What computes that on the fly somewhere begins anew.
+        Drafts that compute the other node on the fly are discarded.
         """
-        self.d.materialise(needs.node, needs.reason, needs.order)
+        self.decisions.materialise(needs.node, needs.reason, needs.order)
         del self.latest[needs.node :]
         self.tries[i] = self.tries.get(i, 0) + 1
-        for k in [k for k, draft in self.drafts.items() if needs.node in draft.seen]:
+        for k in [k for k, draft in self.drafts.items() if needs.node in draft.nodes]:
             del self.drafts[k]
         heappush(self.todo, i)
         heappush(self.todo, needs.node)
 
-    def _undo(self, done: _Placed) -> int:
-        """Takes the node that was placed last out again."""
-        d, group = self.d, done.group
-        del d.home[done.node]
-        del self.latest[done.node :]
-        for i in done.seen:
-            d.inlined[i].pop()
+    def _undo(self, placement: _Placement) -> int:
+        """Remove the node that was placed last, and return it."""
+        decisions, group = self.decisions, placement.group
+        del decisions.home[placement.node]
+        del self.latest[placement.node :]
+        for i in placement.nodes:
+            decisions.inlined[i].pop()
         if group is None:
-            d.kernels.pop()
-            return done.node
+            decisions.kernels.pop()
+            return placement.node
         group.outputs.pop()
-        _shrink(group, done)
-        group.size = done.size
+        _restore(group, placement)
+        group.size = placement.size
         if not group.outputs:
-            d.kernels.pop()
+            decisions.kernels.pop()
             if group in self.open[group.domain]:
                 self.open[group.domain].remove(group)
-        return done.node
+        return placement.node
 
     def _place(self, i: int) -> Refusal | None:
-        """Puts a node into a kernel, unless that is refused."""
-        d = self.d
-        if has_own_kernels(d.graph.nodes[i]):
-            own = own_kernels(d, i)
+        """Put a node into a kernel, unless that is refused."""
+        decisions = self.decisions
+        if has_own_kernels(decisions.graph.nodes[i]):
+            own = build_own_kernels(decisions, i)
             if isinstance(own, Needs | No):
                 return own
             self._append(i, own)
             return None
         domain = self._domain(i)
-        if i in d.graph.rows and domain in d.split:
+        if i in decisions.graph.rows and domain in decisions.split:
             return self._place_split(i, domain)
-        if self.tries.get(i, 0) < PATIENCE:
-            known = self.open.get(domain, ())[: -JOINS - 1 : -1]
-            first = self._after(i) if known else 0
-            for group in known:
+        if self.tries.get(i, 0) < JOIN_TRIES_MAX:
+            candidates = self.open.get(domain, ())[: -JOIN_CANDIDATES_MAX - 1 : -1]
+            first = self._latest_writer(i) if candidates else 0
+            for group in candidates:
                 if group.index >= first and self._is_last(group, i):
                     joined = self._join(group, i)
                     if joined is not No.HERE and joined is not No.ROOM:
                         return joined
-        return self._begin(i, domain)
+        return self._start_kernel(i, domain)
 
-    def _after(self, i: int) -> int:
-        """The latest kernel that writes what node `i` is computed from: no earlier one has room."""
-        self.looks -= max(i - len(self.latest), 0)
-        if self.looks < 0:  # each is asked, then
+    def _latest_writer(self, i: int) -> int:
+        """Return the latest kernel that writes an operand of node `i`.
+
+        No earlier kernel can compute `i`.
+        """
+        self.lookups -= max(i - len(self.latest), 0)
+        if self.lookups < 0:  # then all candidates are tried
             return 0
         for k in range(len(self.latest), i):
-            written = k in self.d.materialised
-            self.latest.append(self.d.home.get(k, 0) if written else self._latest_source(k))
+            written = k in self.decisions.materialised
+            self.latest.append(self.decisions.home.get(k, 0) if written else self._latest_source(k))
         return self._latest_source(i)
 
     def _latest_source(self, i: int) -> int:
-        index = self.d.graph.index
-        return max([self.latest[index[a]] for a in operands(self.d.graph.nodes[i])], default=0)
+        index = self.decisions.graph.index
+        return max(
+            [self.latest[index[a]] for a in operands(self.decisions.graph.nodes[i])], default=0
+        )
 
     def _is_last(self, group: Group, i: int) -> bool:
-        """What is written into existing memory is written last.
+        """Return True unless node `i` is the target and the kernel is not the last one.
 
-        Earlier kernels may read the old contents.
+        The target is written last, since earlier kernels may read its old contents.
         """
-        return not self.d.graph.is_target(i) or group.index == len(self.d.kernels) - 1
+        return (
+            not self.decisions.graph.is_target(i) or group.index == len(self.decisions.kernels) - 1
+        )
 
     def _domain(self, i: int) -> Domain:
-        """The domain in which node `i` is best computed."""
-        graph, shape = self.d.graph, self.d.graph.nodes[i].spec.shape
+        """Return the domain in which node `i` is best computed."""
+        graph, shape = self.decisions.graph, self.decisions.graph.nodes[i].spec.shape
         r = graph.reductions[i]
         if r is not None:
             rows = graph.rows[r]
-            fits = rows not in self.d.split and rows not in self.alone
+            fits = rows not in self.decisions.split and rows not in self.alone
             if r == i or (fits and rows.path(shape) is not None):
                 return rows
         return Domain(shape, ())
 
     def _place_split(self, i: int, domain: Domain) -> Refusal | None:
-        """A reduction whose rows are cut into chunks."""
-        draft = Draft(Group(len(self.d.kernels), domain), i, in_chunks=True)
-        found = _output(self.d, draft)
-        if not isinstance(found, Output):
-            return found
-        needs = needed(self.d, draft, partial_results(found.term))
+        """Place a reduction whose rows are cut into chunks."""
+        draft = Draft(Group(len(self.decisions.kernels), domain), i, in_chunks=True)
+        output = _build_output(self.decisions, draft)
+        if not isinstance(output, Output):
+            return output
+        needs = find_buffer_needs(self.decisions, draft, partial_results(output.term))
         if needs is not None:
             return needs
         if not draft.group.row_is_coalescible():
@@ -183,35 +191,37 @@ class _Placing:
             needs = self._require_row_major(draft.group)
             if needs is not None:
                 return needs
-        self._append(i, SplitRows(draft.group, found), draft)
+        self._append(i, SplitRows(draft.group, output), draft)
         return None
 
     def _append(self, i: int, kernel: Kernel, draft: Draft | None = None) -> None:
-        self.d.home[i] = len(self.d.kernels)
-        self.d.kernels.append(kernel)
-        self._note(_Placed(i, None), draft)
+        """Add a kernel that no other node can join."""
+        self.decisions.home[i] = len(self.decisions.kernels)
+        self.decisions.kernels.append(kernel)
+        self._record(_Placement(i, None), draft)
 
-    def _note(self, done: _Placed, draft: Draft | None) -> None:
+    def _record(self, placement: _Placement, draft: Draft | None) -> None:
+        """Record a placement, and which nodes its kernel computes on the fly."""
         if draft is not None:
-            done = done._replace(seen=draft.seen)
-            for i in draft.seen:
-                self.d.inlined.setdefault(i, []).append(draft.group)
-        self.placed.append(done)
+            placement = placement._replace(nodes=draft.nodes)
+            for i in draft.nodes:
+                self.decisions.inlined.setdefault(i, []).append(draft.group)
+        self.placed.append(placement)
 
-    def _begin(self, i: int, domain: Domain) -> Refusal | None:
-        """A kernel of its own for a node, which others may join."""
+    def _start_kernel(self, i: int, domain: Domain) -> Refusal | None:
+        """Start a kernel for a node, which others may join."""
         draft = self._draft(i, domain)
         group = draft.group
-        found = _output(self.d, draft)
-        if not isinstance(found, Output):
-            return found
-        needs = needed(self.d, draft, 1)
+        output = _build_output(self.decisions, draft)
+        if not isinstance(output, Output):
+            return output
+        needs = find_buffer_needs(self.decisions, draft, 1)
         if needs is not None:
             return needs
-        group.accesses.append(found.access)
+        group.accesses.append(output.access)
         if not group.row_is_coalescible():
             self.alone.add(domain)
-            if i not in self.d.graph.rows:
+            if i not in self.decisions.graph.rows:
                 return self._place(i)  # the reductions get kernels to themselves
             needs = self._require_row_major(group)
             if needs is not None:
@@ -219,103 +229,104 @@ class _Placing:
             group.by_division = True
         self.drafts.pop(i, None)
         self.open.setdefault(domain, []).append(group)
-        self.d.kernels.append(group)
-        self._add(draft, found, _Placed(i, group))
+        self.decisions.kernels.append(group)
+        self._add(draft, output, _Placement(i, group))
         return None
 
     def _draft(self, i: int, domain: Domain) -> Draft:
-        """A new kernel for a node, or what has been built of it so far.
-
-        That is so where another node had to be materialised first.
-        """
+        """Return the draft of a new kernel for a node, or the one that waited for another node."""
         draft = self.drafts.get(i)
         if draft is None or draft.group.domain != domain:
-            draft = self.drafts[i] = Draft(Group(len(self.d.kernels), domain), i)
-        draft.group.index = len(self.d.kernels)
+            draft = self.drafts[i] = Draft(Group(len(self.decisions.kernels), domain), i)
+        draft.group.index = len(self.decisions.kernels)
         return draft
 
     def _join(self, group: Group, i: int) -> Refusal | None:
-        """Adds a node to a kernel, which stays as it was where that is refused."""
+        """Add a node to a kernel, or leave the kernel as it was and return the refusal."""
         draft = Draft(group, i)
-        before = _Placed(i, group, len(group.accesses), len(group.memo), group.size)
-        found: Output | Refusal = _output(self.d, draft)
-        if isinstance(found, Output):
-            group.accesses.append(found.access)
-            if group.size + draft.size > cost.NODE_LIMIT or has_too_many(self.d, group):
-                found = No.ROOM
+        before = _Placement(i, group, len(group.accesses), len(group.memo), group.size)
+        output: Output | Refusal = _build_output(self.decisions, draft)
+        if isinstance(output, Output):
+            group.accesses.append(output.access)
+            if group.size + draft.size > cost.NODE_LIMIT or has_too_many(self.decisions, group):
+                output = No.ROOM
             elif not group.by_division and not group.row_is_coalescible():
-                found = No.HERE
-        if isinstance(found, Output):
-            self._add(draft, found, before)
+                output = No.HERE
+        if isinstance(output, Output):
+            self._add(draft, output, before)
             return None
-        _shrink(group, before)
-        if found is No.ROOM:
+        _restore(group, before)
+        if output is No.ROOM:
             group.refusals += 1
-        if isinstance(found, No) and group.refusals == REFUSALS:
+        if isinstance(output, No) and group.refusals == REFUSALS_MAX:
             self.open[group.domain].remove(group)
-        return found
+        return output
 
-    def _add(self, draft: Draft, output: Output, before: _Placed) -> None:
+    def _add(self, draft: Draft, output: Output, before: _Placement) -> None:
+        """Add a node's output to a kernel."""
         draft.group.size += draft.size
         draft.group.outputs.append(output)
-        self.d.home[draft.node] = draft.group.index
-        self._note(before, draft)
+        self.decisions.home[draft.node] = draft.group.index
+        self._record(before, draft)
 
     def _require_row_major(self, group: Group) -> Needs | None:
-        """What is to be materialised for rows that no single stride walks.
+        """Return what must be materialised for rows that no single stride walks, or None.
 
-        It is what is reduced, in the order of the domain. Where that is materialised anyhow, or
-        viewed in a way that this order does not permit, rows are walked by division.
+        It is the operand of the reduction, in the order of the domain. If that is materialised
+        anyway, or viewed in a way that this order does not permit, rows are walked by division.
         """
-        d, order = self.d, group.domain.order
+        decisions, order = self.decisions, group.domain.order
         for i, path in group.memo:
             if path is REDUCED:
-                source = d.graph.index[d.graph.nodes[i].args[0]]
-                if source not in d.materialised and self._may_lie(source, order):
+                source = decisions.graph.index[decisions.graph.nodes[i].args[0]]
+                if source not in decisions.materialised and self._permits_order(source, order):
                     return Needs(source, Reason(Kind.NOT_COALESCIBLE), order)
         return None
 
-    def _may_lie(self, i: int, order: tuple[int, ...]) -> bool:
+    def _permits_order(self, i: int, order: tuple[int, ...]) -> bool:
         if self.views is None:
-            self.views = reshaping_views(self.d.graph)
+            self.views = reshaping_views(self.decisions.graph)
         views = self.views.get(i, [])
-        return permits(ordered(self.d.graph.nodes[i].spec.shape, order), views)
+        return permits_views(dense_layout(self.decisions.graph.nodes[i].spec.shape, order), views)
 
 
-def _shrink(group: Group, before: _Placed) -> None:
+def _restore(group: Group, before: _Placement) -> None:
+    """Restore the accesses and terms that a kernel had before."""
     del group.accesses[before.accesses :]
     while len(group.memo) > before.memo:
         group.memo.popitem()
 
 
-def _output(d: Decisions, draft: Draft) -> Output | Refusal:
-    """The term of a node in a kernel, and the access that writes it there."""
+def _build_output(decisions: Decisions, draft: Draft) -> Output | Refusal:
+    """Return a node's output in a kernel: its term, and the access that writes it."""
     i, group = draft.node, draft.group
-    path = group.domain.path(d.graph.nodes[i].spec.shape)
+    path = group.domain.path(decisions.graph.nodes[i].spec.shape)
     if path is None:
         return No.HERE
-    found = term(d, i, path, draft)
-    if not isinstance(found, Term):
-        return found
-    access = _access(d, i, path)
+    value = find_term(decisions, i, path, draft)
+    if not isinstance(value, Term):
+        return value
+    access = _output_access(decisions, i, path)
     if not isinstance(access, Access):
         return access
-    if d.graph.is_target(i) and _overlaps(d, access, draft):
+    if decisions.graph.is_target(i) and _overlaps(decisions, access, draft):
         return No.TARGET
-    return Output(i, found, access)
+    return Output(i, value, access)
 
 
-def _access(d: Decisions, i: int, path: Path) -> Access | Needs:
-    """What writes a node from a kernel's domain."""
-    seen = seen_through(d.base(i), path)
-    if not isinstance(seen, StridedView):
-        return seen
-    return Access(d.slot_of[i], d.graph.nodes[i].spec.dtype, seen.strides, seen.offset)
+def _output_access(decisions: Decisions, i: int, path: Path) -> Access | Needs:
+    """Return the access that writes a node from a kernel's domain."""
+    layout = view_through(decisions.base(i), path)
+    if not isinstance(layout, StridedView):
+        return layout
+    return Access(
+        decisions.slot_of[i], decisions.graph.nodes[i].spec.dtype, layout.strides, layout.offset
+    )
 
 
-def _overlaps(d: Decisions, out: Access, draft: Draft) -> bool:
-    """Whether a kernel reads the target otherwise than where it writes it, point by point."""
-    target, group = d.graph.target, draft.group
+def _overlaps(decisions: Decisions, out: Access, draft: Draft) -> bool:
+    """Return True if a point of a kernel reads other elements of the target than it writes."""
+    target, group = decisions.graph.target, draft.group
     assert target is not None
     for a in group.accesses:
         if a.slot in target.overlaps:

@@ -1,4 +1,4 @@
-"""What a plan is: launches in order, what is materialised and why, and what is kept."""
+"""Plans: launches in order, the materialised values with reasons, and the values that stay."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from .reasons import Reason
 
 @dataclass(eq=False, slots=True, repr=False)
 class Step:
-    """One launch. `buffers`: (slot, byte offset); `fresh`: (slot, nbytes) to allocate; `scalars`:
-    positions.
+    """One launch.
+
+    `buffers`: (slot, byte offset). `fresh`: (slot, nbytes) to allocate. `scalars`: positions among
+    the graph's Python numbers.
     """
 
     kernel: Kernel
@@ -28,12 +30,12 @@ class Step:
     grid: Shape
     why: tuple[Reason, ...]
     nbytes: int  # read and written, counting each access once
-    checks: tuple[tuple[int, int, Asked], ...] = ()  # (slot of the error cell, node, for what)
+    checks: tuple[tuple[int, int, Asked], ...] = ()  # (slot of the error cell, node, purpose)
     drops: tuple[int, ...] = ()  # slots that nothing later needs
 
 
 class Operand(NamedTuple):
-    """A value in memory, as a kernel of its own or a library call sees it."""
+    """A value in memory, as an op's own kernel or a library call sees it."""
 
     slot: int
     view: StridedView
@@ -41,7 +43,7 @@ class Operand(NamedTuple):
 
 
 class Call:
-    """A vendor's routine in place of kernels: `routine(backend, inputs, output, stream)`."""
+    """A library call in place of kernels: `routine(backend, inputs, output, stream)`."""
 
     __slots__ = ("drops", "fresh", "inputs", "nbytes", "op", "output", "why")
 
@@ -60,7 +62,7 @@ class Call:
 
 
 class Materialised(NamedTuple):
-    """A value that is written to memory, by its op's name; "leaf" where a storage waits for it."""
+    """A value that is written to memory, by its op's name; "leaf" if a storage waits for it."""
 
     op: str
     spec: Spec
@@ -69,20 +71,20 @@ class Materialised(NamedTuple):
 
 @dataclass(eq=False, slots=True, repr=False)
 class Plan:
-    """Steps in order; `kept`: (position of the node, slot) for every node that stays.
+    """A list of steps; `kept`: (position of the node, slot) for every node that stays.
 
-    There are no steps where it `overlaps`.
+    There are no steps if it `overlaps`.
     """
 
     steps: list[Step | Call]
     slots: int
     kept: tuple[tuple[int, int], ...]
     materialised: list[Materialised]
-    overlaps: bool = False  # the target is read, and not element by element: by way of fresh memory
+    overlaps: bool = False  # the target is read, and not element by element: use fresh memory
 
 
 class Target(NamedTuple):
-    """Where the first root goes when it is to be written into existing memory."""
+    """The existing memory to which the first root is written."""
 
     strides: Shape
     slot: int

@@ -1,4 +1,4 @@
-"""Why a value is materialised, and why a launch exists: one value, which `explain` shows."""
+"""Reasons of materialisations and launches, which `explain` shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """All kinds of reasons, each with its words; `{}` stands for what the reason adds."""
+    """The kinds of reasons with their words; `{}` stands for the words that a reason adds."""
 
     ASKED = "asked for"
     HELD = "its tensor is still held"
@@ -29,11 +29,11 @@ class Kind(Enum):
     CHUNKS = "few, long rows: each chunk of rows is reduced by itself"
     CHUNKS_OF_CHUNKS = "chunks of chunks are reduced by themselves"
     STARTS_FROM_COPY = "{} starts from a copy"
-    WORDS = "{}"  # what the op says of a launch of its own
+    WORDS = "{}"  # the op's own words about one of its launches
 
 
 class Reason(NamedTuple):
-    """A reason, with the words that it adds: the name of an op, or what an op says."""
+    """A reason, with the words that it adds: the name of an op, or an op's own words."""
 
     kind: Kind
     words: str = ""

@@ -1,4 +1,4 @@
-"""The pass `seed`: what is known to be materialised before any kernel is looked at."""
+"""The pass `seed`, which materialises nodes before any kernel is decided."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from .decisions import Decisions, Graph, has_own_kernels
 from .reasons import Kind, Reason
 
 
-def seed(d: Decisions) -> None:
-    """Materialises what is stored however kernels are cut.
+def seed(decisions: Decisions) -> None:
+    """Materialise the nodes that are stored for any choice of kernels.
 
-    That is what was asked for, what somebody holds, what has kernels of its own, and what is read
-    at computed places or by such a kernel.
+    These are the roots, nodes with external references, nodes with kernels of their own, and nodes
+    that such a kernel or a gather reads.
     """
-    found = {i: Reason(Kind.HELD) for i in d.graph.held}
-    found |= {i: Reason(Kind.ASKED) for i in d.graph.roots}
-    for i, e in enumerate(d.graph.nodes):
-        if has_own_kernels(e):
-            found.setdefault(i, Reason(Kind.OWN_KERNEL))
-            _read(d.graph, i, len(e.args), Reason(Kind.READ_BY_KERNEL), found)
-        elif e.op is not None and e.op.kind == "gather":
-            _read(d.graph, i, 1, Reason(Kind.READ_IN_MEMORY), found)
-    for i in sorted(found):
-        d.materialise(i, found[i])
+    reasons = {i: Reason(Kind.HELD) for i in decisions.graph.held}
+    reasons |= {i: Reason(Kind.ASKED) for i in decisions.graph.roots}
+    for i, expr in enumerate(decisions.graph.nodes):
+        if has_own_kernels(expr):
+            reasons.setdefault(i, Reason(Kind.OWN_KERNEL))
+            _add_sources(decisions.graph, i, len(expr.args), Reason(Kind.READ_BY_KERNEL), reasons)
+        elif expr.op is not None and expr.op.kind == "gather":
+            _add_sources(decisions.graph, i, 1, Reason(Kind.READ_IN_MEMORY), reasons)
+    for i in sorted(reasons):
+        decisions.materialise(i, reasons[i])
 
 
-def _read(graph: Graph, i: int, count: int, why: Reason, found: dict[int, Reason]) -> None:
-    """Notes what the first operands of a node are, or are views of."""
+def _add_sources(graph: Graph, i: int, count: int, why: Reason, reasons: dict[int, Reason]) -> None:
+    """Add a reason for the first operands of a node, or for the nodes that they are views of."""
     for a in graph.nodes[i].args[:count]:
         if type(a) is Expr:
             j = graph.index[a]
             while (view := graph.view_of(j)) is not None:
                 j, _ = view
             if j not in graph.leaf_slot:
-                found.setdefault(j, why)
+                reasons.setdefault(j, why)

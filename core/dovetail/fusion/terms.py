@@ -1,8 +1,8 @@
-"""Nodes as terms: what a kernel computes at a point of its domain, views pushed down to the leaves.
+"""Terms of nodes: what a kernel computes at a point of its domain, with views pushed to the leaves.
 
-A function here gives the term of a node, or a `Refusal`: another node has to be materialised first,
-or this kernel cannot compute it. A `Draft` is what is known where it is asked: which node is on its
-way into which kernel.
+A function here returns the term of a node, or a `Refusal`: another node has to be materialised
+first, or this kernel cannot compute it. A `Draft` describes the node that is being placed, and the
+kernel.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ..layout import Shape, StridedView
 from ..ops.table import Op
 from . import cost
 from .decisions import Decisions
-from .domain import Path, same_elements, through
-from .groups import Access, Gathered, Group, Part, Term
+from .domain import Path, apply_path, same_elements
+from .groups import Access, GatherAxes, Group, Part, Term
 from .plan import Operand
 from .reasons import Kind, Reason
 
-REDUCED: Path = ((("reduced",), -1),)  # for `Group.memo`: a reduction before it is seen anyhow
+REDUCED: Path = ((("reduced",), -1),)  # key in `Group.memo` of a reduction before any view
 
 
 class Needs(NamedTuple):
-    """Another node has to be materialised first, with its axes in this order."""
+    """A refusal until another node is materialised, with its axes in this order."""
 
     node: int
     reason: Reason
@@ -37,331 +37,352 @@ class Needs(NamedTuple):
 
 
 class No(Enum):
-    """Why a node cannot be computed as things are."""
+    """A refusal that no materialisation removes."""
 
-    HERE = auto()  # not by this kernel: what it needs is written later, or at other points
+    HERE = auto()  # not by this kernel: an operand is written later, or at other points
     ROOM = auto()  # this kernel would grow too large
-    TARGET = auto()  # what it reads would be overwritten first
+    TARGET = auto()  # an operand would be overwritten first
 
 
 Refusal: TypeAlias = Needs | No
 
 
 class Draft:
-    """A node on its way into a kernel: what computing it there has taken so far."""
+    """A node that is being added to a kernel, with the terms that it has needed so far."""
 
-    __slots__ = ("group", "in_chunks", "node", "seen", "size")
+    __slots__ = ("group", "in_chunks", "node", "nodes", "size")
 
     def __init__(self, group: Group, node: int, in_chunks: bool = False) -> None:
         self.group, self.node, self.in_chunks = group, node, in_chunks  # its rows cut into chunks?
         self.size = 0
-        self.seen: set[int] = set()  # the nodes that have a term
+        self.nodes: set[int] = set()  # nodes that have a term
 
 
-def seen_through(base: StridedView, path: Path) -> StridedView | Needs:
-    """The layout `base` of a node as seen through `path`.
+def view_through(base: StridedView, path: Path) -> StridedView | Needs:
+    """Return the layout `base` of a node as viewed through `path`.
 
-    Where strides do not permit that: what is to be materialised.
+    If strides do not permit that, return what has to be materialised.
     """
-    found = through(base, path)
-    if isinstance(found, StridedView):
-        return found
-    assert found >= 0  # moves of a domain's own add axes of size 1, which all strides permit
-    return Needs(found, Reason(Kind.RESHAPED))
+    view = apply_path(base, path)
+    if isinstance(view, StridedView):
+        return view
+    assert view >= 0  # moves of a domain's own add axes of size 1, which all strides permit
+    return Needs(view, Reason(Kind.RESHAPED))
 
 
-def term(d: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
-    """The value of node `i` seen through `path`."""
+def find_term(decisions: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
+    """Return the term of node `i`, viewed through `path`; build it if it is new."""
     key = (i, path)
-    known = draft.group.memo.get(key)
-    if known is not None:
-        return known
-    found = computed(d, i, path, draft)
-    if isinstance(found, Term):
-        draft.group.memo[key] = found
-        draft.seen.add(i)
-    return found
+    cached = draft.group.memo.get(key)
+    if cached is not None:
+        return cached
+    term = build_term(decisions, i, path, draft)
+    if isinstance(term, Term):
+        draft.group.memo[key] = term
+        draft.nodes.add(i)
+    return term
 
 
-def computed(d: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
-    """The term of a node that the kernel does not have yet, seen so."""
-    e = d.graph.nodes[i]
-    if i in d.materialised and i != draft.node:
-        return _written(d, i, path, draft.group)
-    op = e.op
+def build_term(decisions: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
+    """Build the term of a node, viewed through `path`, that the kernel does not have yet."""
+    expr = decisions.graph.nodes[i]
+    if i in decisions.materialised and i != draft.node:
+        return _load_materialised(decisions, i, path, draft.group)
+    op = expr.op
     if op is None:
-        return _leaf(d, i, path, draft)
+        return _leaf(decisions, i, path, draft)
     size = 1 + op.cost // cost.COSTLY
     draft.size += size
-    found: Term | Refusal | None = None
+    term: Term | Refusal | None = None
     if i != draft.node:
-        found = _refused(d, i, op, draft)
-    if found is None:
-        found = _RULES[op.kind](d, i, op, path, draft)
-    if not isinstance(found, Term):
+        term = _check_limits(decisions, i, op, draft)
+    if term is None:
+        term = _RULES[op.kind](decisions, i, op, path, draft)
+    if not isinstance(term, Term):
         draft.size -= size
-    return found
+    return term
 
 
-def _refused(d: Decisions, i: int, op: Op, draft: Draft) -> Refusal | None:
-    """Why a node is not computed on the fly here, whatever it is computed from."""
+def _check_limits(decisions: Decisions, i: int, op: Op, draft: Draft) -> Refusal | None:
+    """Return a refusal if the kernel would grow too large, or would repeat a costly node."""
     group = draft.group
     if group.size + draft.size > cost.NODE_LIMIT:
         return No.ROOM if group.outputs else Needs(i, Reason(Kind.TOO_LARGE))
-    if op.cost >= cost.TWICE and any(other is not group for other in d.inlined.get(i, ())):
+    if op.cost >= cost.TWICE and any(other is not group for other in decisions.inlined.get(i, ())):
         return Needs(i, Reason(Kind.COSTLY_TWICE))
     return None
 
 
-def _written(d: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
-    """The term of a node that is materialised: loaded, where another kernel has written it."""
-    home = d.home.get(i)
+def _load_materialised(decisions: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
+    """Return the term of a materialised node: a load, if another kernel has written it."""
+    home = decisions.home.get(i)
     if home is None or home > group.index:
         return No.HERE
     if home == group.index:
-        return _same_point(d, i, path, group)
-    seen = seen_through(d.base(i), path)
-    if not isinstance(seen, StridedView):
-        return seen
-    return _load(d, i, d.slot_of[i], seen, path, group)
+        return _reuse_term(decisions, i, path, group)
+    view = view_through(decisions.base(i), path)
+    if not isinstance(view, StridedView):
+        return view
+    return _load(decisions, i, decisions.slot_of[i], view, path, group)
 
 
-def _same_point(d: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
-    """A node of this very kernel can be used only where it is computed: at the same point."""
-    shape = d.graph.nodes[i].spec.shape
+def _reuse_term(decisions: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
+    """Return the term of a node of this kernel, if it is viewed at the point that computes it."""
+    shape = decisions.graph.nodes[i].spec.shape
     own = group.domain.path(shape)
-    return group.memo[i, own] if own is not None and _is_same(shape, path, own) else No.HERE
+    if own is None or not _visits_same_points(shape, path, own):
+        return No.HERE
+    return group.memo[i, own]
 
 
-def _is_same(shape: Shape, path: Path, own: Path) -> bool:
-    """Whether a value is seen through both paths at the same points."""
+def _visits_same_points(shape: Shape, path: Path, own: Path) -> bool:
+    """Return True if both paths view a value at the same points."""
     whole = lay.contiguous(shape)
-    seen, there = through(whole, path), through(whole, own)
-    if isinstance(seen, StridedView) and isinstance(there, StridedView):
-        return same_elements(seen, there)
+    view, own_view = apply_path(whole, path), apply_path(whole, own)
+    if isinstance(view, StridedView) and isinstance(own_view, StridedView):
+        return same_elements(view, own_view)
     return False
 
 
-def _load(d: Decisions, i: int, slot: int, seen: StridedView, path: Path, group: Group) -> Term:
-    spec = d.graph.nodes[i].spec
-    parts, most = _padded(spec.shape, path, group)
-    access = Access(slot, spec.dtype, seen.strides, seen.offset, most=most)
-    access.begins = access.begins and not d.graph.max_buffers
+def _load(
+    decisions: Decisions, i: int, slot: int, view: StridedView, path: Path, group: Group
+) -> Term:
+    """Return a load of a node in memory, and add its access to the kernel."""
+    spec = decisions.graph.nodes[i].spec
+    ranges, most = _find_padding(spec.shape, path, group)
+    access = Access(slot, spec.dtype, view.strides, view.offset, most=most)
+    access.begins = access.begins and not decisions.graph.max_buffers
     group.accesses.append(access)
-    return Term("load", spec.dtype, access=access, parts=parts)
+    return Term("load", spec.dtype, access=access, parts=ranges)
 
 
-def _padded(shape: Shape, path: Path, group: Group) -> tuple[tuple[Part, ...], int]:
-    """Where a node of this shape, seen through `path`, is: everywhere, unless that pads it.
+def _find_padding(shape: Shape, path: Path, group: Group) -> tuple[tuple[Part, ...], int]:
+    """Return the ranges where a padded view has elements, and their number at most.
 
-    And how many of its elements are seen there at most.
+    There are no ranges if the path does not pad the node.
     """
-    parts, most = list[Part](), lay.LIMIT
+    ranges, most = list[Part](), lay.LIMIT
     for k, (m, _) in enumerate(path):
         if m[0] == "pad":
             _, axis, start, size = m
             most = min(most, math.prod(shape))
-            at = _place(lay.move_shape(shape, m), axis, path[k + 1 :], group)
+            at = _position_access(lay.move_shape(shape, m), axis, path[k + 1 :], group)
             stop = start + shape[axis]
             if at is not None and (start, stop) != (0, size):
-                parts.append(Part(at, start, None if stop == size else stop))
+                ranges.append(Part(at, start, None if stop == size else stop))
         shape = lay.move_shape(shape, m)
-    return tuple(parts), most
+    return tuple(ranges), most
 
 
-def _place(shape: Shape, axis: int, path: Path, group: Group) -> Access | None:
-    """The position along an axis of this shape, seen through `path`.
+def _position_access(shape: Shape, axis: int, path: Path, group: Group) -> Access | None:
+    """Return the position along an axis of this shape, viewed through `path`, as an access.
 
-    None where strides do not permit it.
+    Return None if strides do not permit it.
     """
     along = tuple(int(d == axis) for d in range(len(shape)))
-    seen = through(StridedView(shape, along, 0), path)
-    if not isinstance(seen, StridedView):
+    view = apply_path(StridedView(shape, along, 0), path)
+    if not isinstance(view, StridedView):
         return None
-    at = Access(-1, int64, seen.strides, seen.offset)
+    at = Access(-1, int64, view.strides, view.offset)
     group.accesses.append(at)
     return at
 
 
-def _leaf(d: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
-    e = d.graph.nodes[i]
-    view = d.graph.view_of(i)
-    if view is not None:
-        return term(d, view[0], view[1] + path, draft)
-    seen = seen_through(StridedView(e.spec.shape, e.strides, 0), path)
-    if not isinstance(seen, StridedView):
-        return seen
-    return _load(d, i, d.graph.leaf_slot[i], seen, path, draft.group)
+def _leaf(decisions: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
+    """Return the term of a leaf, or of the node that it is a view of."""
+    expr = decisions.graph.nodes[i]
+    source_view = decisions.graph.view_of(i)
+    if source_view is not None:
+        return find_term(decisions, source_view[0], source_view[1] + path, draft)
+    view = view_through(StridedView(expr.spec.shape, expr.strides, 0), path)
+    if not isinstance(view, StridedView):
+        return view
+    return _load(decisions, i, decisions.graph.leaf_slot[i], view, path, draft.group)
 
 
 def _operands(
-    d: Decisions, i: int, casts: tuple[DType, ...], path: Path, draft: Draft
+    decisions: Decisions, i: int, casts: tuple[DType, ...], path: Path, draft: Draft
 ) -> list[Term] | Refusal:
-    e, scalar, terms = d.graph.nodes[i], d.graph.scalar_at[i], []
-    for a, dtype in zip(e.args, casts, strict=True):
+    """Return the terms of a node's operands, with Python numbers as scalar terms."""
+    expr, scalar, terms = decisions.graph.nodes[i], decisions.graph.scalar_at[i], []
+    for a, dtype in zip(expr.args, casts, strict=True):
         if type(a) is not Expr:
             terms.append(Term("scalar", dtype, scalar=scalar))
             scalar += 1
             continue
-        found = term(d, d.graph.index[a], _broadcast(a, e.spec.shape) + path, draft)
-        if not isinstance(found, Term):
-            return found
-        terms.append(found)
+        operand = find_term(
+            decisions, decisions.graph.index[a], _broadcast(a, expr.spec.shape) + path, draft
+        )
+        if not isinstance(operand, Term):
+            return operand
+        terms.append(operand)
     return terms
 
 
 def _broadcast(a: Expr, shape: Shape) -> Path:
+    """Return the path that broadcasts an operand to a shape."""
     return () if a.spec.shape == shape else ((("expand", shape), -1),)
 
 
-def _map(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
-    e = d.graph.nodes[i]
+def _map(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+    expr = decisions.graph.nodes[i]
     if (
         i != draft.node
-        and _repeats(e.spec.shape, path, draft.group)
-        and cost.on_the_fly(d, i) > cost.CHEAP
+        and _repeats(expr.spec.shape, path, draft.group)
+        and cost.on_the_fly(decisions, i) > cost.CHEAP
     ):
         return Needs(i, Reason(Kind.COSTLY_REPEATED))
-    casts = d.graph.casts_of(i)
-    terms = _operands(d, i, casts, path, draft)
+    casts = decisions.graph.casts_of(i)
+    terms = _operands(decisions, i, casts, path, draft)
     if not isinstance(terms, list):
         return terms
-    return Term("map", e.spec.dtype, op, tuple(terms), casts)
+    return Term("map", expr.spec.dtype, op, tuple(terms), casts)
 
 
 def _repeats(shape: Shape, path: Path, group: Group) -> bool:
-    """Whether a value seen so is repeated along the grid.
+    """Return True if broadcasting repeats a viewed value along the grid.
 
     Along the rows of a kernel it is computed once per row.
     """
     if not any(m[0] == "expand" for m, _ in path):
         return False
-    seen = through(lay.contiguous(shape), path)
-    if not isinstance(seen, StridedView):
+    view = apply_path(lay.contiguous(shape), path)
+    if not isinstance(view, StridedView):
         return False
-    outer = len(seen.shape) - len(group.domain.axes)
-    pairs = zip(seen.shape[:outer], seen.strides[:outer], strict=True)
+    outer = len(view.shape) - len(group.domain.axes)
+    pairs = zip(view.shape[:outer], view.strides[:outer], strict=True)
     return math.prod(n for n, s in pairs if s == 0) >= cost.REPEAT_LIMIT
 
 
-def _view(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
-    e = d.graph.nodes[i]
-    source = d.graph.index[e.args[0]]
-    return term(d, source, ((e.attrs, source), *path), draft)
+def _view(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+    expr = decisions.graph.nodes[i]
+    source = decisions.graph.index[expr.args[0]]
+    return find_term(decisions, source, ((expr.attrs, source), *path), draft)
 
 
-def _generate(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
-    e = d.graph.nodes[i]
-    seen = seen_through(lay.contiguous(e.spec.shape), path)
-    if not isinstance(seen, StridedView):
-        return seen
-    access = Access(-1, int64, seen.strides, seen.offset)
+def _generate(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+    expr = decisions.graph.nodes[i]
+    view = view_through(lay.contiguous(expr.spec.shape), path)
+    if not isinstance(view, StridedView):
+        return view
+    access = Access(-1, int64, view.strides, view.offset)
     draft.group.accesses.append(access)
-    casts, first = d.graph.casts_of(i), d.graph.scalar_at[i]  # its operands are numbers
+    casts, first = (
+        decisions.graph.casts_of(i),
+        decisions.graph.scalar_at[i],
+    )  # its operands are numbers
     terms = tuple(Term("scalar", c, scalar=first + k) for k, c in enumerate(casts))
-    return Term("generate", e.spec.dtype, op, terms, casts, access)
+    return Term("generate", expr.spec.dtype, op, terms, casts, access)
 
 
-def _reduce(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
-    e, domain, memo = d.graph.nodes[i], draft.group.domain, draft.group.memo
-    if d.graph.rows[i] != domain:
+def _reduce(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+    expr, domain, memo = decisions.graph.nodes[i], draft.group.domain, draft.group.memo
+    if decisions.graph.rows[i] != domain:
         return Needs(i, Reason(Kind.OTHER_ROWS))
-    seen = seen_through(lay.contiguous(e.spec.shape), path)
-    if not isinstance(seen, StridedView):
-        return seen
-    own = domain.path(e.spec.shape)
-    if own is None or not _is_same(e.spec.shape, path, own):
+    view = view_through(lay.contiguous(expr.spec.shape), path)
+    if not isinstance(view, StridedView):
+        return view
+    own = domain.path(expr.spec.shape)
+    if own is None or not _visits_same_points(expr.spec.shape, path, own):
         return Needs(i, Reason(Kind.OTHER_ROWS))
     if draft.in_chunks and i != draft.node:
         return Needs(i, Reason(Kind.READER_IN_CHUNKS))
     if (i, REDUCED) not in memo:
         inner = domain.path(domain.full)
         assert inner is not None
-        reduced = term(d, d.graph.index[e.args[0]], inner, draft)
+        reduced = find_term(decisions, decisions.graph.index[expr.args[0]], inner, draft)
         if not isinstance(reduced, Term):
             return reduced
-        casts = op.dtypes(op.name, [e.args[0].spec.dtype], e.attrs[1])[0]
-        memo[i, REDUCED] = Term("reduce", e.spec.dtype, op, (reduced,), casts)
+        casts = op.dtypes(op.name, [expr.args[0].spec.dtype], expr.attrs[1])[0]
+        memo[i, REDUCED] = Term("reduce", expr.spec.dtype, op, (reduced,), casts)
     return memo[i, REDUCED]
 
 
-def _gather(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
-    e = d.graph.nodes[i]
+def _gather(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+    expr = decisions.graph.nodes[i]
     if any(m[0] == "pad" for m, _ in path):
         return Needs(i, Reason(Kind.GATHERED_PART))
-    shape, source_axes, index_axes, asked = e.attrs
+    shape, source_axes, index_axes, asked = expr.attrs
     if draft.group.domain.axes and asked:
         return Needs(i, Reason(Kind.CHECKED))
-    source = resident(d, d.graph.index[e.args[0]], draft)
+    source = memory_operand(decisions, decisions.graph.index[expr.args[0]], draft)
     if not isinstance(source, Operand):
         return source
-    if d.graph.target is not None and asked:
+    if decisions.graph.target is not None and asked:
         return No.TARGET  # nothing is written before the indices have been checked
     base = source.view
     strides = tuple(0 if a < 0 else base.strides[a] for a in source_axes)
-    seen = seen_through(StridedView(shape, strides, base.offset), path)
-    if not isinstance(seen, StridedView):
-        return seen
-    terms = _indices(d, e, path, draft)
+    view = view_through(StridedView(shape, strides, base.offset), path)
+    if not isinstance(view, StridedView):
+        return view
+    terms = _indices(decisions, expr, path, draft)
     if not isinstance(terms, list):
         return terms
-    access = Access(source.slot, source.dtype, seen.strides, seen.offset, computed=True)
-    access.begins = access.begins and not d.graph.max_buffers
+    access = Access(source.slot, source.dtype, view.strides, view.offset, computed=True)
+    access.begins = access.begins and not decisions.graph.max_buffers
     draft.group.accesses.append(access)
     axes = tuple((base.strides[a], base.shape[a]) for a in index_axes)
-    gathered = Gathered(i, axes, asked or ())
+    gathered = GatherAxes(i, axes, asked or ())
     casts = (int64,) * len(terms)
     return Term("gather", source.dtype, op, tuple(terms), casts, access, gathered=gathered)
 
 
-def _indices(d: Decisions, e: Expr, path: Path, draft: Draft) -> list[Term] | Refusal:
+def _indices(decisions: Decisions, expr: Expr, path: Path, draft: Draft) -> list[Term] | Refusal:
+    """Return the terms of a gather's indices."""
     terms = []
-    for a in e.args[1:]:
-        found = term(d, d.graph.index[a], _broadcast(a, e.attrs[0]) + path, draft)
-        if not isinstance(found, Term):
-            return found
-        terms.append(found)
+    for a in expr.args[1:]:
+        index = find_term(
+            decisions, decisions.graph.index[a], _broadcast(a, expr.attrs[0]) + path, draft
+        )
+        if not isinstance(index, Term):
+            return index
+        terms.append(index)
     return terms
 
 
-def _join(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
-    """Each operand is seen as part of the whole; which one a point is in says its place."""
-    e = d.graph.nodes[i]
-    axis, size = e.attrs, e.spec.shape[e.attrs]
-    at = _place(e.spec.shape, axis, path, draft.group)
+def _join(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+    """Return a join of its operands' terms, each viewed as a padded part of the whole.
+
+    The position of a point along the axis tells which part it is in.
+    """
+    expr = decisions.graph.nodes[i]
+    axis, size = expr.attrs, expr.spec.shape[expr.attrs]
+    at = _position_access(expr.spec.shape, axis, path, draft.group)
     if at is None:
         return Needs(i, Reason(Kind.RESHAPED))
-    start, terms, parts = 0, list[Term](), list[Part]()
-    for a in e.args:
-        j, stop = d.graph.index[a], start + a.spec.shape[axis]
-        if len(e.args) > 1 and cost.on_the_fly(d, j) > cost.CHEAP:
-            source = _source(d, j, e.spec.size)
-            if source not in d.materialised:
+    start, terms, ranges = 0, list[Term](), list[Part]()
+    for a in expr.args:
+        j, stop = decisions.graph.index[a], start + a.spec.shape[axis]
+        if len(expr.args) > 1 and cost.on_the_fly(decisions, j) > cost.CHEAP:
+            source = _costly_source(decisions, j, expr.spec.size)
+            if source not in decisions.materialised:
                 return Needs(source, Reason(Kind.COSTLY_PART))
-        found = term(d, j, ((("pad", axis, start, size), i), *path), draft)
-        if not isinstance(found, Term):
-            return found
-        terms.append(found)
-        parts.append(Part(at, start, stop))
+        operand = find_term(decisions, j, ((("pad", axis, start, size), i), *path), draft)
+        if not isinstance(operand, Term):
+            return operand
+        terms.append(operand)
+        ranges.append(Part(at, start, stop))
         start = stop
-    return Term("join", e.spec.dtype, op, tuple(terms), parts=tuple(parts))
+    return Term("join", expr.spec.dtype, op, tuple(terms), parts=tuple(ranges))
 
 
-def _source(d: Decisions, i: int, most: int) -> int:
-    """What makes a node costly: what it is a view of, or the costliest of what it joins.
+def _costly_source(decisions: Decisions, i: int, most: int) -> int:
+    """Return the node that makes a node costly: the one that it views, or its costliest operand.
 
-    Other parts are read from it too. Of a whole that has more than `most` elements, only what is
-    read is computed.
+    Other parts are read from that node, too. If it has more than `most` elements, only the elements
+    that are read are computed.
     """
-    e = d.graph.nodes[i]
-    if i in d.materialised:
+    expr = decisions.graph.nodes[i]
+    if i in decisions.materialised:
         return i
-    if (view := d.graph.view_of(i)) is not None:
-        small = d.graph.nodes[view[0]].spec.size <= most
-        return _source(d, view[0], most) if small else i
-    if e.op is not None and e.op.kind == "join":
-        operands = [d.graph.index[a] for a in e.args if type(a) is Expr]
-        return _source(d, max(operands, key=lambda j: cost.on_the_fly(d, j)), most)
+    if (view := decisions.graph.view_of(i)) is not None:
+        small = decisions.graph.nodes[view[0]].spec.size <= most
+        return _costly_source(decisions, view[0], most) if small else i
+    if expr.op is not None and expr.op.kind == "join":
+        operands = [decisions.graph.index[a] for a in expr.args if type(a) is Expr]
+        return _costly_source(
+            decisions, max(operands, key=lambda j: cost.on_the_fly(decisions, j)), most
+        )
     return i
 
 
@@ -378,32 +399,35 @@ _RULES: dict[str, Callable[[Decisions, int, Op, Path, Draft], Term | Refusal]] =
 # --- operands that have to be in memory -----------------------------------------------------------
 
 
-def resident(d: Decisions, i: int, draft: Draft | None, path: Path = ()) -> Operand | Refusal:
-    """A node that is in memory, seen through `path`.
+def memory_operand(
+    decisions: Decisions, i: int, draft: Draft | None, path: Path = ()
+) -> Operand | Refusal:
+    """Return a node that is in memory, viewed through `path`.
 
-    `draft`: what reads it, None for kernels of an op's own.
+    draft: the node that reads it; None for an op's own kernels.
     """
-    e = d.graph.nodes[i]
-    if i in d.materialised and (draft is None or i != draft.node):
-        home = d.home.get(i)
+    expr = decisions.graph.nodes[i]
+    if i in decisions.materialised and (draft is None or i != draft.node):
+        home = decisions.home.get(i)
         if home is None:
-            raise InternalError("a materialised node is used before it is computed", e)
+            raise InternalError("a materialised node is used before it is computed", expr)
         if draft is not None and home >= draft.group.index:
             return No.HERE
-        return _seen_operand(d, i, d.slot_of[i], d.base(i), path)
-    if i in d.graph.leaf_slot:
-        base = StridedView(e.spec.shape, e.strides, 0)
-        return _seen_operand(d, i, d.graph.leaf_slot[i], base, path)
-    view = d.graph.view_of(i)
+        return _operand_through(decisions, i, decisions.slot_of[i], decisions.base(i), path)
+    if i in decisions.graph.leaf_slot:
+        base = StridedView(expr.spec.shape, expr.strides, 0)
+        return _operand_through(decisions, i, decisions.graph.leaf_slot[i], base, path)
+    view = decisions.graph.view_of(i)
     if view is not None:
-        return resident(d, view[0], draft, view[1] + path)
+        return memory_operand(decisions, view[0], draft, view[1] + path)
     return Needs(i, Reason(Kind.READ_IN_MEMORY))
 
 
-def _seen_operand(
-    d: Decisions, i: int, slot: int, base: StridedView, path: Path
+def _operand_through(
+    decisions: Decisions, i: int, slot: int, base: StridedView, path: Path
 ) -> Operand | Refusal:
-    seen = seen_through(base, path)
-    if not isinstance(seen, StridedView):
-        return seen
-    return Operand(slot, seen, d.graph.nodes[i].spec.dtype)
+    """Return a node in memory as an operand, viewed through `path`."""
+    view = view_through(base, path)
+    if not isinstance(view, StridedView):
+        return view
+    return Operand(slot, view, decisions.graph.nodes[i].spec.dtype)

@@ -1,16 +1,16 @@
-"""Whether a value may lie in memory otherwise than row-major, by how others view it."""
+"""Layouts other than row-major: which of them the views of a value permit."""
 
 from __future__ import annotations
 
 from ..layout import StridedView
 from .decisions import Graph
-from .domain import Path, through
+from .domain import Path, apply_path
 
 
 def reshaping_views(graph: Graph) -> dict[int, list[Path]]:
-    """For each node how its views are seen, and theirs: those paths that reshape it."""
-    found: dict[int, list[Path]] = {}
-    views: dict[int, tuple[int, Path]] = {}  # view -> what it is a view of, and how
+    """Return, by node, the paths of its views (and of their views) that reshape it."""
+    reshaping: dict[int, list[Path]] = {}
+    views: dict[int, tuple[int, Path]] = {}  # view -> the node that it views, and the path
     for i in range(len(graph.nodes)):
         view = graph.view_of(i)
         if view is None:
@@ -18,14 +18,14 @@ def reshaping_views(graph: Graph) -> dict[int, list[Path]]:
         views[i] = view
         at, path = view
         while any(m[0] == "reshape" for m, _ in path):
-            found.setdefault(at, []).append(path)
+            reshaping.setdefault(at, []).append(path)
             if at not in views:
                 break
             at, before = views[at]
             path = before + path
-    return found
+    return reshaping
 
 
-def permits(base: StridedView, views: list[Path]) -> bool:
-    """Whether memory that is laid out so is seen through all of these."""
-    return all(isinstance(through(base, path), StridedView) for path in views)
+def permits_views(base: StridedView, views: list[Path]) -> bool:
+    """Return True if memory of this layout can be viewed through all of these paths."""
+    return all(isinstance(apply_path(base, path), StridedView) for path in views)

@@ -1,4 +1,4 @@
-"""Thread coarsening: a kernel without loops whose points do the work of others far off.
+"""Thread coarsening: a point of a kernel without loops does the work of several distant points.
 
 A thread that loads one number waits for memory longer than it works, and a device has too few
 threads to hide that. A point that loads four numbers at once, before it stores anything, waits
@@ -16,12 +16,12 @@ EXTENT = "spread"  # the int parameter that comes last: the new extent of the la
 
 
 def coarsen(kernel: Kernel, count: int) -> Kernel | None:
-    """The kernel in which one point of the last axis does the work of `count`.
+    """Return the kernel in which one point of the last axis does the work of `count`.
 
     Point i also does points i + m, i + 2 * m, and so on, where m = -(-extent // count) is one more
     int, and the axis' new extent.
 
-    None where that is not possible: the kernel has a loop, an atomic, or a buffer that it both
+    Return None if that is not possible: the kernel has a loop, an atomic, or a buffer that it both
     reads and writes.
     """
     stores = [s for s in kernel.body if isinstance(s, Store)]
@@ -43,9 +43,9 @@ def coarsen(kernel: Kernel, count: int) -> Kernel | None:
 
 
 def _points(kernel: Kernel, count: int, step: Value) -> list[_Point]:
-    """The first point and those that it does as well, in one block.
+    """Return cloners for the first point and the points that it does as well, in one block.
 
-    Where there is no such point, it has the index of the first.
+    A point beyond the grid has the index of the first.
     """
     axis = len(kernel.grid) - 1
     at = here = grid_index(axis, kernel.index)
@@ -58,7 +58,7 @@ def _points(kernel: Kernel, count: int, step: Value) -> list[_Point]:
 
 
 class _Point(PointCloner):
-    """A value that is the same as the first point's is not computed again."""
+    """A cloner for one point, which reuses each value that is the same for the first point."""
 
     def __init__(
         self, axis: int, index: Value, inside: Value | None, first: _Point | None = None
@@ -72,12 +72,12 @@ class _Point(PointCloner):
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if self.first is None:
             return None
-        found = self.first.new[v]
-        same = all(a is b for a, b in zip(args, found.args, strict=True))
-        return found if same else None
+        value = self.first.new[v]
+        same = all(a is b for a, b in zip(args, value.args, strict=True))
+        return value if same else None
 
     def store(self, s: Store) -> None:
-        """Stores what this point has, if there is such a point."""
+        """Store this point's value, if the point is inside the grid."""
         when, inside = None if s.when is None else self.operand(s.when), self.inside
         both = inside if when is None else when if inside is None else inside & when
         if both is not None:

@@ -1,4 +1,4 @@
-"""kernel -> C-family text, shared by OpenCL C, CUDA C and whoever has a C compiler.
+"""Kernel -> C-family text, for OpenCL C, CUDA C and any device that has a C compiler.
 
 `CStyle` spells plain C, where a kernel is a function that loops over its grid. A dialect is a
 subclass that overrides what it spells differently. Names in the text are those of the kernel's own
@@ -47,7 +47,7 @@ _INFIX = {
     "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
 }  # fmt: skip
 _WRAPPING = ("add", "sub", "mul", "shl")
-# Not to be used as names of parameters: words of C and C++, and what the text itself declares.
+# Reserved names: words of C and C++, and the variables that the text itself declares.
 _WORDS = (
     "alignas alignof and asm auto bool break case catch char class const constexpr continue "
     "decltype default delete do double dynamic_cast else enum explicit export extern false float "
@@ -60,10 +60,10 @@ _WORDS = (
 
 
 class CStyle:
-    """The text of kernels in plain C (C99 with GNU's or Clang's `_Float16` where kernels have it).
+    """A printer of kernels in plain C99, with `_Float16` of GNU and Clang in kernels that need it.
 
-    What a dialect overrides, in the order of the text: `preamble`, `function`, `parameter`,
-    `prologue` and `points`; then the spelling of types, constants and operations.
+    A dialect overrides, in the order of the text: `preamble`, `function`, `parameter`, `prologue`
+    and `points`; then the spelling of types, constants and operations.
     """
 
     types: ClassVar[Mapping[DType, str]] = {
@@ -71,7 +71,7 @@ class CStyle:
         uint8: "uint8_t", uint16: "uint16_t", uint32: "uint32_t", uint64: "uint64_t",
         float16: "_Float16", float32: "float", float64: "double",
     }  # fmt: skip
-    index: ClassVar[DType] = int64  # of integers, grid and loops: int32 where `index_bits` is 32
+    index: ClassVar[DType] = int64  # dtype of integers, grid and loops; int32 if `index_bits` is 32
     suffixes: ClassVar[Mapping[DType, str]] = {int64: "LL", uint64: "ULL", uint32: "u"}
     # op -> its function for float32 and for float64
     functions: ClassVar[Mapping[str, tuple[str, str]]] = {
@@ -86,20 +86,20 @@ class CStyle:
     in_order: ClassVar[str] = ""  # before a loop that adds floats one after the other
 
     def entry(self, kernel: Kernel) -> str:
-        """The name of the function: a kernel may be called `exp`."""
+        """Return the name of the C function. It has a prefix: a kernel may be called `exp`."""
         return "kernel_" + re.sub(r"\W", "_", kernel.name, flags=re.ASCII)
 
     def render(self, kernel: Kernel, lanes: bool = False) -> str:
-        """The whole text. Raises: CompileError for a dtype that the dialect lacks."""
+        """Return the whole text. Raises: CompileError for a dtype that the dialect lacks."""
         if kernel.index is not self.index:
-            name, at = type(self).__name__, f"a kernel with {kernel.index.name} indices"
-            raise CompileError(f"{name} has {self.index.name} indices, and is given {at}")
+            name, what = type(self).__name__, f"a kernel with {kernel.index.name} indices"
+            raise CompileError(f"{name} has {self.index.name} indices, and is given {what}")
         return Text(self, kernel, lanes).render()
 
     # --- the frame
 
     def preamble(self, body: str) -> list[str]:
-        """What stands before everything else; `body` is the text to come."""
+        """Return the lines before everything else; `body` is the text to come."""
         lines = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
         lines += ["#pragma STDC FP_CONTRACT OFF"]
         for name, text in _BITS_IN_C.items():
@@ -108,19 +108,19 @@ class CStyle:
         return lines
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
-        """The head of the kernel's function, up to and without its brace."""
+        """Return the head of the kernel's function, up to and without its brace."""
         return f"void {name}({', '.join(parameters)})"
 
     def parameter(self, buffer: Buffer, name: str) -> list[str]:
-        """The parameters that pass a buffer."""
+        """Return the parameters that pass a buffer."""
         return [f"{self.pointer(buffer)}{name}"]
 
     def prologue(self, buffer: Buffer, name: str) -> list[str]:
-        """Statements by which `name` becomes the pointer to the buffer's element 0."""
+        """Return statements by which `name` becomes the pointer to the buffer's element 0."""
         return []
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        """The beginning of what is done at every point; as many braces as are open are closed."""
+        """Return the lines that begin the work of a point; the renderer closes their braces."""
         index = self.type(self.index)
         loops = enumerate(extents)
         return [f"for ({index} i{d} = 0; i{d} < {n}; ++i{d}) {{" for d, n in loops]
@@ -128,52 +128,52 @@ class CStyle:
     # --- work items in groups: for dialects that render with lanes=True
 
     lane: ClassVar[str] = ""  # the number of a work item among the LANES of its group
-    present: ClassVar[str] = ""  # whether its point exists, where groups compute some in vain
+    present: ClassVar[str] = ""  # condition that a group's point exists, if some groups are idle
 
     def shared(self, type: str, name: str) -> list[str]:
-        """Declarations, at the top of the function, of what `tree` needs for items of this type."""
+        """Return declarations at the top of the function that `tree` needs for this type."""
         raise NotImplementedError
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
-        """Statements that combine `name` of all lanes in the fixed tree; all get the result."""
+        """Return statements that combine `name` of all lanes in the fixed tree, for all lanes."""
         raise NotImplementedError
 
     def unroll(self, body: Block) -> list[str]:
-        """What stands before a lane's loop over a row, whose body this is."""
+        """Return the lines before a lane's loop over a row with this body."""
         return []
 
     def rows(self) -> list[str]:
-        """What stands before each LANES iterations that a whole group comes to.
+        """Return the lines before each LANES iterations of a loop that a whole group reaches.
 
-        All work items of the group do, each for a point of its own.
+        Each work item is there for a point of its own.
         """
         return []
 
-    unrolled: ClassVar[str] = ""  # before loops over lanes, where those are to be registers
+    unrolled: ClassVar[str] = ""  # before a loop over lanes that shall be registers
 
     def barrier(self) -> list[str]:
-        """Statements after which the group's earlier effects on buffers are seen by all of it."""
+        """Return statements after which the group sees all of its earlier effects on buffers."""
         raise NotImplementedError
 
     # --- types and constants
 
     def type(self, dtype: DType) -> str:
-        """The type of values. Raises: CompileError where there is none."""
+        """Return the type of values of a dtype. Raises: CompileError if there is none."""
         if dtype not in self.types:
             raise CompileError(f"{type(self).__name__} has no type for {dtype.name}")
         return self.types[dtype]
 
     def memory_type(self, dtype: DType) -> str:
-        """The type of elements of buffers, and of scalar parameters."""
+        """Return the type of elements of buffers, and of scalar parameters."""
         return self.type(uint8 if dtype is bool_ else dtype)
 
     def pointer(self, buffer: Buffer) -> str:
-        """The type of a buffer's pointer."""
+        """Return the type of a buffer's pointer."""
         const = "const " if buffer.access == "r" else ""
         return f"{self.space}{const}{self.memory_type(buffer.dtype)} *"
 
     def const(self, value: float | int | bool, dtype: DType) -> str:
-        """A constant, exactly."""
+        """Return the text of a constant, exactly."""
         if dtype.kind == "b":
             return "true" if value else "false"
         if dtype.kind != "f":
@@ -186,7 +186,7 @@ class CStyle:
         return f"({text})" if text.startswith("-") else text
 
     def integer(self, value: int, dtype: DType) -> str:
-        """An integer constant; the least one is not a literal of C."""
+        """Return the text of an integer constant; the least one is not a literal of C."""
         suffix = self.suffixes.get(dtype, "")
         if dtype.bits >= 32 and value < 0 and value == dtype.min:
             return f"({value + 1}{suffix} - 1)"
@@ -195,7 +195,7 @@ class CStyle:
     # --- operations
 
     def operation(self, op: str, dtype: DType, args: Sequence[str], of: DType) -> str:
-        """An operation on arguments of dtype `of`, as an expression that converts to `dtype`."""
+        """Return an operation on arguments of dtype `of` as an expression of type `dtype`."""
         if op == "where":
             return "{} ? {} : {}".format(*args)
         if op == "cast":
@@ -213,11 +213,11 @@ class CStyle:
         return f"-{first}" if op == "neg" else f"{first} {_INFIX[op]} {args[1]}"
 
     def cast(self, x: str, source: DType, target: DType) -> str:
-        """`x` converted to a dtype."""
+        """Return `x` converted to a dtype."""
         return f"{x} != 0" if target is bool_ else f"({self.type(target)}){x}"
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
-        """The bits of `x` read as `target`."""
+        """Return the bits of `x` read as `target`."""
         if source.kind != "f" and target.kind != "f":
             return f"({self.type(target)}){x}"
         if target.kind == "f":
@@ -225,15 +225,15 @@ class CStyle:
         return f"bits_of_{source.code}({x})"
 
     def load(self, buffer: Buffer, name: str, index: str) -> str:
-        """An element of a buffer."""
+        """Return the expression for an element of a buffer."""
         return f"{name}[{index}]" + (" != 0" if buffer.dtype is bool_ else "")
 
     def store(self, buffer: Buffer, name: str, index: str, value: str) -> str:
-        """The statement that writes an element of a buffer."""
+        """Return the statement that writes an element of a buffer."""
         return f"{name}[{index}] = {value};"
 
     def atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
-        """Statements for a read-modify-write of the element at pointer `place`."""
+        """Return statements for a read-modify-write of the element at pointer `place`."""
         if op in ("add", "and", "or"):
             return [f"__atomic_fetch_{op}({place}, {value}, __ATOMIC_RELAXED);"]
         t, sign = self.type(dtype), "<" if op == "min" else ">"
@@ -245,7 +245,7 @@ class CStyle:
         ]
 
 
-def _changes_what_is_read(s: Statement) -> bool:
+def _writes_readable_buffer(s: Statement) -> bool:
     effects = (x for x in walk((s,)) if isinstance(x, (Store, Atomic)))
     return any(x.buffer.access == "rw" for x in effects)
 
@@ -275,36 +275,36 @@ def _special(value: float, dtype: DType, style: CStyle) -> str:
 
 
 def _hex(value: float) -> str:
-    """C's hexadecimal form without trailing zeros: 0x1.8p+0."""
+    """Return C's hexadecimal form without trailing zeros: 0x1.8p+0."""
     digits, exponent = float(value).hex().split("p")
     return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"
 
 
 class Text:
-    """The text of one kernel, as it grows."""
+    """A writer of one kernel's text."""
 
     def __init__(self, style: CStyle, kernel: Kernel, lanes: bool) -> None:
         self.style, self.kernel, self.lanes = style, kernel, lanes
         self.lines: list[str] = []
         self.depth = 0
-        self.outermost = True  # whether all work items come to the loop that is written
+        self.outermost = True  # False inside a loop that some work items may not reach
         self.helpers: dict[str, list[str]] = {}  # functions of combines, by name
         self.shared: dict[str, list[str]] = {}  # declarations for groups, by type
         self.names: dict[int, str] = {}
-        self.params = self.parameters()
-        taken = [n for n, _ in kernel.scalars] + [b.name for b in kernel.buffers] + [*kernel.ints]
-        self.taken = frozenset([*taken, *self.params.values()])
+        self.params = self.parameter_names()
+        names = [n for n, _ in kernel.scalars] + [b.name for b in kernel.buffers] + [*kernel.ints]
+        self.reserved_names = frozenset([*names, *self.params.values()])
         self.counts = dict.fromkeys("vkcr", 0)
 
-    def parameters(self) -> dict[str, str]:
-        """The parameters' names in C."""
-        k, found = self.kernel, dict[str, str]()
+    def parameter_names(self) -> dict[str, str]:
+        """Return the parameters' names in C."""
+        k, c_names = self.kernel, dict[str, str]()
         for name in (*(b.name for b in k.buffers), *k.ints, *(n for n, _ in k.scalars)):
-            c = "".join(x if x.isascii() else f"u{ord(x):x}" for x in name)
-            while c in self.style.reserved or c in found.values():
-                c += "_"
-            found[name] = c
-        return found
+            name_in_c = "".join(x if x.isascii() else f"u{ord(x):x}" for x in name)
+            while name_in_c in self.style.reserved or name_in_c in c_names.values():
+                name_in_c += "_"
+            c_names[name] = name_in_c
+        return c_names
 
     # --- writing
 
@@ -323,8 +323,8 @@ class Text:
         self.put(f"const {self.style.type(dtype)} {name} = {text};")
 
     def fresh(self, v: Value, letter: str) -> str:
-        """The name that `print_kernel` gives to a value too."""
-        while (name := f"{letter}{self.counts[letter]}") in self.taken:
+        """Return a new name for a value: the one that `print_kernel` gives it."""
+        while (name := f"{letter}{self.counts[letter]}") in self.reserved_names:
             self.counts[letter] += 1
         self.counts[letter] += 1
         self.names[id(v)] = name
@@ -363,11 +363,11 @@ class Text:
     # --- statements
 
     def block(self, block: Block, outermost: bool = False) -> None:
-        """`outermost`: what all lanes of a group come to; a loop there is shared among them."""
+        """Write a block. If `outermost`, all lanes of a group reach it and share its loops."""
         for s in block:
             together = self.lanes and outermost
             if isinstance(s, Value):
-                self.declare(s.dtype, self.fresh(s, "v"), self.computed(s))
+                self.declare(s.dtype, self.fresh(s, "v"), self.expression(s))
             elif isinstance(s, Loop):
                 self.outermost = outermost
                 self.loop(s, together)
@@ -376,15 +376,16 @@ class Text:
                     self.effect(s)
             else:
                 self.effect(s)
-            if together and not isinstance(s, Value) and _changes_what_is_read(s):
+            if together and not isinstance(s, Value) and _writes_readable_buffer(s):
                 self.put(*self.style.barrier())
 
-    def computed(self, v: Value) -> str:
+    def expression(self, v: Value) -> str:
+        """Return the C expression of a value."""
         args = [self.name(a) for a in v.args]
         if v.op != "load":
             return self.style.operation(v.op, v.dtype, args, v.args[v.op == "where"].dtype)
-        found = self.style.load(v.buffer, self.params[v.buffer.name], args[0])
-        return found if len(args) == 1 else f"{args[1]} ? {found} : 0"
+        element = self.style.load(v.buffer, self.params[v.buffer.name], args[0])
+        return element if len(args) == 1 else f"{args[1]} ? {element} : 0"
 
     def effect(self, s: Store | Atomic) -> None:
         name, index, value = self.params[s.buffer.name], self.name(s.index), self.name(s.value)
@@ -406,13 +407,13 @@ class Text:
         elif s.kind == "fold":
             self.fold(s, k, start, stop)
         else:
-            with self.counting(k, start, stop, LANES if together else 1):
+            with self.loop_head(k, start, stop, LANES if together else 1):
                 self.block(s.body)
 
-    def counting(
+    def loop_head(
         self, k: str, start: str, stop: str, step: int = 1
     ) -> AbstractContextManager[None]:
-        """A loop of `k` from start to stop; with a step each lane begins at its own place."""
+        """Open a loop of `k` from start to stop; with a step, each lane has its own start."""
         index = self.style.type(self.kernel.index)
         if step == 1:
             return self.braces(f"for ({index} {k} = {start}; {k} < {stop}; ++{k})")
@@ -427,51 +428,52 @@ class Text:
         carries = [self.fresh(c, "c") for c in s.carry]
         results = [self.fresh(r, "r") for r in s.results]
         types = [self.style.type(c.dtype) for c in s.carry]
-        self.each("{0} {1} = {2};", types, results, inits)
+        self.put_rows("{0} {1} = {2};", types, results, inits)
         if self.style.in_order and any(c.dtype.kind == "f" for c in s.carry):
             self.put(self.style.in_order)
-        with self.counting(k, start, stop):
-            self.each("const {0} {1} = {2};", types, carries, results)
+        with self.loop_head(k, start, stop):
+            self.put_rows("const {0} {1} = {2};", types, carries, results)
             self.block(s.body)
-            self.each("{0} = {1};", results, [self.name(u) for u in s.update])
+            self.put_rows("{0} = {1};", results, [self.name(u) for u in s.update])
             if settles(s):
-                self.put(f"if ({self.unchanged(s, carries, results)}) break;")
+                self.put(f"if ({self.bits_equal(s, carries, results)}) break;")
 
-    def each(self, form: str, *columns: Sequence[str]) -> None:
-        """A line for each row of these columns."""
+    def put_rows(self, form: str, *columns: Sequence[str]) -> None:
+        """Write a line for each row of these columns."""
         for row in zip(*columns, strict=True):
             self.put(form.format(*row))
 
-    def unchanged(self, s: Loop, old: Sequence[str], new: Sequence[str]) -> str:
-        """Whether a step has left all bits of what a fold carries as they were."""
+    def bits_equal(self, s: Loop, old: Sequence[str], new: Sequence[str]) -> str:
+        """Return the condition that a step has left all bits of a fold's carries unchanged."""
         pairs = zip(old, new, s.carry, strict=True)
         return " && ".join(
-            f"{self.bits(a, c.dtype)} == {self.bits(b, c.dtype)}" for a, b, c in pairs
+            f"{self.equal_bits(a, c.dtype)} == {self.equal_bits(b, c.dtype)}" for a, b, c in pairs
         )
 
-    def bits(self, x: str, dtype: DType) -> str:
-        """What is equal for equal bits."""
+    def equal_bits(self, x: str, dtype: DType) -> str:
+        """Return an expression that is equal exactly for equal bits."""
         return self.style.bitcast(x, dtype, _BITS[dtype]) if dtype in _BITS else x
 
     # --- combining
 
     def combiner(self, rule: Combine) -> tuple[str, str]:
-        """The type of partial results of `rule`, and the function that combines two of them."""
+        """Return the type of partial results of `rule` and the function that combines two."""
         dtypes = [v.dtype for v in rule.result]
         name = "_".join(["combine", rule.name, *(d.code for d in dtypes)])
         one = len(dtypes) == 1
         t = self.style.type(dtypes[0]) if one else name.replace("combine_", "pair_", 1)
         if name not in self.helpers:
-            self.helpers[name] = self.combining(rule, name, t)
+            self.helpers[name] = self.combiner_lines(rule, name, t)
         return t, name
 
-    def combining(self, rule: Combine, name: str, t: str) -> list[str]:
+    def combiner_lines(self, rule: Combine, name: str, t: str) -> list[str]:
+        """Return the lines that define the type and the function."""
         lines, names = [], dict[int, str]()
         members = [f"x{i}" for i in range(len(rule.result))]
         one = len(members) == 1
         if not one:
-            declared = zip(members, rule.result, strict=True)
-            fields = " ".join(f"{self.style.type(v.dtype)} {m};" for m, v in declared)
+            members_and_values = zip(members, rule.result, strict=True)
+            fields = " ".join(f"{self.style.type(v.dtype)} {m};" for m, v in members_and_values)
             lines.append(f"typedef struct {{ {fields} }} {t};")
         lines.append(f"{self.style.helper}{t} {name}(const {t} a, const {t} b) {{")
         for side, values in (("a", rule.left), ("b", rule.right)):

@@ -10,14 +10,15 @@ from .language import CHUNK, LANES, Loop
 if TYPE_CHECKING:
     from .cstyle import Text
 
-LEVELS = 4  # of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
+LEVELS = 4  # levels of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
 
 
 class Reduction:
-    """One reduce loop in the canonical order.
+    """A writer of one reduce loop in the canonical order.
 
     Level 0 combines elements into LANES lanes, level 1 the results of chunks, and so on. The lanes
-    of a level are an array, or, when a group of work items is at it, one value in each of them.
+    of a level are an array, or, if a group of work items shares the loop, one value in each of
+    them.
     """
 
     def __init__(self, text: Text, loop: Loop, together: bool) -> None:
@@ -33,10 +34,10 @@ class Reduction:
             text.shared[self.shared] = text.style.shared(self.type, self.shared)
         else:
             self.tree = self.combine.replace("combine_", "tree_", 1)
-            text.helpers.setdefault(self.tree, self.tree_of_array())
+            text.helpers.setdefault(self.tree, self.tree_lines())
 
-    def tree_of_array(self) -> list[str]:
-        """The function that combines LANES items in the fixed tree."""
+    def tree_lines(self) -> list[str]:
+        """Return the function that combines LANES items in the fixed tree."""
         pair = f"lanes[j] = {self.combine}(lanes[j], lanes[j + width]);"
         outer, inner = (["  " * n + line for line in self.unrolled] for n in (1, 2))
         return [
@@ -50,6 +51,7 @@ class Reduction:
         ]
 
     def write(self, k: str, start: str, stop: str) -> None:
+        """Write the loop and declare its results."""
         put, style, several = self.text.put, self.text.style, len(self.loop.results) > 1
         results = [self.text.fresh(r, "r") for r in self.loop.results]
         self.result = "_".join(results)
@@ -75,7 +77,7 @@ class Reduction:
         return "" if start == self.zero else f"{start} + "
 
     def update(self, into: str) -> None:
-        """Runs the body, and combines what it yields into a lane."""
+        """Write the body, and combine its updates into a lane."""
         self.text.block(self.loop.body)
         values = [self.text.name(u) for u in self.loop.update]
         x = values[0]
@@ -90,7 +92,7 @@ class Reduction:
         with braces(f"for ({self.int} row = chunk * {CHUNK}; row < end; row += {LANES})"):
             put(*self.rows)
             if self.unrolled:
-                self.whole_or_not(k, start)
+                self.whole_or_partial_row(k, start)
             else:
                 put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
                 self.each_lane("for (int j = 0; j < width; ++j)", k, start)
@@ -101,12 +103,12 @@ class Reduction:
             self.text.put(f"const {self.int} {k} = {self.base(start)}row + j;")
             self.update("lanes[j]")
 
-    def whole_or_not(self, k: str, start: str) -> None:
-        """LANES iterations, or as many as there are left: either way in a loop of known length."""
-        known = dict(self.text.counts)
+    def whole_or_partial_row(self, k: str, start: str) -> None:
+        """Write LANES iterations, or those that are left: either way in a loop of known length."""
+        counts = dict(self.text.counts)
         head = f"for (int j = 0; j < {LANES}; ++j)"
         for which, more in ((f"if (row + {LANES} <= end)", ""), ("else", " if (row + j < end)")):
-            self.text.counts = dict(known)
+            self.text.counts = dict(counts)
             with self.text.braces(which):
                 self.text.put(*self.unrolled)
                 self.each_lane(head + more, k, start)
@@ -114,18 +116,18 @@ class Reduction:
     def chunk_of_group(self, k: str, start: str) -> None:
         put, lane = self.text.put, self.text.style.lane
         put(f"{self.result} = identity;", f"{self.int} row = chunk * {CHUNK};")
-        known = dict(self.text.counts)
-        # Twice, for whole rows and for the rest: a condition in the loop halves the speed on CPUs.
+        counts = dict(self.text.counts)
+        # Two loops, for whole rows and the last one: a condition in one loop halves CPUs' speed.
         put(*self.text.style.unroll(self.loop.body))
         for head in (f"for (; row + {LANES} <= end; row += {LANES})", f"if (row + {lane} < end)"):
-            self.text.counts = dict(known)
+            self.text.counts = dict(counts)
             with self.text.braces(head):
                 put(f"const {self.int} {k} = {self.base(start)}row + {lane};")
                 self.update(self.result)
         put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
 
     def climb(self) -> None:
-        """Takes a chunk's result to the level above, and on while chunks are complete."""
+        """Combine a chunk's result into the level above, and go on while chunks are complete."""
         put, style, int_ = self.text.put, self.text.style, self.int
         step = f"at /= {CHUNK}, of = (of + {CHUNK - 1}) / {CHUNK}, ++level"
         first = f"{int_} at = chunk, of = chunks, level = 1"

@@ -1,4 +1,4 @@
-"""Floats of reduced precision that plugins bring: what a description has to say, and its check.
+"""Floats of reduced precision that plugins bring: their descriptions, checks and registration.
 
 `TO_BITS` and `FROM_BITS` of `legalize` do the rest: in every kernel, on every device.
 """
@@ -19,8 +19,8 @@ from .verify import verify
 
 INTERFACE = (1, 0)  # of dtype plugins; the group of entry points carries the first number
 SIZES = (1, 2)
-_DLPACK_S = 6  # up to this one its type codes are of integers, IEEE 754's, bfloat16, complex, bool
-_OWN_CODES = r"BOOL|BF16|[CFIU]\d+"  # in safetensors
+_DLPACK_BUILT_IN_MAX = 6  # DLPack's codes up to it: integers, IEEE floats, bfloat16, complex, bool
+_BUILT_IN_SAFETENSORS = r"BOOL|BF16|[CFIU]\d+"
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class DTypeInfo:
     """A float of reduced precision, stored in one or two bytes and computed in float32.
 
     `name`: as in `dt.float8_e4m3`. `code`: as in kernel texts, a letter and then letters or digits.
-    `encode`: a float32 `Value` as the bits of the nearest number (ties to even), an unsigned
-    integer of `itemsize` bytes. `decode`: the other way, exactly. The first bit is the sign, the
-    rest ascends with the size, 0 being zero.
-    `digits` of the significand, the first one included; `max`, `smallest_normal` and `smallest`:
-    its numbers; `infinities`: whether it has them.
+    `encode`: a function from a float32 `Value` to the bits of the nearest number (ties to even), an
+    unsigned integer of `itemsize` bytes. `decode`: the inverse function, exact. The first bit is
+    the sign, the other bits ascend with the size, 0 being zero. `digits` of the significand, the
+    first one included; `max`, `smallest_normal` and `smallest`: its numbers; `infinities`: True if
+    it has them.
     `dlpack`: DLPack's type code. `safetensors`: its names in the header of a file and in its
     library. `elsewhere`: names of dtypes of other libraries (ml_dtypes) with the same bits.
     """
@@ -54,40 +54,40 @@ class DTypeInfo:
 
     @property
     def format(self) -> Format:
-        """What it holds."""
+        """The precision and the range of its numbers."""
         return Format(self.digits, self.max, self.smallest_normal, self.smallest, self.infinities)
 
 
-INFOS: dict[DType, DTypeInfo] = {}  # of the dtypes of plugins that are in use
+INFOS: dict[DType, DTypeInfo] = {}  # the descriptions of plugins' dtypes that are in use
 
 
 def install(info: DTypeInfo) -> DType:
-    """The dtype of a description, known from now on by its name and code.
+    """Register the dtype of a description by its name and code, and return it.
 
     Raises: DTypeError for a description that cannot be right: a name or code that another dtype
     has, a size that is none, an encode or decode that gives something else than it should.
     """
     check(info)
-    made = DType(info.name, info.code, "f", info.itemsize, in_numpy=False)
-    TO_BITS[made], FROM_BITS[made] = info.encode, info.decode
-    INFOS[made] = info
-    D.add(made, info.format)
-    return made
+    dtype = DType(info.name, info.code, "f", info.itemsize, in_numpy=False)
+    TO_BITS[dtype], FROM_BITS[dtype] = info.encode, info.decode
+    INFOS[dtype] = info
+    D.add(dtype, info.format)
+    return dtype
 
 
 def uninstall(d: DType) -> None:
-    """Makes a plugin's dtype unknown again, for tests."""
+    """Remove a plugin's dtype again, for tests."""
     D.forget(d)
     del TO_BITS[d], FROM_BITS[d], INFOS[d]
 
 
 def check(info: DTypeInfo) -> None:
-    """Raises: DTypeError, as `install`, with what is wrong."""
+    """Check a description. Raises: DTypeError, as `install`, with what is wrong."""
     if not info.name.isidentifier() or not re.fullmatch("[a-z][a-z0-9]*", info.code):
         raise _wrong(info, f"a name is an identifier, a code [a-z][a-z0-9]*, not {info.code!r}")
-    for known, given in ((D.BY_NAME, info.name), (D.BY_CODE, info.code)):
-        if given in known:
-            raise _wrong(info, f"{given!r} is what dovetail.{known[given].name} is called")
+    for registry, key in ((D.BY_NAME, info.name), (D.BY_CODE, info.code)):
+        if key in registry:
+            raise _wrong(info, f"{key!r} is what dovetail.{registry[key].name} is called")
     if info.itemsize not in SIZES:
         raise _wrong(
             info,
@@ -102,18 +102,19 @@ def check(info: DTypeInfo) -> None:
             raise _wrong(info, f"DLPack's type code {info.dlpack} is that of dovetail.{d.name}")
         if info.safetensors is not None and other.safetensors == info.safetensors:
             raise _wrong(info, f"{info.safetensors} is what safetensors calls dovetail.{d.name}")
-    if info.dlpack is not None and info.dlpack <= _DLPACK_S:
+    if info.dlpack is not None and info.dlpack <= _DLPACK_BUILT_IN_MAX:
         raise _wrong(info, f"DLPack's type code {info.dlpack} is that of numbers of dovetail's own")
-    if info.safetensors is not None and re.fullmatch(_OWN_CODES, info.safetensors[0]):
+    if info.safetensors is not None and re.fullmatch(_BUILT_IN_SAFETENSORS, info.safetensors[0]):
         raise _wrong(info, f"{info.safetensors[0]} is a dtype of dovetail's own in safetensors")
     bits = BITS_OF[info.itemsize]
-    _traced(info, "encode", float32, bits)
-    _traced(info, "decode", bits, float32)
+    _check_conversion(info, "encode", float32, bits)
+    _check_conversion(info, "decode", bits, float32)
 
 
-def _traced(info: DTypeInfo, which: str, given: DType, wanted: DType) -> None:
+def _check_conversion(info: DTypeInfo, which: str, source: DType, target: DType) -> None:
+    """Trace `encode` or `decode`. Raises: DTypeError if it fails or gives another dtype."""
     try:
-        conversion(getattr(info, which), given, wanted)
+        conversion(getattr(info, which), source, target)
     except Exception as error:
         if isinstance(error, DTypeError) and str(error).startswith(_PREFIX):
             raise _wrong(info, f"{which} {str(error).removeprefix(_PREFIX)}") from None
@@ -124,21 +125,21 @@ _PREFIX = "conversion: "
 
 
 def conversion(change: Callable[[Value], Value], given: DType, wanted: DType) -> Kernel:
-    """A kernel that converts an array: `encode` or `decode` alone, as the reference can run it.
+    """Return a kernel that converts an array by `encode` or `decode`, as the reference can run it.
 
-    Raises: DTypeError where what comes out is of another dtype than `wanted`.
+    Raises: DTypeError if the result is of another dtype than `wanted`.
     """
     b = KernelBuilder("conversion")
     x, y = b.buffer("x", given, "r"), b.buffer("y", wanted, "w")
     i = b.axis(b.int("n"))
-    found = change(load(x, i))
-    if not isinstance(found, Value) or found.dtype is not wanted:
-        what = found.dtype.name if isinstance(found, Value) else type(found).__name__
+    result = change(load(x, i))
+    if not isinstance(result, Value) or result.dtype is not wanted:
+        what = result.dtype.name if isinstance(result, Value) else type(result).__name__
         raise DTypeError(f"{_PREFIX}gives {what} of {given.name}, and not {wanted.name}")
-    b.store(y, i, found)
-    made = b.build()
-    verify(made)
-    return made
+    b.store(y, i, result)
+    kernel = b.build()
+    verify(kernel)
+    return kernel
 
 
 def _wrong(info: DTypeInfo, what: str) -> DTypeError:

@@ -1,8 +1,8 @@
-"""The loop language: the only thing that a backend receives.
+"""The loop language: the only input of a backend.
 
-A `Kernel` says what is computed at every point of a grid. Its parameters are buffers (a dtype and
-an access), run-time integers (sizes, strides) and run-time scalars. Its body is a `Block`: a list
-of statements in the order in which they run, where a statement is
+A `Kernel` describes the computation at every point of a grid. Its parameters are buffers (a dtype
+and an access), run-time integers (sizes, strides) and run-time scalars. Its body is a `Block`: a
+list of statements in the order in which they run, where a statement is
 
 - a `Value`: compute this operation now (single assignment: a Value stands in exactly one block,
   before its uses);
@@ -47,7 +47,7 @@ from ..errors import InternalError
 LANES = 32
 CHUNK = 4096
 
-# op -> (number of arguments, their kinds of dtype, what comes out: "same" or a kind)
+# op -> (number of arguments, their kinds of dtype, the dtype of the result: "same" or a kind)
 OPS: dict[str, tuple[int, str, str]] = {
     "add": (2, "iufc", "same"),  # integers wrap
     "sub": (2, "iufc", "same"),
@@ -78,18 +78,18 @@ OPS: dict[str, tuple[int, str, str]] = {
     "cast": (1, "biufc", "attr"),
     "bitcast": (1, "iuf", "attr"),
 }
-# Those that make and take apart complex values, besides.
+# Operations that build complex values and take them apart.
 PAIR_OPS: dict[str, tuple[int, str, str]] = {
     "complex": (2, "f", "complex"),  # of its real and its imaginary part
     "real": (1, "c", "part"),
     "imag": (1, "c", "part"),
 }
 ALL_OPS = OPS | PAIR_OPS
-# Values that are not computed by a statement: operands that stand for themselves.
+# Values that no statement computes: operands that stand for themselves.
 OPERANDS = ("const", "param", "index", "loopvar", "carry", "result", "arg")
 
 
-# These classes are written out: what `dataclass` makes of them takes 4 % of an import.
+# These classes are written out: as dataclasses they would take 4 % of the time of an import.
 
 
 class Buffer:
@@ -105,7 +105,7 @@ class Buffer:
 
 
 class Value:
-    """One operation. `attr` is what it is besides its arguments; ask the property of its `op`."""
+    """One operation. `attr` depends on the `op`; the properties name its meanings."""
 
     __slots__ = ("args", "attr", "dtype", "op")
 
@@ -120,41 +120,41 @@ class Value:
 
     @property
     def number(self) -> float:
-        """Of a const: the Python number (a bool, an int or a float)."""
+        """The Python number of a const (a bool, an int or a float)."""
         assert isinstance(self.attr, (int, float)), self
         return self.attr
 
     @property
     def name(self) -> str:
-        """Of a param: its name."""
+        """The name of a param."""
         assert isinstance(self.attr, str), self
         return self.attr
 
     @property
     def axis(self) -> int:
-        """Of an index: the axis of the grid."""
+        """The axis of the grid that an index is along."""
         assert isinstance(self.attr, int), self
         return self.attr
 
     @property
     def buffer(self) -> Buffer:
-        """Of a load: where it reads."""
+        """The buffer that a load reads."""
         assert isinstance(self.attr, Buffer), self
         return self.attr
 
     @property
     def index(self) -> Value:
-        """Of a load: the element that it reads."""
+        """The index of the element that a load reads."""
         return self.args[0]
 
     @property
     def when(self) -> Value | None:
-        """Of a load: the condition under which it reads, if it has one."""
+        """The condition under which a load reads, if it has one."""
         return self.args[1] if len(self.args) == 2 else None
 
     @property
     def place(self) -> tuple[Loop, int]:
-        """Of a loopvar, a carry or a result: its loop, and which of these it is there."""
+        """The loop of a loopvar, a carry or a result, and its position among the loop's."""
         assert isinstance(self.attr, tuple), self
         return self.attr
 
@@ -219,23 +219,26 @@ class Value:
 Operand = Value | int | float | bool
 
 
-MANY = 10_000  # constants that are kept
+CONSTANTS_MAX = 10_000  # constants in the cache
 _consts: dict[tuple[DType, object], Value] = {}  # equal ones are one object, and placed once
 
 
 def const(value: float | int | bool, dtype: DType) -> Value:
-    """A constant. For integers it must be in range; for float32 it is rounded to float32."""
+    """Return a constant. An integer must be in range; a float32 is rounded to float32."""
     key = (dtype, exactly(value))
-    known = _consts.get(key)
-    if known is None:
-        if len(_consts) >= MANY:
+    cached = _consts.get(key)
+    if cached is None:
+        if len(_consts) >= CONSTANTS_MAX:
             _consts.clear()
-        known = _consts[key] = _const(value, dtype)
-    return known
+        cached = _consts[key] = _const(value, dtype)
+    return cached
 
 
 def exactly(value: object) -> tuple[type, object]:
-    """What is equal for equal numbers of one type: not for 0.0 and -0.0, nor for 1 and 1.0."""
+    """Return a key that is equal for equal numbers of one type.
+
+    The keys of 0.0 and -0.0 differ, and so do those of 1 and 1.0.
+    """
     ordinary = value and value == value  # NaN is not
     return type(value), value if ordinary else repr(value)
 
@@ -257,12 +260,15 @@ def _const(value: float | int | bool, dtype: DType) -> Value:
 
 
 def wrap(x: Operand, dtype: DType) -> Value:
-    """`x` itself, or a Python number as a constant of `dtype`."""
+    """Return `x` itself, or a Python number as a constant of `dtype`."""
     return x if isinstance(x, Value) else const(x, dtype)
 
 
 def binary(op: str, a: Operand, b: Operand) -> Value:
-    """A two-argument op; a Python number takes the other's dtype. Trivial integer cases fold."""
+    """Return a two-argument op; a Python number takes the other's dtype.
+
+    Trivial integer cases fold.
+    """
     if not isinstance(a, Value):
         assert isinstance(b, Value)
         a = const(a, b.dtype)
@@ -296,57 +302,57 @@ def _fold_integer(op: str, a: Value, b: Value) -> Value | None:
 
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
-    """a * b + c with one rounding."""
+    """Return a * b + c with one rounding."""
     return Value("fma", a.dtype, (a, wrap(b, a.dtype), wrap(c, a.dtype)))
 
 
 def unary(op: str, a: Value) -> Value:
-    """A one-argument op of the same dtype: neg, sqrt, trunc, floor, rint, not."""
+    """Return a one-argument op of the same dtype: neg, sqrt, trunc, floor, rint, not."""
     return Value(op, a.dtype, (a,))
 
 
 def sqrt(a: Value) -> Value:
-    """The correctly rounded square root."""
+    """Return the correctly rounded square root."""
     return unary("sqrt", a)
 
 
 def trunc(a: Value) -> Value:
-    """`a` rounded towards zero."""
+    """Return `a` rounded towards zero."""
     return unary("trunc", a)
 
 
 def floor(a: Value) -> Value:
-    """`a` rounded down."""
+    """Return `a` rounded down."""
     return unary("floor", a)
 
 
 def rint(a: Value) -> Value:
-    """`a` rounded to the nearest integer, ties to even."""
+    """Return `a` rounded to the nearest integer, ties to even."""
     return unary("rint", a)
 
 
 def quo(a: Value, b: Operand) -> Value:
-    """The integer quotient, towards zero. The divisor must be neither 0 nor (for MIN) -1."""
+    """Return the integer quotient, towards zero. The divisor must be neither 0 nor (for MIN) -1."""
     return binary("quo", a, b)
 
 
 def rem(a: Value, b: Operand) -> Value:
-    """The integer remainder with the sign of `a`, under `quo`'s conditions."""
+    """Return the integer remainder with the sign of `a`, under `quo`'s conditions."""
     return binary("rem", a, b)
 
 
 def eq(a: Value, b: Operand) -> Value:
-    """Whether a == b."""
+    """Return a == b."""
     return binary("eq", a, b)
 
 
 def ne(a: Value, b: Operand) -> Value:
-    """Whether a != b (true for NaN)."""
+    """Return a != b, which is true for NaN."""
     return binary("ne", a, b)
 
 
 def where(c: Value, a: Operand, b: Operand) -> Value:
-    """`a` where `c`, else `b`. Both are computed."""
+    """Return `a` where `c` is true, else `b`. Both are computed."""
     if not isinstance(a, Value):
         if not isinstance(b, Value):
             raise InternalError("where() of two Python numbers has no dtype")
@@ -355,42 +361,42 @@ def where(c: Value, a: Operand, b: Operand) -> Value:
 
 
 def cast(a: Value, dtype: DType) -> Value:
-    """`a` as `dtype`. A float outside of an integer's range gives any integer: guard it."""
+    """Return `a` as `dtype`. A float outside of an integer's range gives any integer: guard it."""
     return a if a.dtype is dtype else Value("cast", dtype, (a,))
 
 
 def bitcast(a: Value, dtype: DType) -> Value:
-    """The bits of `a` read as `dtype`, of the same size."""
+    """Return the bits of `a` read as `dtype`, of the same size."""
     return a if a.dtype is dtype else Value("bitcast", dtype, (a,))
 
 
 def pair(re: Value, im: Value) -> Value:
-    """The complex number re + im i."""
+    """Return the complex number re + im i."""
     return Value("complex", complex64 if re.dtype is float32 else complex128, (re, im))
 
 
 def real(z: Value) -> Value:
-    """The real part."""
+    """Return the real part."""
     return z.args[0] if z.op == "complex" else Value("real", z.dtype.part, (z,))
 
 
 def imag(z: Value) -> Value:
-    """The imaginary part."""
+    """Return the imaginary part."""
     return z.args[1] if z.op == "complex" else Value("imag", z.dtype.part, (z,))
 
 
 def product(a: Value, b: Value, c: Value, d: Value) -> tuple[Value, Value]:
-    """The parts of (a + bi)(c + di)."""
+    """Return the parts of (a + bi)(c + di)."""
     return a * c - b * d, a * d + b * c
 
 
 def load(buffer: Buffer, index: Value, when: Value | None = None) -> Value:
-    """The element at `index`; where `when` is given and false, zero: no memory is touched."""
+    """Return the element at `index`; zero where `when` is given and false: no memory is touched."""
     return Value("load", buffer.dtype, (index,) if when is None else (index, when), buffer)
 
 
 class Store:
-    """Write `value` at `index`, where `when` is absent or true."""
+    """A write of `value` at `index`, where `when` is absent or true."""
 
     __slots__ = ("buffer", "index", "value", "when")
 
@@ -404,7 +410,7 @@ class Store:
 
 
 class Atomic:
-    """Integer read-modify-write of `buffer[index]`: `op` is add, min, max, and, or."""
+    """An integer read-modify-write of `buffer[index]`: `op` is add, min, max, and, or."""
 
     __slots__ = ("buffer", "index", "op", "value", "when")
 
@@ -418,20 +424,33 @@ class Atomic:
 
 
 class Loop:
-    """A loop; see the module's text. `body` is filled in by `KernelBuilder.build`."""
+    """A loop of one of the three kinds; `KernelBuilder.build` fills in its `body`."""
 
     __slots__ = (
-        "body", "carry", "combine", "effects", "init", "kind", "results", "start", "stop", "update",
+        "body",
+        "carry",
+        "combine",
+        "effects",
+        "init",
+        "kind",
+        "results",
+        "start",
+        "stop",
+        "update",
         "var",
-    )  # fmt: skip
+    )
 
     effects: tuple[Effect, ...]
     body: Block
 
     def __init__(
-        self, kind: str, start: Value, stop: Value, combine: str | None = None,
+        self,
+        kind: str,
+        start: Value,
+        stop: Value,
+        combine: str | None = None,
         init: tuple[Value, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kind, self.start, self.stop = kind, start, stop
         self.combine, self.init = combine, init
         self.var = Value("loopvar", start.dtype, (), (self, 0))
@@ -453,9 +472,10 @@ Block = tuple[Statement, ...]
 def map_loop(
     start: Operand, stop: Operand, body: Callable[[Value], Iterable[Effect | Value]]
 ) -> Loop:
-    """A loop of independent iterations: `body(k)` gives its effects. For `KernelBuilder.effect`.
+    """Return a loop of independent iterations, for `KernelBuilder.effect`.
 
-    Values among them are computed before what comes after them, as by `KernelBuilder.first`.
+    `body(k)` gives the effects of an iteration. Values among them are computed before later
+    effects, as by `KernelBuilder.first`.
     """
     loop = Loop("map", wrap(start, int64), wrap(stop, int64))
     loop.effects = tuple(body(loop.var))  # type: ignore[arg-type]  # no values when it is built
@@ -465,7 +485,7 @@ def map_loop(
 def reduce_loop(
     combine: str, start: Operand, stop: Operand, body: Callable[[Value], Value | Sequence[Value]]
 ) -> tuple[Value, ...]:
-    """The results of combining `body(k)` over k in start..stop-1, in canonical order."""
+    """Return the results of combining `body(k)` over k in start..stop-1, in canonical order."""
     loop = Loop("reduce", wrap(start, int64), wrap(stop, int64), combine)
     update = body(loop.var)
     loop.update = (update,) if isinstance(update, Value) else tuple(update)
@@ -479,19 +499,19 @@ def fold_loop(
     init: Sequence[Value],
     body: Callable[..., Sequence[Value] | tuple[Sequence[Value], Iterable[Effect]]],
 ) -> Loop:
-    """A sequential loop: `body(k, *carry)` gives the new carries, or (new carries, effects).
+    """Return a sequential loop: `body(k, *carry)` gives the new carries, or (new carries, effects).
 
-    Its `.results` are the carries after the last iteration. Where it has effects, pass it to
+    Its `.results` are the carries after the last iteration. A loop with effects must be passed to
     `KernelBuilder.effect`.
     """
     loop = Loop("fold", wrap(start, int64), wrap(stop, int64), init=tuple(init))
     loop.carry = tuple(Value("carry", v.dtype, (), (loop, i)) for i, v in enumerate(loop.init))
-    got = body(loop.var, *loop.carry)
-    if isinstance(got, tuple) and len(got) == 2 and not all(isinstance(g, Value) for g in got):
-        updates, effects = got
+    step = body(loop.var, *loop.carry)
+    if isinstance(step, tuple) and len(step) == 2 and not all(isinstance(g, Value) for g in step):
+        updates, effects = step
         loop.update, loop.effects = tuple(updates), tuple(effects)  # type: ignore[arg-type]  # seen
     else:
-        loop.update = tuple(got)  # type: ignore[arg-type]  # values alone, as was seen
+        loop.update = tuple(step)  # type: ignore[arg-type]  # values alone, as was seen
     loop.results = _results(loop, [v.dtype for v in loop.init])
     return loop
 
@@ -501,7 +521,7 @@ def _results(loop: Loop, dtypes: Iterable[DType]) -> tuple[Value, ...]:
 
 
 def walk(block: Block) -> Iterator[Statement]:
-    """Every statement of a block and of the loops in it, in order."""
+    """Yield every statement of a block and of the loops in it, in order."""
     for s in block:
         yield s
         if isinstance(s, Loop):

@@ -1,6 +1,6 @@
-"""kernel -> kernel: what a device lacks, said in terms of what it has. A list of passes, in order.
+"""kernel -> kernel: passes, in order, that express what a device lacks by what it has.
 
-Every pass keeps the bits of the result, and returns the kernel itself where it has nothing to do.
+Every pass keeps the bits of the result, and returns the kernel itself if it has nothing to do.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ Pass = Callable[[Kernel, Capabilities], Kernel]
 
 
 def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """An equivalent kernel that a device of these capabilities can run; the same if it already can.
+    """Return an equivalent kernel that a device of these capabilities can run.
+
+    The kernel itself comes back if the device can run it as it is.
 
     Raises: DTypeError when the kernel needs a dtype that the device does not have, DeviceError when
     it has more buffers than the device takes.
@@ -59,16 +61,16 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     return kernel
 
 
-# --- what cannot be helped -----------------------------------------------------------------------
+# --- kernels that no pass can adapt ---------------------------------------------------------------
 
 
 def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
-    """Nothing, if the device has every dtype that the kernel needs.
+    """Check that the device has every dtype that the kernel needs.
 
     Raises: DTypeError that names what the device lacks.
     """
     for b in kernel.buffers:
-        if _stored(b.dtype) not in capabilities.dtypes:
+        if _storage_dtype(b.dtype) not in capabilities.dtypes:
             raise DTypeError(
                 f"this device has no {b.dtype.name} (buffer {b.name} of kernel {kernel.name}); "
                 f"it has: {', '.join(sorted(d.name for d in capabilities.dtypes))}. "
@@ -82,9 +84,9 @@ def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
 
 
 def refuse_buffers(kernel: Kernel, capabilities: Capabilities) -> None:
-    """Nothing, if the kernel has no more buffers than the device takes.
+    """Check that the kernel has no more buffers than the device takes.
 
-    Raises: DeviceError. No plan comes to this: it is of kernels of users' own.
+    Raises: DeviceError. Only kernels that users write can reach it: plans respect the limit.
     """
     count, most = len(kernel.buffers), capabilities.max_buffers
     if most and count > most:
@@ -94,8 +96,11 @@ def refuse_buffers(kernel: Kernel, capabilities: Capabilities) -> None:
         )
 
 
-def _stored(d: DType) -> DType:
-    """What a buffer of `d` needs: of complex numbers their parts', of a plugin's its bits."""
+def _storage_dtype(d: DType) -> DType:
+    """Return the dtype that a buffer of `d` needs.
+
+    For complex numbers it is the dtype of their parts, for a plugin's dtype that of its bits.
+    """
     return d.part if d in BUILT_IN else BITS_OF[d.itemsize]
 
 
@@ -111,13 +116,13 @@ def _dtypes(kernel: Kernel) -> Iterator[DType]:
 
 
 def casts_by_float32(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Leaves, of the casts to and from reduced precision, only those from and to float32."""
-    if not any(_is_long_way(v) for v in values(kernel.body)):
+    """Split casts to and from reduced precision so that each is from or to float32."""
+    if not any(_is_indirect_cast(v) for v in values(kernel.body)):
         return kernel
     return rewrite(kernel, _cast_by_float32)
 
 
-def _is_long_way(v: Value) -> bool:
+def _is_indirect_cast(v: Value) -> bool:
     if v.op != "cast":
         return False
     pair = (v.dtype, v.args[0].dtype)
@@ -125,16 +130,17 @@ def _is_long_way(v: Value) -> bool:
 
 
 def _cast_by_float32(v: Value, args: tuple[Value, ...]) -> Value | None:
-    if not _is_long_way(v):
+    if not _is_indirect_cast(v):
         return None
     (x,) = args
     return cast(_to_odd(x) if x.dtype is float64 else cast(x, float32), v.dtype)
 
 
 def _to_odd(x: Value) -> Value:
-    """float64 as float32, rounded to odd: as 24 >= 2 + 11 bits, rounding again to a half is right.
+    """Return a float64 as float32, rounded to odd.
 
-    Source: Boldo and Melquiond 2008, as for `reference.fma`.
+    As 24 >= 2 + 11 bits, rounding the result again to a half is correct. Source: Boldo and
+    Melquiond 2008, as for `reference.fma`.
     """
     near = cast(x, float32)
     back, bits = cast(near, float64), bitcast(near, int32)
@@ -147,25 +153,28 @@ def _to_odd(x: Value) -> Value:
 
 
 def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Buffers of halves that the device does not convert become uint16, casts integer work.
+    """Store halves that the device does not convert as uint16, and do their casts by integer work.
 
-    So do those of the dtypes of plugins, by what their descriptions say.
+    The dtypes of plugins are stored and cast as their descriptions say.
     """
     native = capabilities.native_halves if capabilities.storage_bits == 8 else frozenset[DType]()
-    return _as_integers(kernel, [d for d in TO_BITS if d not in native])
+    return _replace_by_integers(kernel, [d for d in TO_BITS if d not in native])
 
 
 def plugins_as_integers(kernel: Kernel) -> Kernel:
-    """The kernel with the dtypes of plugins, and only those, said in integers and float32."""
+    """Return the kernel with plugins' dtypes, and only those, expressed in integers and float32."""
     theirs = [d for d in TO_BITS if d not in BUILT_IN]
     if not any(d in theirs for d in _dtypes(kernel)):
         return kernel
-    return _as_integers(casts_by_float32(kernel, Capabilities()), theirs)
+    return _replace_by_integers(casts_by_float32(kernel, Capabilities()), theirs)
 
 
-def _as_integers(kernel: Kernel, lacking: Sequence[DType]) -> Kernel:
-    buffers = {b: Buffer(b.name, BITS_OF[b.dtype.itemsize], b.access)
-               for b in kernel.buffers if b.dtype in lacking}  # fmt: skip
+def _replace_by_integers(kernel: Kernel, lacking: Sequence[DType]) -> Kernel:
+    buffers = {
+        b: Buffer(b.name, BITS_OF[b.dtype.itemsize], b.access)
+        for b in kernel.buffers
+        if b.dtype in lacking
+    }
     if not buffers and not any(v.dtype in lacking for v in values(kernel.body)):
         return kernel
 
@@ -182,7 +191,7 @@ def _as_integers(kernel: Kernel, lacking: Sequence[DType]) -> Kernel:
 
 
 def _bfloat16_bits(x: Value) -> Value:
-    """float32 rounded to bfloat16; a NaN stays one, quiet."""
+    """Return a float32 rounded to bfloat16, as bits; a NaN stays one, quiet."""
     bits = bitcast(x, uint32)
     rounded = bits + ((bits >> 16) & 1) + 0x7FFF
     return cast(where(ne(x, x), bits | 0x400000, rounded) >> 16, uint16)
@@ -193,7 +202,7 @@ def _bfloat16_value(bits: Value) -> Value:
 
 
 def _float16_bits(x: Value) -> Value:
-    """float32 rounded to float16.
+    """Return a float32 rounded to float16, as bits.
 
     Below 2^-14 the sum with 0.5 rounds: its last bit is 2^-24, as that of a denormal float16.
     """
@@ -210,16 +219,15 @@ def _float16_bits(x: Value) -> Value:
 def _float16_value(bits: Value) -> Value:
     wide = cast(bits, uint32)
     size = wide & 0x7FFF
-    rebased = where(
-        size >= 0x7C00, const(224 << 23, uint32), 112 << 23
-    )  # infinity and NaN, or normal
+    # the first for infinity and NaN, the second for normal numbers
+    rebased = where(size >= 0x7C00, const(224 << 23, uint32), 112 << 23)
     denormal = bitcast(cast(size, float32) * 2.0**-24, uint32)
     magnitude = where(size < 0x400, denormal, (size << 13) + rebased)
     return bitcast(magnitude | ((wide & 0x8000) << 16), float32)
 
 
 BITS_OF = {d.itemsize: d for d in UNSIGNED}
-# How floats of reduced precision become bits, and float32 again; plugins add theirs.
+# Conversions of floats of reduced precision to bits, and to float32; plugins add theirs.
 TO_BITS: dict[DType, Callable[[Value], Value]] = {float16: _float16_bits, bfloat16: _bfloat16_bits}
 FROM_BITS: dict[DType, Callable[[Value], Value]] = {
     float16: _float16_value,
@@ -228,7 +236,16 @@ FROM_BITS: dict[DType, Callable[[Value], Value]] = {
 
 
 PASSES: tuple[Pass, ...] = (
-    complex_as_pairs, casts_by_float32, halves_as_integers, round_division, fuse_exactly,
-    products_apart, offsets_as_indices, carries_in_order, grids_in_parts, indices_in_bits,
-    elements_in_words, int64_as_words,
-)  # fmt: skip
+    complex_as_pairs,
+    casts_by_float32,
+    halves_as_integers,
+    round_division,
+    fuse_exactly,
+    products_apart,
+    offsets_as_indices,
+    carries_in_order,
+    grids_in_parts,
+    indices_in_bits,
+    elements_in_words,
+    int64_as_words,
+)

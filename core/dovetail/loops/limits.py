@@ -1,7 +1,7 @@
-"""Passes of `legalize` for devices that bind buffers, or launch grids, within limits.
+"""Passes of `legalize` for devices with limits on the offsets of buffers or on launch grids.
 
-What a launch cannot be told by its offsets and its grid comes as integers, after those that the
-kernel has: `backend.limits` gives them.
+Offsets and points that do not fit a launch come as integers, after those that the kernel has:
+`backend.limits` gives them.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from .analysis import grid_index
 from .builder import Kernel
 from .language import Atomic, Store, Value, quo, rem
-from .rewrite import Cloner, unused_names
+from .rewrite import Cloner, fresh_names
 from .target import Capabilities
 
 
 def offsets_as_indices(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """A kernel whose buffers begin at aligned offsets, and at an index: an integer for each."""
+    """Let buffers begin at aligned offsets plus an index: one more integer for each buffer."""
     if capabilities.offset_alignment == 1:
         return kernel
-    names = unused_names(kernel, [f"at{k}" for k in range(len(kernel.buffers))])
+    names = fresh_names(kernel, [f"at{k}" for k in range(len(kernel.buffers))])
     starts = [Value("param", kernel.index, (), n) for n in names]
-    cloner = _Starting({b.name: s for b, s in zip(kernel.buffers, starts, strict=True)})
+    cloner = _OffsetCloner({b.name: s for b, s in zip(kernel.buffers, starts, strict=True)})
     return kernel.with_body(cloner.block(kernel.body), ints=(*kernel.ints, *names))
 
 
-class _Starting(Cloner):
-    """Adds to each index where the buffer begins."""
+class _OffsetCloner(Cloner):
+    """A cloner that adds the buffer's first element to each index."""
 
     def __init__(self, starts: dict[str, Value]) -> None:
         super().__init__()
@@ -45,19 +45,22 @@ class _Starting(Cloner):
 
 
 def grids_in_parts(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """A kernel of which a launch does a part of the grid: from a first point on, so many of them.
+    """Return a kernel of which a launch does a part of the grid.
 
-    Both are integers, for each axis. The first axes of more than the device has become one.
+    The first point and the count of points are integers, for each axis. If the grid has more axes
+    than the device, the first ones become one.
     """
     count = min(len(capabilities.max_grid), len(kernel.grid))
     if not count:
         return kernel
-    firsts = unused_names(kernel, [f"first{k}" for k in range(count)])
-    points = unused_names(kernel, [f"points{k}" for k in range(count)])
-    parts = [grid_index(k, kernel.index) + Value("param", kernel.index, (), n)
-             for k, n in enumerate(firsts)]  # fmt: skip
-    folded = kernel.grid[: len(kernel.grid) - count + 1]
-    cloner = _Pointed([*_unfolded(parts[0], folded), *parts[1:]])
+    firsts = fresh_names(kernel, [f"first{k}" for k in range(count)])
+    points = fresh_names(kernel, [f"points{k}" for k in range(count)])
+    indices = [
+        grid_index(k, kernel.index) + Value("param", kernel.index, (), n)
+        for k, n in enumerate(firsts)
+    ]
+    first_extents = kernel.grid[: len(kernel.grid) - count + 1]
+    cloner = _GridCloner([*_unfold_index(indices[0], first_extents), *indices[1:]])
     for v in cloner.points:
         cloner.emit(v)
     body = (*cloner.out, *cloner.block(kernel.body))
@@ -65,17 +68,17 @@ def grids_in_parts(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     return kernel.with_body(body, ints=(*kernel.ints, *firsts, *points), grid=grid)
 
 
-def _unfolded(index: Value, extents: Sequence[Value]) -> list[Value]:
-    """The indices along axes of these extents, of which one has been made."""
-    found: list[Value] = []
+def _unfold_index(index: Value, extents: Sequence[Value]) -> list[Value]:
+    """Return the indices along axes of these extents, from the index along their joint axis."""
+    inner: list[Value] = []
     for n in reversed(extents[1:]):
-        found.append(rem(index, n))
+        inner.append(rem(index, n))
         index = quo(index, n)
-    return [index, *reversed(found)]
+    return [index, *reversed(inner)]
 
 
-class _Pointed(Cloner):
-    """Puts other values in the place of the grid's indices."""
+class _GridCloner(Cloner):
+    """A cloner that replaces the grid's indices."""
 
     def __init__(self, points: list[Value]) -> None:
         super().__init__()

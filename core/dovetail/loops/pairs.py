@@ -1,4 +1,4 @@
-"""A pass of `legalize`: complex values as two floats each, so that no backend knows of them.
+"""A pass of `legalize` that expresses complex values as two floats each.
 
 In memory a complex64 is one word of 64 bits, its real part in the low half: one load or store moves
 it whole, contiguous where the buffer is, and its halves are shifted apart. A complex128 is two
@@ -29,18 +29,20 @@ from .language import (
 from .rewrite import PartsCloner
 from .target import Capabilities
 
-HELD = {d: uint64 if d is complex64 else float64 for d in COMPLEX}  # what buffers of them become
+_STORED_AS = {d: uint64 if d is complex64 else float64 for d in COMPLEX}  # dtypes of the buffers
 
 
 def complex_as_pairs(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """The kernel with its complex values as pairs of floats, which alone it then computes with."""
+    """Return the kernel with each complex value as a pair of floats."""
     if not any(_is_complex(s) for s in walk(kernel.body)):
         return kernel
     buffers = {
-        b: Buffer(b.name, HELD[b.dtype], b.access) for b in kernel.buffers if b.dtype in HELD
+        b: Buffer(b.name, _STORED_AS[b.dtype], b.access)
+        for b in kernel.buffers
+        if b.dtype in _STORED_AS
     }
     changed = tuple(buffers.get(b, b) for b in kernel.buffers)
-    return kernel.with_body(_Pairs(buffers).block(kernel.body), buffers=changed)
+    return kernel.with_body(_PairCloner(buffers).block(kernel.body), buffers=changed)
 
 
 def _is_complex(s: Statement) -> bool:
@@ -49,30 +51,33 @@ def _is_complex(s: Statement) -> bool:
     return (s if isinstance(s, Value) else s.value).dtype.kind == "c"
 
 
-class _Pairs(PartsCloner):
-    """Copies a kernel; what stands for a complex value is in `parts`."""
+class _PairCloner(PartsCloner):
+    """A cloner whose `parts` has the two floats of each complex value."""
 
     def __init__(self, buffers: dict[Buffer, Buffer]) -> None:
         super().__init__(buffers)
         self.words: dict[int, Value] = {}  # of complex64 values that were loaded
 
     def part(self, d: DType) -> DType | None:
-        """The dtype of the parts of a complex number."""
+        """Return the dtype of the parts of a complex number, or None."""
         return d.part if d.kind == "c" else None
 
     def value(self, v: Value) -> None:
-        """Copies a value's statement, or those of its parts."""
+        """Copy a value's statement, or those of its parts."""
         if v.dtype.kind == "c":
-            self.parts[id(v)] = parts = self._loaded(v) if v.op == "load" else self._parts(v)
-            for part in parts:
+            self.parts[id(v)] = own = (
+                self._load_parts(v) if v.op == "load" else self._operation_parts(v)
+            )
+            for part in own:
                 self.emit(part)
         elif any(a.dtype.kind == "c" for a in v.args):
-            self.new[v] = self._real(v)
+            self.new[v] = self._real_result(v)
             self.emit(self.new[v])
         else:
             super().value(v)
 
-    def _loaded(self, v: Value) -> tuple[Value, Value]:
+    def _load_parts(self, v: Value) -> tuple[Value, Value]:
+        """Load the two parts of a complex value."""
         buffer, (index, *when) = self.buffers[v.buffer], self.operands(v.args)
         if v.dtype is complex64:
             self.words[id(v)] = word = load(buffer, index, *when)
@@ -82,8 +87,8 @@ class _Pairs(PartsCloner):
         first, second = self.both(index)
         return load(buffer, first, *when), load(buffer, second, *when)
 
-    def _parts(self, v: Value) -> tuple[Value, Value]:
-        """The parts of what an operation gives."""
+    def _operation_parts(self, v: Value) -> tuple[Value, Value]:
+        """Return the parts of an operation's result."""
         if v.op == "where":
             c, a, b, x, y = self.operands(v.args)
             return where(c, a, x), where(c, b, y)
@@ -101,15 +106,15 @@ class _Pairs(PartsCloner):
             return product(a, b, c, d)
         return (a + c, b + d) if v.op == "add" else (a - c, b - d)
 
-    def _real(self, v: Value) -> Value:
-        """What is real of complex values: a part, or whether two are equal."""
+    def _real_result(self, v: Value) -> Value:
+        """Return a real result of complex operands: a part, or a comparison."""
         if v.op in ("real", "imag"):
             return self.parts[id(v.args[0])][v.op == "imag"]
         a, b, c, d = self.operands(v.args)
         return eq(a, c) & eq(b, d) if v.op == "eq" else ne(a, c) | ne(b, d)
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
-        """The copy of a store; of a complex128 the last of two."""
+        """Return the copy of a store; of a complex128 the second of two."""
         if s.value.dtype.kind != "c":
             return super().effect(s)
         buffer, index = self.buffers[s.buffer], self.operand(s.index)
@@ -122,7 +127,7 @@ class _Pairs(PartsCloner):
         return Store(buffer, second, im, when)
 
     def _word(self, v: Value) -> Value:
-        """A complex64 as it is in memory."""
+        """Return a complex64 as it is in memory."""
         if id(v) in self.words:
             return self.words[id(v)]
         low, high = (cast(bitcast(p, uint32), uint64) for p in self.parts[id(v)])
@@ -131,7 +136,7 @@ class _Pairs(PartsCloner):
         return word
 
     def head(self, old: Loop) -> Loop:
-        """The copy of a loop without its body."""
+        """Return the copy of a loop without its body."""
         new = super().head(old)
         if old.combine == "mul" and old.results[0].dtype.kind == "c":
             new.combine = "complex_mul"

@@ -1,4 +1,4 @@
-"""Kernels from text: the exact inverse of `text.print_kernel`."""
+"""A parser of kernel texts: the exact inverse of `printer.print_kernel`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _CONST = re.compile(r"(\w+)\(([^()]*)\)")
 _INDEX = re.compile(r"i([0-9]{1,3})")
 _HEAD = re.compile(r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*?)\)(?: index (\w+))? \{")
 _VALUE = re.compile(r"(\w+): (\w+) = (\w+) (.*)")
-# An operand holds no space: where it ends is never tried twice, however long a line is.
-_PLACE = re.compile(r"(\w+)\[([^\s\]]+)\](?: if (\w+))?")
+# An operand has no space in it: the expressions never backtrack, however long a line is.
+_ELEMENT = re.compile(r"(\w+)\[([^\s\]]+)\](?: if (\w+))?")
 _STORE = re.compile(r"(?:store|atomic (\w+)) (\w+)\[([^\s\]]+)\] = (\S+)(?: if (\w+))?")
 _LOOP = re.compile(
     r"(map|reduce|fold)(?: (\w+))? (\w+) in ([^\s.]+)\.\.(\S+)"
@@ -24,7 +24,7 @@ _LOOP = re.compile(
 
 
 def parse_kernel(text: str) -> Kernel:
-    """The kernel that prints as `text`.
+    """Return the kernel that prints as `text`.
 
     Raises: ArgumentError with the number of the line that is no kernel text.
     """
@@ -35,19 +35,19 @@ def parse_kernel(text: str) -> Kernel:
         raise parser.wrong("loops are nested too deeply") from None
 
 
-def _pieces(text: str) -> list[str]:
+def _split_commas(text: str) -> list[str]:
     return [p.strip() for p in text.split(",")] if text.strip() else []
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
         self.number = 0
-        self.lines = self._numbered(text)
+        self.lines = self._number_lines(text)
         self.buffers: dict[str, Buffer] = {}
         self.index = int64
         self.names: dict[str, Value] = {}
 
-    def _numbered(self, text: str) -> Iterator[str]:
+    def _number_lines(self, text: str) -> Iterator[str]:
         for number, line in enumerate(text.splitlines(), 1):
             self.number = number
             if line.strip():
@@ -68,49 +68,54 @@ class _Parser:
             raise self.wrong(f"no dtype has the code {code!r}")
         return BY_CODE[code]
 
-    def declared(self, text: str) -> tuple[str, str]:
-        name, colon, rest = text.partition(": ")
+    def split_declaration(self, text: str) -> tuple[str, str]:
+        name, colon, value = text.partition(": ")
         if not colon:
             raise self.wrong(f"expected 'name: dtype', found {text!r}")
-        return name, rest
+        return name, value
 
     def kernel(self) -> Kernel:
-        found = _HEAD.fullmatch(self.next_line())
-        if found is None:
+        head = _HEAD.fullmatch(self.next_line())
+        if head is None:
             raise self.wrong("expected 'kernel name(buffers; ints; scalars) grid(extents) {'")
-        name, buffers, ints, scalars, grid, index = found.groups()
+        name, buffers, ints, scalars, grid, index = head.groups()
         self.index = self.dtype(index or int64.code)
-        for piece in _pieces(buffers):
-            self.buffer(*self.declared(piece))
-        for piece in _pieces(ints):
+        for piece in _split_commas(buffers):
+            self.buffer(*self.split_declaration(piece))
+        for piece in _split_commas(ints):
             self.names[piece] = Value("param", self.index, (), piece)
-        numbers = [self.declared(piece) for piece in _pieces(scalars)]
+        numbers = [self.split_declaration(piece) for piece in _split_commas(scalars)]
         typed = tuple((n, self.dtype(code)) for n, code in numbers)
         for n, dtype in typed:
             self.names[n] = Value("param", dtype, (), n)
-        extents = tuple(self.operand(g) for g in _pieces(grid))
+        extents = tuple(self.operand(g) for g in _split_commas(grid))
         body, last = self.block()
         if last is not None:
             raise self.wrong("a kernel yields nothing")
         for line in self.lines:
             raise self.wrong(f"text after the kernel's end: {line!r}")
         return Kernel(
-            name, tuple(self.buffers.values()), tuple(_pieces(ints)), typed, extents, body,
+            name,
+            tuple(self.buffers.values()),
+            tuple(_split_commas(ints)),
+            typed,
+            extents,
+            body,
             self.index,
-        )  # fmt: skip
+        )
 
-    def buffer(self, name: str, rest: str) -> None:
-        access, _, code = rest.partition(" ")
+    def buffer(self, name: str, access_and_code: str) -> None:
+        access, _, code = access_and_code.partition(" ")
         self.buffers[name] = Buffer(name, self.dtype(code), access)
 
     def operand(self, text: str) -> Value:
-        """The Value that `text` names: a constant, a grid index, or something defined before."""
+        """Return the value that `text` names: a constant, a grid index, or an earlier value."""
         if text in self.names:
             return self.names[text]
-        if found := _CONST.fullmatch(text):
-            return self.constant(self.dtype(found[1]), found[2])
-        if found := _INDEX.fullmatch(text):
-            return Value("index", self.index, (), int(found[1]))
+        if match := _CONST.fullmatch(text):
+            return self.constant(self.dtype(match[1]), match[2])
+        if match := _INDEX.fullmatch(text):
+            return Value("index", self.index, (), int(match[1]))
         raise self.wrong(f"{text!r} is not defined")
 
     def constant(self, dtype: DType, text: str) -> Value:
@@ -122,18 +127,18 @@ class _Parser:
             raise self.wrong(f"{text!r} is no constant of {dtype.name}") from None
 
     def operands(self, text: str) -> tuple[Value, ...]:
-        return tuple(self.operand(p) for p in _pieces(text))
+        return tuple(self.operand(p) for p in _split_commas(text))
 
     def condition(self, text: str | None) -> Value | None:
         return None if text is None else self.operand(text)
 
-    def held(self, name: str) -> Buffer:
+    def find_buffer(self, name: str) -> Buffer:
         if name not in self.buffers:
             raise self.wrong(f"no buffer is called {name!r}")
         return self.buffers[name]
 
     def block(self) -> tuple[Block, tuple[Value, ...] | None]:
-        """The statements up to the closing brace, and what the block yields."""
+        """Return the statements up to the closing brace, and the values that the block yields."""
         body: list[Statement] = []
         outside, yielded = dict(self.names), None
         while (line := self.next_line()) != "}":
@@ -147,13 +152,13 @@ class _Parser:
         return tuple(body), yielded
 
     def statement(self, line: str) -> Statement:
-        if found := _LOOP.fullmatch(line):
-            return self.loop(*found.groups())
-        if found := _STORE.fullmatch(line):
-            return self.effect(*found.groups())
-        if found := _VALUE.fullmatch(line):
-            name, code, op, rest = found.groups()
-            value = self.load(rest) if op == "load" else self.operation(op, self.dtype(code), rest)
+        if match := _LOOP.fullmatch(line):
+            return self.loop(*match.groups())
+        if match := _STORE.fullmatch(line):
+            return self.effect(*match.groups())
+        if match := _VALUE.fullmatch(line):
+            name, code, op, args = match.groups()
+            value = self.load(args) if op == "load" else self.operation(op, self.dtype(code), args)
             if value.dtype is not self.dtype(code):
                 raise self.wrong(f"{name} is {value.dtype.code}, not {code}")
             self.names[name] = value
@@ -161,11 +166,11 @@ class _Parser:
         raise self.wrong(f"no statement reads {line!r}")
 
     def load(self, text: str) -> Value:
-        found = _PLACE.fullmatch(text)
-        if found is None:
+        match = _ELEMENT.fullmatch(text)
+        if match is None:
             raise self.wrong("expected 'load buffer[index]'")
-        buffer, when = self.held(found[1]), self.condition(found[3])
-        args = (self.operand(found[2]), *(() if when is None else (when,)))
+        buffer, when = self.find_buffer(match[1]), self.condition(match[3])
+        args = (self.operand(match[2]), *(() if when is None else (when,)))
         return Value("load", buffer.dtype, args, buffer)
 
     def operation(self, op: str, dtype: DType, text: str) -> Value:
@@ -177,8 +182,13 @@ class _Parser:
     def effect(
         self, op: str | None, buffer: str, index: str, value: str, when: str | None
     ) -> Store | Atomic:
-        place = self.held(buffer), self.operand(index), self.operand(value), self.condition(when)
-        return Store(*place) if op is None else Atomic(op, *place)
+        operands = (
+            self.find_buffer(buffer),
+            self.operand(index),
+            self.operand(value),
+            self.condition(when),
+        )
+        return Store(*operands) if op is None else Atomic(op, *operands)
 
     def loop(
         self,
@@ -192,12 +202,12 @@ class _Parser:
     ) -> Loop:
         if (kind == "reduce") != is_combine(combine):
             raise self.wrong(f"a {kind} with combine {combine!r}")
-        heads = [self.declared(piece) for piece in _pieces(carry or "")]
-        states = [(name, *rest.partition(" = ")[::2]) for name, rest in heads]
+        heads = [self.split_declaration(piece) for piece in _split_commas(carry or "")]
+        states = [(name, *code_and_init.partition(" = ")[::2]) for name, code_and_init in heads]
         loop = Loop(kind, self.operand(start), self.operand(stop), combine)
         loop.init = tuple(self.operand(init) for _, _, init in states)
         loop.carry = self.positions("carry", loop, [(n, code) for n, code, _ in states])
-        outputs = [self.declared(piece) for piece in _pieces(results or "")]
+        outputs = [self.split_declaration(piece) for piece in _split_commas(results or "")]
         loop.results = self.positions("result", loop, outputs)
         outside = dict(self.names)
         self.names[var] = loop.var

@@ -1,4 +1,4 @@
-"""Kernels as text: what `str(kernel)` prints, `dt.explain` shows and the disk cache hashes.
+"""Kernels as text, for `str(kernel)`, `dt.explain` and the hash of the disk cache.
 
     kernel add(x: r f32, out: w f32; n0, s0; c0: f32) grid(n0) {
       v0: i64 = mul i0, s0
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class _Printer:
-    def __init__(self, taken: frozenset[str]) -> None:
+    def __init__(self, parameter_names: frozenset[str]) -> None:
         self.lines: list[str] = []
-        self._taken = taken  # the parameters' names
+        self._parameter_names = parameter_names
         self._names: dict[Value, str] = {}
         self._counts = {"v": 0, "k": 0, "c": 0, "r": 0}
 
     def fresh(self, value: Value, letter: str) -> str:
-        while (name := f"{letter}{self._counts[letter]}") in self._taken:
+        while (name := f"{letter}{self._counts[letter]}") in self._parameter_names:
             self._counts[letter] += 1
         self._counts[letter] += 1
         self._names[value] = name
@@ -92,7 +92,7 @@ class _Printer:
 
 
 def print_kernel(kernel: Kernel) -> str:
-    """The text of a kernel; equal kernels have equal texts."""
+    """Return the text of a kernel; equal kernels have equal texts."""
     parameters = [b.name for b in kernel.buffers] + [name for name, _ in kernel.scalars]
     printer = _Printer(frozenset(parameters).union(kernel.ints))
     groups = [

@@ -1,7 +1,8 @@
-"""Kernels copied with something changed: the one cloner that every pass is made of.
+"""The cloners that all passes use to copy a kernel with changes.
 
-A `Cloner` goes through statements in their order, so that scopes stay as they are. What takes the
-place of a value is in `new`; a pass says by a rule, or by an `operand` of its own, what differs.
+A `Cloner` goes through statements in their order, so that scopes stay as they are. Its dict `new`
+has the replacements of old values. A pass overrides `rule`, `operand` or other methods with its
+changes.
 """
 
 from __future__ import annotations
@@ -15,57 +16,57 @@ if TYPE_CHECKING:
     from ..dtypes import DType
     from .builder import Kernel
 
-# (a value, its arguments as rewritten) -> what takes its place; None: itself with those arguments
+# (a value, its rewritten arguments) -> its replacement; None: the same operation on the arguments
 Rule = Callable[[Value, tuple[Value, ...]], Value | None]
 
 
 class Cloner:
-    """Copies statements into `out`; before a value comes whatever it needs and is not there yet."""
+    """A cloner that copies statements into `out`, each value after the values that it needs."""
 
     def __init__(self, buffers: Mapping[Buffer, Buffer] | None = None) -> None:
         self.buffers = buffers or {}
-        self.new: dict[Value, Value] = {}  # an old value -> what takes its place
+        self.new: dict[Value, Value] = {}  # an old value -> its replacement
         self.emitted: set[Value] = set()
         self.out: list[Statement] = []
 
     def operand(self, v: Value) -> Value:
-        """What stands for an operand of the old kernel."""
+        """Return the replacement of an operand of the old kernel."""
         return self.new.get(v, v)
 
     def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The same for several."""
+        """Return the replacements of several operands."""
         return tuple(self.operand(v) for v in values)
 
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
-        """What takes the place of a value, given its new arguments; None: its copy."""
+        """Return the replacement of a value, given its new arguments; None: its copy."""
         return None
 
     def block(self, block: Block) -> Block:
-        """The copy of a block."""
+        """Return the copy of a block."""
         outer, self.out = self.out, []
         for s in block:
             if isinstance(s, Value):
                 self.value(s)
             else:
                 self.out.append(self.loop(s) if isinstance(s, Loop) else self.effect(s))
-        done, self.out = tuple(self.out), outer
-        return done
+        statements, self.out = tuple(self.out), outer
+        return statements
 
     def value(self, v: Value) -> None:
-        """Copies a value's statement, or puts there what takes its place."""
+        """Copy a value's statement, or emit its replacement."""
         args = self.operands(v.args)
         new = self.new[v] = self.rule(v, args) or self.again(v, args)
         self.emit(new)
 
     def again(self, v: Value, args: tuple[Value, ...]) -> Value:
-        """A value once more, with other arguments."""
+        """Return a copy of a value with other arguments."""
         if v.op != "load":
             return Value(v.op, v.dtype, args, v.attr)
         buffer = self.buffers.get(v.buffer, v.buffer)
         return Value("load", buffer.dtype, args, buffer)
 
     def emit(self, v: Value) -> None:
-        """Puts `v`, and before it whatever it needs, into the open block."""
+        """Add `v` to the open block, after the values that it needs and that are not there yet."""
         if v.op in OPERANDS or v in self.emitted:
             return
         for a in v.args:
@@ -74,7 +75,7 @@ class Cloner:
         self.out.append(v)
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
-        """The copy of a store or an atomic."""
+        """Return the copy of a store or an atomic."""
         buffer = self.buffers.get(s.buffer, s.buffer)
         index, value = self.operand(s.index), self.operand(s.value)
         when = None if s.when is None else self.operand(s.when)
@@ -83,12 +84,12 @@ class Cloner:
         return Atomic(s.op, buffer, index, value, when)
 
     def head(self, old: Loop) -> Loop:
-        """The copy of a loop without its body, and what depends on that."""
+        """Return the copy of a loop without its body and the fields that depend on it."""
         start, stop = self.operand(old.start), self.operand(old.stop)
         return Loop(old.kind, start, stop, old.combine, self.operands(old.init))
 
     def loop(self, old: Loop) -> Loop:
-        """The copy of a loop."""
+        """Return the copy of a loop."""
         new = self.head(old)
         new.carry = self.positions("carry", new, old.carry)
         self.new[old.var] = new.var
@@ -99,16 +100,16 @@ class Cloner:
         return new
 
     def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The carries or results of a new loop, which take the place of the old one's."""
+        """Return the carries or results of a new loop, as replacements of the old one's."""
         new = tuple(Value(op, v.dtype, (), (loop, i)) for i, v in enumerate(old))
         self.new.update(zip(old, new, strict=True))
         return new
 
 
 class PartsCloner(Cloner):
-    """A cloner that puts two values, `parts`, in the place of those of some dtypes.
+    """A cloner that replaces each value of some dtypes by two values, its `parts`.
 
-    A subclass says of which dtype they are, and how each such operation is done.
+    A subclass says of which dtype the parts are, and how to compute each operation on them.
     """
 
     def __init__(self, buffers: Mapping[Buffer, Buffer] | None = None) -> None:
@@ -116,37 +117,37 @@ class PartsCloner(Cloner):
         self.parts: dict[int, tuple[Value, Value]] = {}  # by id of the old value
 
     def part(self, d: DType) -> DType | None:
-        """The dtype of the parts of values of `d`; None: they stay whole."""
+        """Return the dtype of the parts of values of `d`; None if these stay whole."""
         raise NotImplementedError
 
     def parts_of(self, v: Value) -> tuple[Value, Value]:
-        """The parts of an operand of the old kernel."""
+        """Return the parts of an operand of the old kernel."""
         return self.parts[id(v)]
 
     def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """What stands for several values: two for one in parts."""
-        found: list[Value] = []
+        """Return the replacements of several values: two for one in parts."""
+        replacements: list[Value] = []
         for v in values:
             whole = self.part(v.dtype) is None
-            found += (self.operand(v),) if whole else self.parts_of(v)
-        return tuple(found)
+            replacements += (self.operand(v),) if whole else self.parts_of(v)
+        return tuple(replacements)
 
     def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The carries or results of a new loop: two for one in parts."""
+        """Return the carries or results of a new loop: two for one in parts."""
         new: list[Value] = []
         for v in old:
             part = self.part(v.dtype)
             dtypes = (v.dtype,) if part is None else (part, part)
-            made = [Value(op, d, (), (loop, len(new) + i)) for i, d in enumerate(dtypes)]
+            own = [Value(op, d, (), (loop, len(new) + i)) for i, d in enumerate(dtypes)]
             if part is None:
-                self.new[v] = made[0]
+                self.new[v] = own[0]
             else:
-                self.parts[id(v)] = made[0], made[1]
-            new += made
+                self.parts[id(v)] = own[0], own[1]
+            new += own
         return tuple(new)
 
     def both(self, index: Value) -> tuple[Value, Value]:
-        """Where two parts stand that are elements of their own, side by side."""
+        """Return the indices of two parts that are elements of their own, side by side."""
         first = index * 2
         second = first + 1
         self.emit(first)
@@ -154,26 +155,26 @@ class PartsCloner(Cloner):
         return first, second
 
 
-class _Ruled(Cloner):
+class _RuleCloner(Cloner):
     def __init__(self, rule: Rule, buffers: Mapping[Buffer, Buffer] | None) -> None:
         super().__init__(buffers)
-        self._given = rule
+        self._rule = rule
 
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
-        return self._given(v, args)
+        return self._rule(v, args)
 
 
 def rewrite(kernel: Kernel, rule: Rule, buffers: Mapping[Buffer, Buffer] | None = None) -> Kernel:
-    """The kernel with `rule` applied to every value in order, and buffers replaced."""
-    cloner = _Ruled(rule, buffers)
+    """Return the kernel with `rule` applied to every value in order, and buffers replaced."""
+    cloner = _RuleCloner(rule, buffers)
     changed = tuple(cloner.buffers.get(b, b) for b in kernel.buffers)
     return kernel.with_body(cloner.block(kernel.body), buffers=changed)
 
 
 class PointCloner(Cloner):
-    """The values of a kernel as one of several points computes them that one new point does.
+    """A cloner that computes the values of one of several points that a new point joins.
 
-    `index`: what this point has for the index along `axis`; `inside`: whether there is such a point
+    `index`: this point's index along `axis`. `inside`: the condition that there is such a point
     (None: certainly).
     """
 
@@ -187,14 +188,14 @@ class PointCloner(Cloner):
         return super().operand(v)
 
 
-def unused_names(kernel: Kernel, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of parameters that the kernel does not have, like these."""
-    taken = {*(b.name for b in kernel.buffers), *kernel.ints, *(n for n, _ in kernel.scalars)}
+def fresh_names(kernel: Kernel, names: Sequence[str]) -> tuple[str, ...]:
+    """Return names like these that no parameter of the kernel has."""
+    existing = {*(b.name for b in kernel.buffers), *kernel.ints, *(n for n, _ in kernel.scalars)}
 
-    def unused() -> Iterator[str]:
+    def pick() -> Iterator[str]:
         for name in names:
-            while name in taken:
+            while name in existing:
                 name += "_"
             yield name
 
-    return tuple(unused())
+    return tuple(pick())

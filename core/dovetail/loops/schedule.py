@@ -1,4 +1,4 @@
-"""A schedule: one way of giving the points of a kernel to work items, with the same bits as any."""
+"""Schedules: assignments of a kernel's points to work items, all with the same bits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .cstyle import CStyle
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What is rendered, and how.
+    """A kernel to render, and how to render it.
 
     `lanes`: a group of LANES work items does a point. `joined`: by axis, how many of its points one
     work item does; each is an int64 parameter more.
@@ -23,13 +23,13 @@ class Schedule:
     joined: tuple[tuple[int, int], ...] = ()
 
     def source(self) -> str:
-        """The text."""
+        """Return the text."""
         return self.style.render(self.kernel, self.lanes)
 
     def sizes(
         self, ints: Sequence[int], grid: Sequence[int]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The integers and the grid of a launch, in place of those for the kernel as it was."""
+        """Return the integers and the grid of a launch, from those for the kernel as it was."""
         more, extents = list(ints), list(grid)
         for axis, count in self.joined:
             extents[axis] = -(-extents[axis] // count)

@@ -1,4 +1,4 @@
-"""What a device can do, as far as kernels are concerned: its capabilities."""
+"""The capabilities of a device, as far as kernels are concerned."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from dataclasses import dataclass
 from ..dtypes import FLOATS, INTEGERS, DType, bool_
 from ..errors import ArgumentError
 
-LEAST_BUFFERS = 8  # of a kernel: what the ops with kernels of their own need
+LEAST_BUFFERS = 8  # buffers that the ops with kernels of their own need in one kernel
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What kernels for this device may contain.
+    """The features that kernels for a device may use.
 
     The core legalises the rest away, or refuses it clearly. `native_halves`: of float16, bfloat16,
     those that the device loads, stores and casts to and from float32.
     """
 
-    dtypes: frozenset[DType] = frozenset((bool_, *INTEGERS, *FLOATS))  # that buffers may hold
+    dtypes: frozenset[DType] = frozenset((bool_, *INTEGERS, *FLOATS))  # dtypes of buffers
     native_halves: frozenset[DType] = frozenset()
-    exact_division: bool = True  # whether float32 div and sqrt round correctly
+    exact_division: bool = True  # float32 div and sqrt round correctly
     float64: bool = True
-    fma: bool = True  # whether there is an fma that rounds once
-    contraction: bool = False  # whether a product may be fused with a sum that uses it, unasked
-    denormals: bool = True  # whether float32 arithmetic keeps them
-    nan: bool = True  # whether float arithmetic keeps infinities and NaN
-    concurrency: int = 1  # how many independent grid points keep the device busy
-    # Bytes that a grid point may write and soon read again at little cost, its loops being as quick
-    # as neighbouring points are: of a first cache. 0 where points share what is near.
+    fma: bool = True  # there is an fma that rounds once
+    contraction: bool = False  # a product may be fused, unasked, with a sum that uses it
+    denormals: bool = True  # float32 arithmetic keeps them
+    nan: bool = True  # float arithmetic keeps infinities and NaN
+    concurrency: int = 1  # independent grid points that keep the device busy
+    # Bytes of a first-level cache: a grid point writes and rereads them at little cost, and its
+    # loops are as quick as neighbouring points. 0 if points share such memory.
     near: int = 0
     max_buffers: int = 0  # the most that a kernel may have; 0: no limit, else LEAST_BUFFERS or more
-    offset_alignment: int = 1  # bytes: what the offsets of a launch's buffers are multiples of
-    # Most points of a launch along each axis, the last one last: no more axes either. (): no limit
+    offset_alignment: int = 1  # bytes: the offsets of a launch's buffers are multiples of it
+    # Most points of a launch along each axis, the last axis last; no more axes. (): no limit
     max_grid: tuple[int, ...] = ()
-    index_bits: int = 64  # of indices and sizes in kernels: 32 where the device has no more
+    index_bits: int = 64  # of indices and sizes in kernels: 32 if the device has no more
     int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words
-    storage_bits: int = 8  # of what memory is read and written by: 32 for words alone
+    storage_bits: int = 8  # the smallest unit of memory access: 32 if there are only words
 
     def __post_init__(self) -> None:
         alignment, most = self.offset_alignment, self.max_grid

@@ -1,4 +1,4 @@
-"""Unroll and jam: a kernel whose points do the work of several neighbours, side by side.
+"""Unroll and jam: a point does the work of several neighbours, side by side.
 
 A product of matrices loads two numbers for each multiplication. A point that computes a column of
 four results loads one of the two for all of them, and four chains of additions overlap. Each result
@@ -13,24 +13,26 @@ from .builder import Kernel, KernelBuilder
 from .language import Block, Loop, Store, Value, fold_loop, where
 from .rewrite import PointCloner
 
-# The int parameter that comes last: the new extent of the axis, by whether points are apart.
+# The last int parameter: the new extent of the axis. The key is True if points are apart.
 EXTENT = {False: "jammed", True: "jammed_apart"}
 
 
 def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) -> Kernel | None:
-    """The kernel in which a point does what `count` neighbours along an axis did.
+    """Return the kernel in which a point does the work of `count` neighbours along an axis.
 
     The axis is the last but one, unless given.
 
-    None where that makes no sense: there must be one fold, without effects, that loads something
-    which all of the neighbours need. The new kernel takes one more int, m = -(-extent // count),
-    which is its grid's extent along the axis too. With `apart`, point i does not do neighbours but
+    Return None if that makes no sense: there must be one fold, without effects, that loads
+    something which all of the neighbours need. The new kernel takes one more int, m = -(-extent //
+    count), the grid's new extent along the axis. With `apart`, point i does not do neighbours but
     i, i + m, i + 2 * m and so on, so that other points, which do the neighbours, load them at once.
     """
     loops = [s for s in kernel.body if isinstance(s, Loop)]
     others = [s for s in kernel.body if not isinstance(s, (Value, Loop, Store))]
     axis %= max(len(kernel.grid), 1)
-    if len(kernel.grid) < 2 or len(loops) != 1 or others or not _worth(kernel, loops[0], axis):
+    if len(kernel.grid) < 2 or len(loops) != 1 or others:
+        return None
+    if not _shares_loads(kernel, loops[0], axis):
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
@@ -38,20 +40,26 @@ def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) 
     points = _points(kernel, count, axis, extent if apart else None)
     for s in kernel.body:
         if isinstance(s, Loop):
-            _join(points, s)
+            _join_folds(points, s)
         elif isinstance(s, Value):
             for point in points:
                 point.value(s)
     grid = (*kernel.grid[:axis], extent, *kernel.grid[axis + 1 :])
-    return kernel.with_body(_stored(kernel, points), ints=(*kernel.ints, extent.name), grid=grid)
+    return kernel.with_body(
+        _build_body(kernel, points), ints=(*kernel.ints, extent.name), grid=grid
+    )
 
 
 def jammed_axis(kernel: Kernel) -> int:
-    """The axis of the grid along which `unroll_jam` joins points, unless told otherwise."""
+    """Return the axis of the grid along which `unroll_jam` joins points by default."""
     return len(kernel.grid) - 2
 
 
-def _worth(kernel: Kernel, loop: Loop, axis: int) -> bool:
+def _shares_loads(kernel: Kernel, loop: Loop, axis: int) -> bool:
+    """Return True if the loop is a fold that loads a value which all points along the axis share.
+
+    The fold must have no effects.
+    """
     varies = varies_along(kernel.body, grid_index(axis))
     if loop.kind != "fold" or loop.effects or varies(loop.start) or varies(loop.stop):
         return False
@@ -61,9 +69,9 @@ def _worth(kernel: Kernel, loop: Loop, axis: int) -> bool:
 
 
 def _points(kernel: Kernel, count: int, axis: int, step: Value | None) -> list[PointCloner]:
-    """The points that become one: neighbours, or `step` apart.
+    """Return cloners for the points that become one: neighbours, or `step` apart.
 
-    Where there is no such point, it has the index of the last.
+    A point beyond the grid has the index of the last.
     """
     extent, index = kernel.grid[axis], grid_index(axis, kernel.index)
     first = index * count if step is None else index
@@ -75,8 +83,8 @@ def _points(kernel: Kernel, count: int, axis: int, step: Value | None) -> list[P
     return points
 
 
-def _join(points: list[PointCloner], old: Loop) -> None:
-    """All points' folds as one, whose carries are theirs, point by point."""
+def _join_folds(points: list[PointCloner], old: Loop) -> None:
+    """Join the folds of all points into one, whose carries are theirs, point by point."""
     width = len(old.carry)
 
     def step(k: Value, *carries: Value) -> list[Value]:
@@ -86,7 +94,7 @@ def _join(points: list[PointCloner], old: Loop) -> None:
             own = carries[j * width : (j + 1) * width]
             point.new.update(zip(old.carry, own, strict=True))
             for s in old.body:
-                assert isinstance(s, Value)  # as `_worth` has seen
+                assert isinstance(s, Value)  # `_shares_loads` has checked it
                 point.value(s)
             updates += point.operands(old.update)
         return updates
@@ -98,8 +106,11 @@ def _join(points: list[PointCloner], old: Loop) -> None:
         point.new.update((r, next(results)) for r in old.results)
 
 
-def _stored(kernel: Kernel, points: list[PointCloner]) -> Block:
-    """The body in which all points store their results; the builder joins what they share."""
+def _build_body(kernel: Kernel, points: list[PointCloner]) -> Block:
+    """Return the body in which all points store their results.
+
+    The builder joins what they share.
+    """
     builder = KernelBuilder(kernel.name)
     for point in points:
         for s in kernel.body:

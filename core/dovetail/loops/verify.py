@@ -1,4 +1,7 @@
-"""The rules of the loop language, checked; in tests on every kernel that is made, by any stage."""
+"""A verifier of the rules of the loop language.
+
+Tests run it on every kernel that any stage makes.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,17 @@ _ATOMICS = ("add", "min", "max", "and", "or")
 
 
 def verify(kernel: Kernel) -> None:
-    """Nothing, if a kernel that dovetail made obeys every rule of the loop language.
+    """Check that a kernel of dovetail's own obeys every rule of the loop language.
 
     Raises: InternalError that names the broken rule and shows the kernel.
     """
     rule = broken(kernel)
     if rule is not None:
-        raise InternalError(f"kernel {kernel.name}: {rule}", _shown(kernel))
+        raise InternalError(f"kernel {kernel.name}: {rule}", _kernel_text(kernel))
 
 
 def verify_own(kernel: Kernel) -> None:
-    """Nothing, if the kernel obeys every rule of the loop language (docs/loop-language.md).
+    """Check that a kernel obeys every rule of the loop language (docs/loop-language.md).
 
     Raises: ArgumentError that names the broken rule and where, and shows the kernel.
     """
@@ -37,12 +40,12 @@ def verify_own(kernel: Kernel) -> None:
     if rule is not None:
         raise ArgumentError(
             f"verify: kernel {kernel.name} breaks a rule of the loop language: {rule}\n"
-            f"docs/loop-language.md has the rules; the kernel is\n{_shown(kernel)}"
+            f"docs/loop-language.md has the rules; the kernel is\n{_kernel_text(kernel)}"
         )
 
 
 def broken(kernel: Kernel) -> str | None:
-    """The first rule that a kernel breaks, and where; None where it breaks none."""
+    """Return the first rule that a kernel breaks, and where; None if it breaks none."""
     try:
         _Verifier(kernel).run()
     except _BrokenRule as e:
@@ -54,25 +57,27 @@ class _BrokenRule(Exception):
     pass
 
 
-def _shown(kernel: Kernel) -> str:
+def _kernel_text(kernel: Kernel) -> str:
     try:
         return str(kernel)
     except (KeyError, AssertionError):  # a value before its statement, or one that lacks its `attr`
         return f"(kernel {kernel.name} cannot be printed) {kernel.body!r}"
 
 
-def _broken(rule: str, where: object) -> NoReturn:
+def _fail(rule: str, where: object) -> NoReturn:
     raise _BrokenRule(f"{rule}: {where!r}")
 
 
 class _Verifier:
+    """A walk over a kernel that raises at the first broken rule."""
+
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.buffers = {id(b) for b in kernel.buffers}
         self.params: dict[str, DType] = dict.fromkeys(kernel.ints, kernel.index)
         self.params |= dict(kernel.scalars)
-        self.placed: set[int] = set()  # every Value and Loop met so far
-        self.known: set[int] = set()  # those that are in scope
+        self.placed: set[int] = set()  # ids of every Value and Loop so far
+        self.in_scope: set[int] = set()
 
     def run(self) -> None:
         self.header()
@@ -81,61 +86,61 @@ class _Verifier:
     def header(self) -> None:
         k = self.kernel
         if k.index not in (int64, int32):
-            _broken("indices are int64, or int32 for devices that have no more bits", k.index)
+            _fail("indices are int64, or int32 for devices that have no more bits", k.index)
         names = [b.name for b in k.buffers] + list(k.ints) + [n for n, _ in k.scalars]
         for name in names:
             if not _NAME.fullmatch(name) or _INDEX.fullmatch(name) or names.count(name) > 1:
-                _broken("a parameter's name is an identifier, unique, and not like i0", name)
+                _fail("a parameter's name is an identifier, unique, and not like i0", name)
         for b in k.buffers:
             if b.access not in ("r", "w", "rw") or b.dtype not in BY_CODE.values():
-                _broken("a buffer holds a known dtype, with access r, w or rw", b)
+                _fail("a buffer holds a known dtype, with access r, w or rw", b)
         for name, dtype in k.scalars:
             self.real(dtype, name)
         for extent in k.grid:
             if extent.op not in ("param", "const") or extent.dtype is not k.index:
-                _broken(f"a grid extent is an {k.index.name} parameter or constant", extent)
+                _fail(f"a grid extent is an {k.index.name} parameter or constant", extent)
             self.operand(extent)
 
     def computable(self, d: DType, where: object) -> None:
         if d.compute is not d:
-            _broken(f"no value of dtype {d.name} is computed with", where)
+            _fail(f"no value of dtype {d.name} is computed with", where)
 
     def real(self, d: DType, where: object) -> None:
         self.computable(d, where)
         if d.kind == "c":
-            _broken("scalars and constants are real", where)
+            _fail("scalars and constants are real", where)
 
     def operand(self, v: Value) -> None:
-        """`v` may be named here."""
+        """Check that `v` may be named at this position."""
         if v.op == "const":
             self.constant(v)
         elif v.op == "param":
             if not isinstance(v.attr, str) or self.params.get(v.attr) is not v.dtype:
-                _broken("a parameter is declared, with its dtype", v)
+                _fail("a parameter is declared, with its dtype", v)
         elif v.op == "index":
             index = self.kernel.index
             if v.dtype is not index or v.attr not in range(len(self.kernel.grid)):
-                _broken(f"an index is {index.name} and names a grid axis", v)
-        elif id(v) not in self.known:
-            _broken("a value is used before its statement or outside of its scope", v)
+                _fail(f"an index is {index.name} and names a grid axis", v)
+        elif id(v) not in self.in_scope:
+            _fail("a value is used before its statement or outside of its scope", v)
 
     def constant(self, v: Value) -> None:
         self.real(v.dtype, v)
         kind = {"b": "bool", "i": "int", "u": "int", "f": "float"}[v.dtype.kind]
         if type(v.attr).__name__ != kind:
-            _broken("a constant is a Python number of its dtype's kind", v)
+            _fail("a constant is a Python number of its dtype's kind", v)
         if v.dtype.kind in "iu" and not v.dtype.min <= v.number <= v.dtype.max:
-            _broken("an integer constant is in its dtype's range", v)
+            _fail("an integer constant is in its dtype's range", v)
         if v.dtype is float32 and math.isfinite(v.number):
             try:
                 exact = struct.unpack("f", struct.pack("f", v.number))[0] == v.number
             except OverflowError:
                 exact = False
             if not exact:
-                _broken("a float32 constant is a float32", v)
+                _fail("a float32 constant is a float32", v)
 
     def block(self, block: Block) -> None:
-        """Checks the statements of a scope; what they define is known from then on."""
+        """Check the statements of a scope, and add what they define to it."""
         for s in block:
             if isinstance(s, Value):
                 self.value(s)
@@ -146,70 +151,73 @@ class _Verifier:
 
     def define(self, x: Value | Loop) -> None:
         if id(x) in self.placed:
-            _broken("a value or loop stands in exactly one block", x)
+            _fail("a value or loop stands in exactly one block", x)
         self.placed.add(id(x))
-        self.known.add(id(x))
+        self.in_scope.add(id(x))
 
     def value(self, v: Value) -> None:
         for a in v.args:
             self.operand(a)
         if v.op in OPERANDS:
-            _broken("an operand that stands for itself is no statement", v)
+            _fail("an operand that stands for itself is no statement", v)
         if v.op == "load":
             self.load(v)
         elif v.op in ALL_OPS:
             self.operation(v)
         else:
-            _broken("the operation is one of the language", v)
+            _fail("the operation is one of the language", v)
         self.define(v)
 
     def load(self, v: Value) -> None:
         self.access(v.attr, "r", v)
         if v.dtype is not v.buffer.dtype:
-            _broken("a load has its buffer's dtype", v)
+            _fail("a load has its buffer's dtype", v)
         if len(v.args) not in (1, 2):
-            _broken("a load has an index and perhaps a condition", v)
+            _fail("a load has an index and perhaps a condition", v)
         self.place(v.index, v.when, v)
 
     def access(self, buffer: object, letter: str, where: object) -> None:
         if not isinstance(buffer, Buffer) or id(buffer) not in self.buffers:
-            _broken("a buffer is declared by the kernel", where)
+            _fail("a buffer is declared by the kernel", where)
         if letter not in buffer.access:
-            _broken(f"a buffer of access {buffer.access!r} is not accessed as {letter!r}", where)
+            _fail(f"a buffer of access {buffer.access!r} is not accessed as {letter!r}", where)
 
     def place(self, index: Value, when: Value | None, where: object) -> None:
         if index.dtype is not self.kernel.index:
-            _broken(f"an index into a buffer is {self.kernel.index.name}", where)
+            _fail(f"an index into a buffer is {self.kernel.index.name}", where)
         if when is not None and when.dtype is not bool_:
-            _broken("a condition is bool", where)
+            _fail("a condition is bool", where)
 
     def operation(self, v: Value) -> None:
         count, kinds, out = ALL_OPS[v.op]
         if len(v.args) != count:
-            _broken(f"{v.op} has {count} arguments", v)
+            _fail(f"{v.op} has {count} arguments", v)
         args = v.args
         if v.op == "where":
             if args[0].dtype is not bool_:
-                _broken("where chooses by a bool", v)
+                _fail("where chooses by a bool", v)
             args = args[1:]
         for a in args:
             if a.dtype.kind not in kinds or a.dtype is not args[0].dtype:
-                _broken(f"{v.op} takes arguments of one dtype, of kinds {kinds}", v)
+                _fail(f"{v.op} takes arguments of one dtype, of kinds {kinds}", v)
             if v.op != "cast":
                 self.computable(a.dtype, v)
         first = args[0].dtype
-        wanted = {
-            "same": first, "b": bool_, "attr": v.dtype, "part": first.part,
+        expected = {
+            "same": first,
+            "b": bool_,
+            "attr": v.dtype,
+            "part": first.part,
             "complex": complex64 if first is float32 else complex128,
-        }[out]  # fmt: skip
-        if v.dtype is not wanted:
-            _broken(f"{v.op} gives {wanted.name}", v)
+        }[out]
+        if v.dtype is not expected:
+            _fail(f"{v.op} gives {expected.name}", v)
         if v.op == "cast" and (v.dtype.kind == "c") != (first.kind == "c"):
-            _broken("a cast leads from complex to complex, or from real to real", v)
+            _fail("a cast leads from complex to complex, or from real to real", v)
         if v.op == "bitcast":
             self.computable(v.dtype, v)
             if v.dtype.itemsize != args[0].dtype.itemsize or v.dtype is bool_:
-                _broken("a bitcast keeps the size and has no part in bool", v)
+                _fail("a bitcast keeps the size and has no part in bool", v)
 
     def effect(self, s: Store | Atomic) -> None:
         for v in (s.index, s.value, *(() if s.when is None else (s.when,))):
@@ -217,69 +225,67 @@ class _Verifier:
         self.access(s.buffer, "w", s)
         self.place(s.index, s.when, s)
         if s.value.dtype is not s.buffer.dtype:
-            _broken("what is stored has the buffer's dtype", s)
+            _fail("what is stored has the buffer's dtype", s)
         if isinstance(s, Atomic) and (s.op not in _ATOMICS or not s.value.dtype.is_integer):
-            _broken(f"an atomic is one of {', '.join(_ATOMICS)} on integers", s)
+            _fail(f"an atomic is one of {', '.join(_ATOMICS)} on integers", s)
 
     def loop(self, s: Loop) -> None:
         for v in (s.start, s.stop, *s.init):
             self.operand(v)
         index = self.kernel.index
         if not s.start.dtype is s.stop.dtype is s.var.dtype is index:
-            _broken(f"a loop's bounds and variable are {index.name}", s)
+            _fail(f"a loop's bounds and variable are {index.name}", s)
         self.define(s)
         {"map": self.map, "reduce": self.reduce, "fold": self.fold}.get(s.kind, self.no_loop)(s)
-        outside = set(self.known)
-        self.knows(s, (s.var,), "loopvar")
-        self.knows(s, s.carry, "carry")
+        outside = set(self.in_scope)
+        self.add_to_scope(s, (s.var,), "loopvar")
+        self.add_to_scope(s, s.carry, "carry")
         self.block(s.body)
         for u in s.update:
             self.operand(u)
         if tuple(x for x in s.body if not isinstance(x, Value)) != tuple(s.effects):
-            _broken("a loop's effects are the effects in its body", s)
-        self.known = outside
-        self.knows(s, s.results, "result")
+            _fail("a loop's effects are the effects in its body", s)
+        self.in_scope = outside
+        self.add_to_scope(s, s.results, "result")
 
-    def knows(self, loop: Loop, values: Iterable[Value], op: str) -> None:
+    def add_to_scope(self, loop: Loop, values: Iterable[Value], op: str) -> None:
         for i, v in enumerate(values):
             if v.op != op or v.attr != (loop, i):
-                _broken(f"the loop's {op} {i} names the loop and its position", v)
+                _fail(f"the loop's {op} {i} names the loop and its position", v)
             self.computable(v.dtype, v)
-            self.known.add(id(v))
+            self.in_scope.add(id(v))
 
     def no_loop(self, s: Loop) -> None:
-        _broken("a loop is a map, a reduce or a fold", s.kind)
+        _fail("a loop is a map, a reduce or a fold", s.kind)
 
     def map(self, s: Loop) -> None:
         if s.update or s.carry or s.init or s.results or s.combine:
-            _broken("a map has effects only", s)
+            _fail("a map has effects only", s)
 
     def reduce(self, s: Loop) -> None:
         if s.combine is None or not is_combine(s.combine) or s.carry or s.init:
-            _broken("a reduce has a known combine and no carries", s)
+            _fail("a reduce has a known combine and no carries", s)
         if any(not isinstance(x, (Value, Loop)) for x in s.body):
-            _broken("a reduce has no effects", s)
+            _fail("a reduce has no effects", s)
         dtypes = tuple(u.dtype for u in s.update)
         rule = self.combine(s.combine, dtypes)
         if not len(s.update) == len(s.results) == len(rule.result):
-            _broken(f"a reduce {s.combine} has as many updates and results as its combine", s)
+            _fail(f"a reduce {s.combine} has as many updates and results as its combine", s)
         if tuple(r.dtype for r in s.results) != dtypes:
-            _broken("a reduce's results have the dtypes of its updates", s)
+            _fail("a reduce's results have the dtypes of its updates", s)
 
     def combine(self, name: str, dtypes: tuple[DType, ...]) -> Combine:
         try:
             rule = combine(name, dtypes)
         except (TypeError, IndexError, ValueError, OverflowError):
-            _broken(
-                f"there is no combine {name} of dtypes {', '.join(d.name for d in dtypes)}", name
-            )
+            _fail(f"there is no combine {name} of dtypes {', '.join(d.name for d in dtypes)}", name)
         for s in rule.body:
             self.operation(s)
         return rule
 
     def fold(self, s: Loop) -> None:
         if s.combine is not None:
-            _broken("a fold has no combine", s)
+            _fail("a fold has no combine", s)
         columns = [tuple(v.dtype for v in vs) for vs in (s.init, s.carry, s.update, s.results)]
         if any(c != columns[0] for c in columns):
-            _broken("a fold's inits, carries, updates and results agree in number and dtype", s)
+            _fail("a fold's inits, carries, updates and results agree in number and dtype", s)

@@ -1,8 +1,8 @@
 """Integers of 64 bits as two words of 32 each, for devices that have no larger ones.
 
-`Words` is (low, high), both uint32, of an int64 or a uint64; what differs for the two is told by
-`signed`. A comparison is a bool, a shift has its amount in one word. No operation here traps,
-whatever its operands, as in the loop language.
+`Words` is (low, high), both uint32, of an int64 or a uint64; `signed` tells the two apart. A
+comparison is a bool, a shift has its amount in one word. No operation here traps, for any operands,
+as in the loop language.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ BASE = float(1 << 32)
 
 
 def is_wide(d: DType) -> bool:
-    """Whether a dtype is an integer of 64 bits."""
+    """Return True if a dtype is an integer of 64 bits."""
     return d is int64 or d is uint64
 
 
 def word(n: int) -> Value:
-    """A constant of one word: the low bits of `n`."""
+    """Return a constant of one word: the low bits of `n`."""
     return const(n & WORD, uint32)
 
 
 def constant(n: int) -> Words:
-    """A constant."""
+    """Return a constant of two words."""
     return word(n), word(n >> 32)
 
 
@@ -38,28 +38,28 @@ def constant(n: int) -> Words:
 
 
 def add(a: Words, b: Words) -> Words:
-    """a + b, which wraps."""
+    """Return a + b, which wraps."""
     low = a[0] + b[0]
     return low, a[1] + b[1] + cast(low < a[0], uint32)
 
 
 def sub(a: Words, b: Words) -> Words:
-    """a - b, which wraps."""
+    """Return a - b, which wraps."""
     return a[0] - b[0], a[1] - b[1] - cast(a[0] < b[0], uint32)
 
 
 def neg(a: Words) -> Words:
-    """-a, which of the least int64 is itself."""
+    """Return -a, which of the least int64 is itself."""
     return word(0) - a[0], cast(eq(a[0], 0), uint32) - a[1] - 1
 
 
 def mul(a: Words, b: Words) -> Words:
-    """a * b, which wraps."""
+    """Return a * b, which wraps."""
     return a[0] * b[0], _high(a[0], b[0]) + a[0] * b[1] + a[1] * b[0]
 
 
 def _high(a: Value, b: Value) -> Value:
-    """The high word of a product of two words, of which no partial sum wraps."""
+    """Return the high word of a product of two words; no partial sum wraps."""
     (a0, a1), (b0, b1) = _halves(a), _halves(b)
     first = a1 * b0 + ((a0 * b0) >> 16)
     second = a0 * b1 + (first & HALF)
@@ -75,22 +75,22 @@ def _halves(x: Value) -> tuple[Value, Value]:
 # --- bits ----------------------------------------------------------------------------------------
 
 
-def shifted(op: str, a: Words, amount: Value, signed: bool) -> Words:
-    """`a` shifted by "shl" or "shr", of which `amount` is the low word: 0 to 63."""
+def shift(op: str, a: Words, amount: Value, signed: bool) -> Words:
+    """Return `a` shifted by "shl" or "shr"; `amount` is the low word of the amount: 0 to 63."""
     if amount.op == "const":
-        return _shifted_by(op, a, int(amount.number) & 63, signed)
+        return _shift_by_constant(op, a, int(amount.number) & 63, signed)
     by, far = amount & 31, ne(amount & 32, 0)
     low, high = a
     if op == "shl":
         moved = low << by
-        across = (low >> 1) >> (by ^ 31)  # by 32 - by, which is 32 at times
+        across = (low >> 1) >> (by ^ 31)  # in two shifts: their sum, 32 - by, may be 32
         return where(far, 0, moved), where(far, moved, (high << by) | across)
     moved, sign = _shr(high, by, signed), _sign(high, signed)
     across = (high << 1) << (by ^ 31)
     return where(far, moved, (low >> by) | across), where(far, sign, moved)
 
 
-def _shifted_by(op: str, a: Words, n: int, signed: bool) -> Words:
+def _shift_by_constant(op: str, a: Words, n: int, signed: bool) -> Words:
     if n == 0:
         return a
     low, high = a
@@ -110,12 +110,12 @@ def _shr(high: Value, amount: Value, signed: bool) -> Value:
 
 
 def _sign(high: Value, signed: bool) -> Value:
-    """The word above the high one."""
+    """Return the word above the high one."""
     return bitcast(bitcast(high, int32) >> 31, uint32) if signed else word(0)
 
 
 def is_negative(a: Words) -> Value:
-    """Whether an int64 is below 0."""
+    """Return True where an int64 is below 0."""
     return bitcast(a[1], int32) < 0
 
 
@@ -123,103 +123,109 @@ def is_negative(a: Words) -> Value:
 
 
 def less(a: Words, b: Words, signed: bool) -> Value:
-    """Whether a < b."""
+    """Return a < b."""
     highs = [bitcast(x, int32) if signed else x for x in (a[1], b[1])]
     return (highs[0] < highs[1]) | (eq(a[1], b[1]) & (a[0] < b[0]))
 
 
-def compared(op: str, a: Words, b: Words, signed: bool) -> Value:
-    """A comparison by its name."""
+def compare(op: str, a: Words, b: Words, signed: bool) -> Value:
+    """Return a comparison by its name."""
     if op in ("eq", "ne"):
         differs = ne((a[0] ^ b[0]) | (a[1] ^ b[1]), 0)
         return differs if op == "ne" else ~differs
     return less(a, b, signed) if op == "lt" else ~less(b, a, signed)
 
 
-def chosen(c: Value, a: Words, b: Words) -> Words:
-    """`a` where `c`, else `b`."""
+def select(c: Value, a: Words, b: Words) -> Words:
+    """Return `a` where `c` is true, else `b`."""
     return where(c, a[0], b[0]), where(c, a[1], b[1])
 
 
 # --- quotients -----------------------------------------------------------------------------------
 
 
-def divided_by_half(a: Words, divisor: Value) -> tuple[Words, Words]:
-    """Quotient and remainder of an unsigned number by 1 to 65535: by digits of 16 bits."""
-    rest: Value = word(0)
+def divide_by_half(a: Words, divisor: Value) -> tuple[Words, Words]:
+    """Return quotient and remainder of an unsigned number by 1 to 65535, by digits of 16 bits."""
+    remainder: Value = word(0)
     digits = []
     for half in (*_halves(a[1])[::-1], *_halves(a[0])[::-1]):
-        part = (rest << 16) | half
+        part = (remainder << 16) | half
         digit = quo(part, divisor)
-        rest = part - digit * divisor
+        remainder = part - digit * divisor
         digits.append(digit)
     high, low = ((digits[k] << 16) | digits[k + 1] for k in (0, 2))
-    return (low, high), (rest, word(0))
+    return (low, high), (remainder, word(0))
 
 
-def division_step(a: Words, rest: Words, divisor: Words) -> tuple[Words, Words]:
-    """One of 64 steps of a division: a bit of `a` goes to the rest, one of the quotient comes."""
-    out = rest[1] >> 31  # of a rest that has 65 bits for a moment
-    rest = rest[0] << 1 | a[1] >> 31, rest[1] << 1 | rest[0] >> 31
-    fits = ne(out, 0) | ~less(rest, divisor, False)
+def division_step(a: Words, remainder: Words, divisor: Words) -> tuple[Words, Words]:
+    """Do one of 64 steps of a division.
+
+    The step moves the top bit of `a` to the remainder, and appends a bit of the quotient to `a`.
+    """
+    carry = remainder[1] >> 31  # bit 65 of the remainder
+    remainder = remainder[0] << 1 | a[1] >> 31, remainder[1] << 1 | remainder[0] >> 31
+    fits = ne(carry, 0) | ~less(remainder, divisor, False)
     a = a[0] << 1 | cast(fits, uint32), a[1] << 1 | a[0] >> 31
-    return a, chosen(fits, sub(rest, divisor), rest)
+    return a, select(fits, sub(remainder, divisor), remainder)
 
 
 # --- casts ---------------------------------------------------------------------------------------
 
 
-def widened(x: Value) -> Words:
-    """A bool, an integer of at most 32 bits or a float as 64 bits."""
+def widen(x: Value) -> Words:
+    """Return a bool, an integer of at most 32 bits or a float as 64 bits."""
     if x.dtype.kind == "f":
-        return _truncated(x)
+        return _truncate_float(x)
     low = cast(x, uint32)
     return low, _sign(low, True) if x.dtype.kind == "i" else word(0)
 
 
-def _truncated(x: Value) -> Words:
+def _truncate_float(x: Value) -> Words:
     negative = x < 0.0
     size = trunc(where(negative, -x, x))
-    high = trunc(size * (1 / BASE))  # exact, as what is left below is
-    found = cast(size - high * BASE, uint32), cast(high, uint32)
-    return chosen(negative, neg(found), found)
+    high = trunc(size * (1 / BASE))  # exact, and so is the difference below
+    words = cast(size - high * BASE, uint32), cast(high, uint32)
+    return select(negative, neg(words), words)
 
 
-def narrowed(a: Words, d: DType, signed: bool) -> Value:
-    """64 bits as a bool, an integer of at most 32 bits, or the nearest float."""
+def narrow(a: Words, d: DType, signed: bool) -> Value:
+    """Return 64 bits as a bool, an integer of at most 32 bits, or the nearest float."""
     if d is bool_:
         return ne(a[0] | a[1], 0)
     if d is float64:
         high = bitcast(a[1], int32) if signed else a[1]
-        return cast(high, float64) * BASE + cast(a[0], float64)  # all but the sum is exact
+        return cast(high, float64) * BASE + cast(a[0], float64)  # only the sum rounds
     if d is not float32:
         return cast(a[0], d)
     if not signed:
-        return _rounded(a)
+        return _round_to_float32(a)
     negative = is_negative(a)
-    size = _rounded(chosen(negative, neg(a), a))
+    size = _round_to_float32(select(negative, neg(a), a))
     return where(negative, -size, size)
 
 
-def _rounded(a: Words) -> Value:
-    """An unsigned number as float32: its first 27 bits or more, of which the last one is sticky."""
-    lost: Value = word(0)
+def _round_to_float32(a: Words) -> Value:
+    """Return an unsigned number as float32, from its first 27 bits or more.
+
+    The last of these bits is sticky.
+    """
+    dropped: Value = word(0)
     for below, bits in ((0, 6), (6, 12), (12, 18), (18, 24), (24, 30), (30, 32)):
-        lost = where(ne(a[1] >> below, 0), bits, lost)
-    kept, _ = shifted("shr", a, lost, False)
-    back = shifted("shl", (kept, word(0)), lost, False)
-    sticky = cast(compared("ne", back, a, False), uint32)
-    return cast(kept | sticky, float32) * bitcast((lost + 127) << 23, float32)
+        dropped = where(ne(a[1] >> below, 0), bits, dropped)
+    truncated, _ = shift("shr", a, dropped, False)
+    back = shift("shl", (truncated, word(0)), dropped, False)
+    sticky = cast(compare("ne", back, a, False), uint32)
+    return cast(truncated | sticky, float32) * bitcast((dropped + 127) << 23, float32)
 
 
 # --- the bits of a float64, by arithmetic alone ---------------------------------------------------
 
-_STEPS = tuple(1 << k for k in range(9, -1, -1))  # 512 to 1: of exponents
+_STEPS = tuple(1 << k for k in range(9, -1, -1))  # 512 to 1: steps of a binary search of exponents
 _INFINITE, _NAN = 0x7FF00000, 0x7FF80000  # high words
 
 
 def bits_of(x: Value) -> Words:
-    """The bits of a float64; of a NaN those of one, with its sign."""
+    """Return the bits of a float64; of a NaN those of one, with its sign."""
     sign = bitcast(cast(x, float32), uint32) >> 31
     size = where(x < 0.0, -x, x)
     below_one = size < 1.0
@@ -239,15 +245,15 @@ def bits_of(x: Value) -> Words:
 
 
 def float_of(a: Words) -> Value:
-    """The float64 of these bits."""
+    """Return the float64 of these bits."""
     low, high = a
     exponent = (high >> 20) & 0x7FF
     fraction = cast(high & 0xFFFFF, float64) * BASE + cast(low, float64)
     x = (fraction * 2.0**-52 + 1.0) * 2.0**-1022
     beyond = where(eq(exponent, 0), const(1, uint32), exponent) - 1
     for k in (512, 512, *_STEPS):
-        goes = beyond >= k
-        x, beyond = where(goes, x * 2.0**k, x), where(goes, beyond - k, beyond)
+        applies = beyond >= k
+        x, beyond = where(applies, x * 2.0**k, x), where(applies, beyond - k, beyond)
     x = where(eq(exponent, 0), fraction * 2.0**-1074, x)
     special = where(eq(fraction, 0.0), const(math.inf, float64), math.nan)
     x = where(eq(exponent, 0x7FF), special, x)

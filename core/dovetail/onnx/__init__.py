@@ -1,4 +1,4 @@
-"""Models as ONNX: written from functions and modules, and read to run on any device."""
+"""ONNX models: export of functions and modules, and import that runs on any device."""
 
 from typing import TYPE_CHECKING
 

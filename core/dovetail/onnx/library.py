@@ -1,4 +1,4 @@
-"""The `onnx` library, fetched when it is first needed, and what its dtypes are here."""
+"""The lazily imported `onnx` package, and the dtypes of its element types."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 import dovetail as dt
 
-Proto: TypeAlias = Any  # one of the messages of the format: their classes are made at run time
+Proto: TypeAlias = Any  # a protobuf message; the classes are built at run time
 
-# By `TensorProto.DataType`, which the format fixes.
+# Keys are values of `TensorProto.DataType`, which the format fixes.
 DTYPES: dict[int, dt.DType] = {
     1: dt.float32, 2: dt.uint8, 3: dt.int8, 4: dt.uint16, 5: dt.int16, 6: dt.int32, 7: dt.int64,
     9: dt.bool, 10: dt.float16, 11: dt.float64, 12: dt.uint32, 13: dt.uint64, 14: dt.complex64,
@@ -25,7 +25,7 @@ OTHERS = {
 
 
 def library(asks: str = "onnx.load") -> Any:
-    """The module `onnx`. Raises: UnavailableError where it is not installed."""
+    """Import and return the module `onnx`. Raises: UnavailableError if it is not installed."""
     try:
         import onnx
     except ImportError:
@@ -36,17 +36,19 @@ def library(asks: str = "onnx.load") -> Any:
 
 
 def dtype_of(element: int, where: str) -> dt.DType:
-    """The dtype of an element type. Raises: DTypeError, naming `where` it is asked for."""
-    found = DTYPES.get(element)
-    if found is None:
+    """Return the dtype of an element type. Raises: DTypeError, which names `where`."""
+    dtype = DTYPES.get(element)
+    if dtype is None:
         name = OTHERS.get(element, f"the element type {element}")
-        known = ", ".join(d.name for d in DTYPES.values())
-        raise dt.DTypeError(f"onnx.load: {where} has {name}, which no tensor has; there is {known}")
-    return found
+        supported = ", ".join(d.name for d in DTYPES.values())
+        raise dt.DTypeError(
+            f"onnx.load: {where} has {name}, which no tensor has; there is {supported}"
+        )
+    return dtype
 
 
 def numpy_dtype(d: dt.DType) -> Any:
-    """The NumPy dtype of the same bits; that of another package for bfloat16."""
+    """Return the NumPy dtype of the same bits; for bfloat16 that of `ml_dtypes`."""
     if d is dt.bfloat16:
         import ml_dtypes
 
@@ -55,7 +57,7 @@ def numpy_dtype(d: dt.DType) -> Any:
 
 
 def array_of(x: dt.Tensor) -> np.ndarray:
-    """The values of a tensor, of whatever dtype."""
+    """Return the values of a tensor of any dtype as a NumPy array."""
     if x.dtype is dt.bfloat16:
         return np.asarray(x.contiguous().view(dt.uint16).numpy()).view(numpy_dtype(dt.bfloat16))
     return np.asarray(x.numpy())

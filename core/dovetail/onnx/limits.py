@@ -1,4 +1,4 @@
-"""How much memory a model may ask for, so that a small file cannot ask for all there is."""
+"""Limits on the memory and size of a loaded model, so a small file cannot exhaust memory."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from collections.abc import Sequence
 import dovetail as dt
 from dovetail.extend import Lock, arguments
 
-LIMIT = 8 << 30  # bytes, unless a caller says otherwise
-NODES = 1 << 20  # of a model whose functions are written out
-DEPTH = 64  # of graphs in graphs, and of functions that call functions
+MODEL_BYTES_MAX = 8 << 30  # default of `limit`
+NODES_MAX = 1 << 20  # of a model with its functions inlined
+DEPTH_MAX = 64  # of graphs in graphs, and of functions that call functions
 
 
 class Limit:
-    """The bytes that a model's values may have at one time; what has been asked for so far."""
+    """A budget of bytes for the values that a model holds at one time."""
 
     def __init__(self, nbytes: int | None) -> None:
         self.nbytes = (
-            LIMIT if nbytes is None else arguments.integer("onnx.load", nbytes, "limit", 1)
+            MODEL_BYTES_MAX
+            if nbytes is None
+            else arguments.integer("onnx.load", nbytes, "limit", 1)
         )
         self.used = 0
-        self._turn = Lock()  # a model may run on several threads
+        self._lock = Lock()  # a model may run on several threads
 
-    def take(self, nbytes: int, what: str) -> None:
-        """Notes that a value is there. Raises: OutOfMemoryError, before there is memory for it."""
-        with self._turn:
+    def reserve(self, nbytes: int, what: str) -> None:
+        """Reserve the bytes of a value, before it is allocated. Raises: OutOfMemoryError."""
+        with self._lock:
             fits = self.used + nbytes <= self.nbytes
             self.used += nbytes if fits else 0
         if not fits:
@@ -34,19 +36,19 @@ class Limit:
                 f"the {self.nbytes} that the model may have; dt.onnx.load(..., limit=) allows more"
             )
 
-    def give(self, nbytes: int) -> None:
-        """Notes that a value is gone."""
-        with self._turn:
+    def release(self, nbytes: int) -> None:
+        """Release the bytes of a value that is dropped."""
+        with self._lock:
             self.used -= nbytes
 
 
 def size_of(shape: Sequence[int], d: dt.DType) -> int:
-    """The bytes of a tensor, however large."""
+    """Return the bytes of a tensor of any size."""
     return math.prod(shape) * d.itemsize
 
 
 def nbytes_of(value: object) -> int:
-    """The bytes of a value of a model: what a tensor would take by itself."""
+    """Return the bytes of a value of a model; memory that tensors share is counted for each."""
     if isinstance(value, dt.Tensor):
         return size_of(value.shape, value.dtype)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""`dt.onnx.load`: a model of a file, which runs on any device."""
+"""`dt.onnx.load`: read a model from a file, to run on any device."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from dovetail.extend import arguments
 from ..nn.constructor_errors import Explained
 from .library import Proto, library
 from .limits import Limit
-from .running import OTHERS, Run
-from .structure import Graph, Reading, Value
+from .running import VALUE_ERRORS, Interpreter
+from .structure import Graph, ModelReader, Value
 
 __all__ = ["Model", "load"]
 
-LARGEST = 1 << 31  # bytes of a file, which the format cannot have more of
+FILE_BYTES_MAX = 1 << 31  # a limit of the format
 Source: TypeAlias = "str | os.PathLike[str] | bytes | Proto"
 
 
 class Model(Explained):
-    """A model that was loaded: call it with its inputs, in their order.
+    """A loaded model: call it with its inputs, in order.
 
-    `inputs`, `outputs`: what it takes and gives (`name`, `dtype`, `shape`). `metadata`: what the
-    file says of itself. `device`: where it runs. Where shapes do not depend on values, calls are
-    captured (`dt.jit`).
+    `inputs`, `outputs`: descriptions of them (`name`, `dtype`, `shape`). `metadata`: properties of
+    the file. `device`: the device that runs it. Calls are captured (`dt.jit`) unless shapes depend
+    on values.
 
     >>> import dovetail as dt
     >>> made = dt.onnx.export(lambda x: dt.tanh(x) * 2, dt.ones(3, device="reference"))
@@ -40,72 +40,72 @@ class Model(Explained):
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     metadata: dict[str, Any]
-    holds_no_tensors = True  # that change: captures keep its constants as they are
+    holds_no_tensors = True  # that change: captures embed its constants
 
-    def __init__(self, graph: Graph, run: Run, metadata: dict[str, Any]) -> None:
+    def __init__(self, graph: Graph, run: Interpreter, metadata: dict[str, Any]) -> None:
         self.inputs, self.outputs, self.metadata = graph.inputs, graph.outputs, metadata
         self.device = run.device
-        self._graph, self._run = graph, run
+        self._graph, self._interpreter = graph, run
         self._captures = all(v.kind == "tensor" for v in (*self.inputs, *self.outputs))
-        self._captured = dt.jit(self._plain)
+        self._captured = dt.jit(self._run_uncaptured)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """What the model gives: one tensor, or a tuple of them where it has several outputs.
+        """Run the model and return its output: a tensor, or a tuple if it has several outputs.
 
         Raises: ArgumentError, ShapeError, DTypeError for inputs that do not fit.
         """
         if len(inputs) > len(self.inputs):
             raise dt.ArgumentError(
                 f"onnx: the model takes {len(self.inputs)} inputs, not {len(inputs)}: "
-                f"{self._listed()}"
+                f"{self._input_list()}"
             )
-        given = dict(zip([v.name for v in self.inputs], inputs, strict=False))
-        twice = sorted({*given} & {*named})
+        by_position = dict(zip([v.name for v in self.inputs], inputs, strict=False))
+        twice = sorted({*by_position} & {*named})
         if twice:
             raise dt.ArgumentError(f"onnx: {twice[0]!r} is given twice, by place and by name")
-        made = self._made({**given, **named})
-        return made[0] if len(made) == 1 else tuple(made)
+        results = self._run_inputs({**by_position, **named})
+        return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the model gives, by the names of its outputs.
+        """Run the model on inputs by name, and return its outputs by name.
 
-        Raises: as a call.
+        Raises: ArgumentError, ShapeError, DTypeError for inputs that do not fit.
         """
-        return dict(zip([v.name for v in self.outputs], self._made(inputs), strict=True))
+        return dict(zip([v.name for v in self.outputs], self._run_inputs(inputs), strict=True))
 
-    def _listed(self) -> str:
+    def _input_list(self) -> str:
         return ", ".join(v.name for v in self.inputs) or "none"
 
-    def _made(self, inputs: Mapping[str, Any]) -> list[Any]:
+    def _run_inputs(self, inputs: Mapping[str, Any]) -> list[Any]:
         unknown = sorted({*inputs} - {v.name for v in self.inputs})
         missing = [v.name for v in self.inputs if v.name not in inputs and v.kind != "optional"]
         if unknown or missing:
             wrong = f"has no input {unknown[0]!r}" if unknown else f"needs {', '.join(missing)}"
-            raise dt.ArgumentError(f"onnx: the model {wrong}; its inputs: {self._listed()}")
+            raise dt.ArgumentError(f"onnx: the model {wrong}; its inputs: {self._input_list()}")
         sizes: dict[str, int] = {}
-        given = [self._given(v, inputs.get(v.name), sizes) for v in self.inputs]
+        values = [self._check_input(v, inputs.get(v.name), sizes) for v in self.inputs]
         if self._captures:
             try:
-                return list(self._captured(*given))
+                return list(self._captured(*values))
             except dt.CaptureError:  # a shape or a branch depends on values
                 self._captures = False
-        return list(self._plain(*given))
+        return list(self._run_uncaptured(*values))
 
-    def _plain(self, *given: Any) -> tuple[Any, ...]:
-        made = self._run.graph(self._graph, given, {}, {})
-        return tuple([self._result(x) for x in made])
+    def _run_uncaptured(self, *inputs: Any) -> tuple[Any, ...]:
+        results = self._interpreter.run_graph(self._graph, inputs, {}, {})
+        return tuple([self._result(x) for x in results])
 
     def _result(self, x: Any) -> Any:
         if isinstance(x, list):
             return [self._result(v) for v in x]
-        return self._run.tensor(x, self.device).copy() if isinstance(x, np.ndarray) else x
+        return self._interpreter.tensor(x, self.device).copy() if isinstance(x, np.ndarray) else x
 
-    def _given(self, v: Value, x: Any, sizes: dict[str, int]) -> Any:
-        """An input as the graph takes it. Raises: where it does not fit."""
+    def _check_input(self, v: Value, x: Any, sizes: dict[str, int]) -> Any:
+        """Return an input as the graph takes it. Raises: DeviceError, DTypeError, ShapeError."""
         if x is None and v.kind == "optional":
             return None
         if isinstance(x, (list, tuple)) and v.kind != "tensor":
-            return [self._given(Value(v.name, v.dtype, None), y, sizes) for y in x]
+            return [self._check_input(Value(v.name, v.dtype, None), y, sizes) for y in x]
         if isinstance(x, dt.Tensor):
             if x.device is not self.device:
                 raise dt.DeviceError(
@@ -124,10 +124,12 @@ class Model(Explained):
         return x
 
     def __repr__(self) -> str:
-        def said(values: tuple[Value, ...]) -> str:
+        def names(values: tuple[Value, ...]) -> str:
             return ", ".join(v.name for v in values)
 
-        return f"<onnx model of {said(self.inputs)}: gives {said(self.outputs)}, on {self.device}>"
+        return (
+            f"<onnx model of {names(self.inputs)}: gives {names(self.outputs)}, on {self.device}>"
+        )
 
 
 def _require_shape(v: Value, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
@@ -145,15 +147,14 @@ def _require_shape(v: Value, shape: tuple[int, ...], sizes: dict[str, int]) -> N
 
 
 def load(model: Source, device: Any = None, *, limit: int | None = None) -> Model:
-    """The model of an ONNX file, as a function of tensors.
+    """Load an ONNX model as a function of tensors.
 
-    `model`: a path, the bytes of a file, or a ModelProto. `device`: where it runs; the default
-    device unless given. `limit`: how many bytes its values may take at one time, 8 GiB unless
-    given; what would take more is an error before there is memory for it.
-    Raises: UnavailableError where the package onnx is not installed; NotYetError with all operators
-    that are not known; ArgumentError, ShapeError, DTypeError, OutOfMemoryError for files that are
-    damaged, or made to do harm; OSError for one that cannot be opened. Nothing in a file is run as
-    code.
+    `model`: a path, the bytes of a file, or a ModelProto. `device`: the device that runs it, by
+    default the default device. `limit`: the number of bytes its values may take at one time, 8 GiB
+    by default; a value beyond it raises an error before it is allocated.
+    Raises: UnavailableError if the package onnx is not installed; NotYetError with all operators
+    that are unknown; ArgumentError, ShapeError, DTypeError, OutOfMemoryError for damaged or
+    malicious files; OSError for one that cannot be opened. No code in a file is executed.
     Source: https://onnx.ai/onnx/repo-docs/IR.html
     See: docs/onnx.md.
 
@@ -163,48 +164,50 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     [1.0, 1.0]
     """
     onnx = library()
-    proto, folder = _parsed(onnx, model)
+    proto, folder = _parse(onnx, model)
     budget = Limit(limit)
     try:
-        reading = Reading(proto, folder, budget)
-        graph = reading.read(proto)
+        reader = ModelReader(proto, folder, budget)
+        graph = reader.read(proto)
     except dt.DovetailError:
         raise
-    except OTHERS as error:
+    except VALUE_ERRORS as error:
         raise dt.ArgumentError(
             f"onnx.load: the model is damaged: {type(error).__name__}: {error}".partition("\n")[0]
         ) from error
-    place = dt.default_device() if device is None else dt.device(device)
-    said = {
+    target = dt.default_device() if device is None else dt.device(device)
+    metadata = {
         "producer": f"{proto.producer_name} {proto.producer_version}".strip(),
-        "opsets": dict(reading.opsets), "ir_version": int(proto.ir_version),
-        "name": proto.graph.name, "doc": proto.doc_string,
+        "opsets": dict(reader.opsets),
+        "ir_version": int(proto.ir_version),
+        "name": proto.graph.name,
+        "doc": proto.doc_string,
         **{p.key: p.value for p in proto.metadata_props},
-    }  # fmt: skip
-    return Model(graph, Run(place, budget, reading), said)
+    }
+    return Model(graph, Interpreter(target, budget, reader), metadata)
 
 
-def _parsed(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
-    """The message, and the folder that it is from."""
+def _parse(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
+    """Return the model's protobuf message, and the folder of its file if there is one."""
     if isinstance(model, onnx.ModelProto):
         return model, None
     if isinstance(model, (bytes, bytearray, memoryview)):
-        raw, folder, named = bytes(model), None, "these bytes"
+        raw, folder, source = bytes(model), None, "these bytes"
     elif isinstance(model, (str, os.PathLike)):
         path = Path(arguments.path("onnx.load", model, "model"))
-        named, folder = str(path), path.parent
-        if path.stat().st_size >= LARGEST:
-            raise dt.ArgumentError(f"onnx.load: {named} has 2 GiB or more, which no model has")
+        source, folder = str(path), path.parent
+        if path.stat().st_size >= FILE_BYTES_MAX:
+            raise dt.ArgumentError(f"onnx.load: {source} has 2 GiB or more, which no model has")
         raw = path.read_bytes()
     else:
         raise dt.ArgumentTypeError(
             f"onnx.load: a model is a path, bytes or a ModelProto, not {type(model).__name__}"
         )
-    found = onnx.ModelProto()
+    proto = onnx.ModelProto()
     try:
-        found.ParseFromString(raw)
+        proto.ParseFromString(raw)
     except Exception as error:  # protobuf's own class, wherever it is defined
-        raise dt.ArgumentError(f"onnx.load: {named} is no ONNX model: {error}") from error
-    if not found.HasField("graph") or not found.ir_version:
-        raise dt.ArgumentError(f"onnx.load: {named} is no ONNX model: there is no graph in it")
-    return found, folder
+        raise dt.ArgumentError(f"onnx.load: {source} is no ONNX model: {error}") from error
+    if not proto.HasField("graph") or not proto.ir_version:
+        raise dt.ArgumentError(f"onnx.load: {source} is no ONNX model: there is no graph in it")
+    return proto, folder

@@ -1,4 +1,4 @@
-"""A model's graph, run: node by node, each a function of the table or a graph of its own."""
+"""An interpreter of model graphs: each node is a function of the table or a graph of its own."""
 
 from __future__ import annotations
 
@@ -13,83 +13,98 @@ from dovetail.extend import uncaptured
 
 from .library import ELEMENTS, array_of
 from .limits import Limit, nbytes_of
-from .operators import FOLDED, Call
-from .structure import Graph, Node, Reading, Reference
+from .operators import FOLDED_ELEMENTS_MAX, Call
+from .structure import Graph, ModelReader, Node, Reference
 
-HOST = "reference"  # where constants are computed: every machine has it, and bits are the same
-KEPT = 4096  # of constants that were computed
-# What Python raises where values are not what a function takes; dovetail's own errors pass.
-OTHERS = (
-    TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
+HOST = "reference"  # device of constant folding: every machine has it, and bits are the same
+CACHE_ENTRIES_MAX = 4096  # of folded constants, tensors and bodies
+# Errors that Python raises for invalid values; dovetail's own errors pass through.
+VALUE_ERRORS = (
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
     AssertionError,
-)  # fmt: skip
+)
 
 
-class Run:
-    """What running a model needs beside its graph."""
+class Interpreter:
+    """An interpreter of graphs on a device, with caches of folded constants and bodies."""
 
-    def __init__(self, device: dt.Device, limit: Limit, reading: Reading) -> None:
-        self.device, self.limit, self.reading = device, limit, reading
+    def __init__(self, device: dt.Device, limit: Limit, reader: ModelReader) -> None:
+        self.device, self.limit, self.reader = device, limit, reader
         self.tensors: dict[int, tuple[np.ndarray, dt.Tensor]] = {}  # of constants, by their ids
         self.folded: dict[Any, Any] = {}
         self.bodies: dict[Any, Graph] = {}
 
     # --- graphs
 
-    def graph(
-        self, graph: Graph, given: Sequence[Any], outer: Mapping[str, Any],
+    def run_graph(
+        self,
+        graph: Graph,
+        inputs: Sequence[Any],
+        outer: Mapping[str, Any],
         attributes: Mapping[str, Any],
-    ) -> list[Any]:  # fmt: skip
-        """What a graph gives. `outer`: values around it; `attributes`: of its function."""
-        if len(given) > len(graph.inputs):
+    ) -> list[Any]:
+        """Run a graph and return its outputs.
+
+        `outer`: values of the graphs around it. `attributes`: those of the function it is in.
+        """
+        if len(inputs) > len(graph.inputs):
             raise dt.ArgumentError(
-                f"onnx: the graph {graph.name!r} takes {len(graph.inputs)} inputs, not {len(given)}"
+                f"onnx: the graph {graph.name!r} takes {len(graph.inputs)} inputs, not "
+                f"{len(inputs)}"
             )
         values: dict[str, Any] = {**outer, **graph.constants}
         names = [v.name for v in graph.inputs]
-        values.update(zip(names, [*given, *[None] * (len(names) - len(given))], strict=True))
+        values.update(zip(names, [*inputs, *[None] * (len(names) - len(inputs))], strict=True))
         sizes: dict[str, int] = {}
         try:
             for node in graph.nodes:
-                self._node(node, values, sizes, attributes)
+                self._run_node(node, values, sizes, attributes)
             return [values.get(v.name) for v in graph.outputs]
         finally:
-            self.limit.give(sum(sizes.values()))
+            self.limit.release(sum(sizes.values()))
 
-    def _node(
-        self, node: Node, values: dict[str, Any], sizes: dict[str, int],
+    def _run_node(
+        self,
+        node: Node,
+        values: dict[str, Any],
+        sizes: dict[str, int],
         attributes: Mapping[str, Any],
-    ) -> None:  # fmt: skip
-        given = [values[n] if n else None for n in node.inputs]
-        while given and given[-1] is None:
-            given.pop()
-        own = {k: _bound(a, attributes) for k, a in node.attributes.items()}
-        made = self._done(node, given, values, own)
-        for name, value in zip(node.outputs, made, strict=False):
+    ) -> None:
+        inputs = [values[n] if n else None for n in node.inputs]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        own = {k: _resolve_attribute(a, attributes) for k, a in node.attributes.items()}
+        results = self._run_checked(node, inputs, values, own)
+        for name, value in zip(node.outputs, results, strict=False):
             if name:
                 nbytes = nbytes_of(value)
-                self.limit.take(nbytes, f"{name!r}, of {node},")
+                self.limit.reserve(nbytes, f"{name!r}, of {node},")
                 sizes[name], values[name] = nbytes, value
         for name in node.drops:
-            self.limit.give(sizes.pop(name, 0))
+            self.limit.release(sizes.pop(name, 0))
             values.pop(name, None)
 
-    def _done(
-        self, node: Node, given: list[Any], values: Mapping[str, Any], own: dict[str, Any]
+    def _run_checked(
+        self, node: Node, inputs: list[Any], values: Mapping[str, Any], own: dict[str, Any]
     ) -> Sequence[Any]:
         try:
             if node.function is None:
-                body = node.body or self._body(node, given, own)
-                return self.graph(body, given, {}, {**body.defaults, **own})
-            return self._called(node, given, values, own)
+                body = node.body or self._cached_body(node, inputs, own)
+                return self.run_graph(body, inputs, {}, {**body.defaults, **own})
+            return self._call_function(node, inputs, values, own)
         except dt.InternalError:
             raise
         except dt.DovetailError as error:
-            said = str(error)
-            if not said.startswith("onnx: "):
-                error.args = (f"onnx: {node}: {said}", *error.args[1:])
+            text = str(error)
+            if not text.startswith("onnx: "):
+                error.args = (f"onnx: {node}: {text}", *error.args[1:])
             raise
-        except OTHERS as error:
+        except VALUE_ERRORS as error:
             raise dt.ArgumentError(
                 f"onnx: {node} cannot be done with what it is given: "
                 f"{type(error).__name__}: {error}"
@@ -97,86 +112,101 @@ class Run:
 
     # --- nodes
 
-    def _called(
-        self, node: Node, given: list[Any], values: Mapping[str, Any], own: dict[str, Any]
+    def _call_function(
+        self, node: Node, inputs: list[Any], values: Mapping[str, Any], own: dict[str, Any]
     ) -> Sequence[Any]:
         function = node.function
         assert function is not None
-        if function.folds and self._is_small(given):
-            found = self._constant(node, given, own)
-            if found is not None:
-                return found
-        call = Call(node.op, node.version, own, self.device, len(node.outputs),
-                    partial(self._inner, values))  # fmt: skip
-        return _results(function.run(call, *self._inputs(given, function.host, self.device)))
+        if function.folds and self._is_small(inputs):
+            folded = self._fold(node, inputs, own)
+            if folded is not None:
+                return folded
+        call = Call(
+            node.op,
+            node.version,
+            own,
+            self.device,
+            len(node.outputs),
+            partial(self._run_subgraph, values),
+        )
+        return _results(
+            function.run(call, *self._convert_inputs(inputs, function.host, self.device))
+        )
 
-    def _inner(self, values: Mapping[str, Any], graph: Graph, given: Sequence[Any]) -> list[Any]:
-        return self.graph(graph, given, values, {})
+    def _run_subgraph(
+        self, values: Mapping[str, Any], graph: Graph, inputs: Sequence[Any]
+    ) -> list[Any]:
+        return self.run_graph(graph, inputs, values, {})
 
-    def _inputs(
-        self, given: list[Any], host: tuple[int, ...] | None, device: dt.Device
+    def _convert_inputs(
+        self, inputs: list[Any], host: tuple[int, ...] | None, device: dt.Device
     ) -> list[Any]:
         if host is None:
-            return given
-        return [x if i in host else self.tensor(x, device) for i, x in enumerate(given)]
+            return inputs
+        return [x if i in host else self.tensor(x, device) for i, x in enumerate(inputs)]
 
     def tensor(self, x: Any, device: dt.Device) -> Any:
-        """A value as an operator takes it: arrays as tensors, each one made once."""
+        """Return a value as an operator takes it: arrays become tensors, which are cached."""
         if not isinstance(x, np.ndarray):
             return x
         if device is not self.device:
             return dt.asarray(x, device=device, copy=True)
-        known = self.tensors.get(id(x))
-        if known is None or known[0] is not x:
+        cached = self.tensors.get(id(x))
+        if cached is None or cached[0] is not x:
             with uncaptured():
-                known = x, dt.asarray(x, device=device, copy=True)
-                dt.evaluate(known[1])
-            if len(self.tensors) < KEPT:
-                self.tensors[id(x)] = known
-        return known[1]
+                cached = x, dt.asarray(x, device=device, copy=True)
+                dt.evaluate(cached[1])
+            if len(self.tensors) < CACHE_ENTRIES_MAX:
+                self.tensors[id(x)] = cached
+        return cached[1]
 
     # --- constants
 
-    def _is_small(self, given: list[Any]) -> bool:
-        return all(x is None or (isinstance(x, np.ndarray) and x.size <= FOLDED) for x in given)
+    def _is_small(self, inputs: list[Any]) -> bool:
+        return all(
+            x is None or (isinstance(x, np.ndarray) and x.size <= FOLDED_ELEMENTS_MAX)
+            for x in inputs
+        )
 
-    def _constant(self, node: Node, given: list[Any], own: dict[str, Any]) -> list[Any] | None:
-        """What constants give, which is computed once; None where that is no small constant."""
+    def _fold(self, node: Node, inputs: list[Any], own: dict[str, Any]) -> list[Any] | None:
+        """Compute a node of constant inputs once; return None if a result is not small."""
         key = (
             id(node),
-            tuple([None if x is None else (x.dtype.str, x.shape, x.tobytes()) for x in given]),
-            _static(own),
+            tuple([None if x is None else (x.dtype.str, x.shape, x.tobytes()) for x in inputs]),
+            _attribute_key(own),
         )
         if key in self.folded:
-            found: list[Any] | None = self.folded[key]
-            return found
+            folded: list[Any] | None = self.folded[key]
+            return folded
         function, device = node.function, dt.device(HOST)
         assert function is not None
         call = Call(node.op, node.version, own, device, len(node.outputs), _no_graphs)
         with uncaptured(), dt.no_grad():
-            made = _results(function.run(call, *self._inputs(given, function.host, device)))
-            found = None
-            if all(_is_small_result(v) for v in made):
-                found = [array_of(v) if isinstance(v, dt.Tensor) else v for v in made]
-        if len(self.folded) < KEPT:
-            self.folded[key] = found
-        return found
+            results = _results(
+                function.run(call, *self._convert_inputs(inputs, function.host, device))
+            )
+            folded = None
+            if all(_is_small_result(v) for v in results):
+                folded = [array_of(v) if isinstance(v, dt.Tensor) else v for v in results]
+        if len(self.folded) < CACHE_ENTRIES_MAX:
+            self.folded[key] = folded
+        return folded
 
-    # --- functions whose graph depends on what they are given
+    # --- functions whose graph depends on the dtypes and shapes of inputs
 
-    def _body(self, node: Node, given: list[Any], own: dict[str, Any]) -> Graph:
-        kinds = [None if x is None else (_element(x), tuple(x.shape)) for x in given]
-        key = (id(node), tuple(kinds), _static(own))
-        found = self.bodies.get(key)
-        if found is None:
-            found = self._made_body(node, given, own)
-            if len(self.bodies) < KEPT:
-                self.bodies[key] = found
-        return found
+    def _cached_body(self, node: Node, inputs: list[Any], own: dict[str, Any]) -> Graph:
+        kinds = [None if x is None else (_element(x), tuple(x.shape)) for x in inputs]
+        key = (id(node), tuple(kinds), _attribute_key(own))
+        body = self.bodies.get(key)
+        if body is None:
+            body = self._build_body(node, inputs, own)
+            if len(self.bodies) < CACHE_ENTRIES_MAX:
+                self.bodies[key] = body
+        return body
 
-    def _bound_proto(self, node: Node, own: dict[str, Any]) -> bytes:
-        """The node with the attributes that a function around it was called with."""
-        onnx = self.reading.onnx
+    def _resolve_proto(self, node: Node, own: dict[str, Any]) -> bytes:
+        """Return the serialized node, with references replaced by the values of attributes."""
+        onnx = self.reader.onnx
         proto = onnx.NodeProto()
         proto.ParseFromString(node.proto)
         for a in list(proto.attribute):
@@ -184,45 +214,49 @@ class Run:
                 proto.attribute.remove(a)
                 if own.get(a.name) is not None:
                     proto.attribute.append(onnx.helper.make_attribute(a.name, own[a.name]))
-        made: bytes = proto.SerializeToString()
-        return made
+        raw: bytes = proto.SerializeToString()
+        return raw
 
-    def _made_body(self, node: Node, given: list[Any], own: dict[str, Any]) -> Graph:
-        onnx = self.reading.onnx
+    def _build_body(self, node: Node, inputs: list[Any], own: dict[str, Any]) -> Graph:
+        onnx = self.reader.onnx
         schema = onnx.defs.get_schema(node.op, node.version, node.domain)
         types = [
-            b"" if x is None else
-            onnx.helper.make_tensor_type_proto(_element(x), list(x.shape)).SerializeToString()
-            for x in given
-        ]  # fmt: skip
+            b""
+            if x is None
+            else onnx.helper.make_tensor_type_proto(_element(x), list(x.shape)).SerializeToString()
+            for x in inputs
+        ]
         types += [b""] * (len(node.inputs) - len(types))
-        made = schema.get_context_dependent_function_with_opset_version(
-            node.version, self._bound_proto(node, own), types
+        raw = schema.get_context_dependent_function_with_opset_version(
+            node.version, self._resolve_proto(node, own), types
         )
         f = onnx.FunctionProto()
-        f.ParseFromString(made)
-        graph = self.reading.function(f, 1, True)
-        self.reading.require_known()
+        f.ParseFromString(raw)
+        graph = self.reader.function(f, 1, True)
+        self.reader.require_known()
         return graph
 
 
-def _bound(a: Any, attributes: Mapping[str, Any]) -> Any:
+def _resolve_attribute(a: Any, attributes: Mapping[str, Any]) -> Any:
     return attributes.get(a.name) if isinstance(a, Reference) else a
 
 
-def _static(own: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Attributes that a function may have been called with; others are a node's own."""
+def _attribute_key(own: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the hashable attributes, as part of a cache key.
+
+    A call of a function can change only these; other attributes belong to the node.
+    """
     plain = [(k, tuple(v) if isinstance(v, list) else v) for k, v in own.items()]
     return tuple([(k, v) for k, v in plain if isinstance(v, (int, float, str, tuple))])
 
 
-def _results(made: Any) -> Sequence[Any]:
-    return made if isinstance(made, tuple) else (made,)
+def _results(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _is_small_result(v: Any) -> bool:
     if isinstance(v, dt.Tensor):
-        return v.size <= FOLDED
+        return v.size <= FOLDED_ELEMENTS_MAX
     return v is None or isinstance(v, np.ndarray)
 
 
@@ -234,5 +268,5 @@ def _element(x: Any) -> int:
     ]
 
 
-def _no_graphs(*given: object) -> list[Any]:
+def _no_graphs(*arguments: object) -> list[Any]:
     raise dt.ArgumentError("onnx: constants have no graphs")

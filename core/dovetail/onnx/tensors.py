@@ -1,4 +1,4 @@
-"""Values that a model's file has: checked against what they claim before memory is taken."""
+"""Tensor values of a model file, with claimed sizes checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import dovetail as dt
 from .library import Proto, dtype_of, numpy_dtype
 from .limits import Limit, size_of
 
-# Which field has the values where they are no raw bytes; other kinds share `int32_data`.
+# The field of values that are not raw bytes; other dtypes share `int32_data`.
 _FIELDS = {
     dt.float32: "float_data", dt.complex64: "float_data", dt.float64: "double_data",
     dt.complex128: "double_data", dt.int64: "int64_data", dt.uint32: "uint64_data",
@@ -25,10 +25,10 @@ EXTERNAL = 1  # TensorProto.EXTERNAL
 
 
 def values_of(t: Proto, folder: Path | None, limit: Limit) -> np.ndarray:
-    """The array of a TensorProto.
+    """Return the array of a TensorProto.
 
-    `folder`: where files are that the model may name; None where it may name none.
-    Raises: DTypeError, ShapeError, ArgumentError, OutOfMemoryError, naming the tensor.
+    `folder`: the folder of files that the model may refer to; None to allow none.
+    Raises: DTypeError, ShapeError, ArgumentError, OutOfMemoryError, which name the tensor.
     """
     name = f"the tensor {t.name!r}"
     d = dtype_of(t.data_type, name)
@@ -40,7 +40,7 @@ def values_of(t: Proto, folder: Path | None, limit: Limit) -> np.ndarray:
         return _external(t, folder, name, nbytes, limit, d, shape)
     if t.HasField("raw_data"):
         _require_bytes(name, d, shape, nbytes, len(t.raw_data))
-        limit.take(nbytes, name)
+        limit.reserve(nbytes, name)
         return _from_bytes(t.raw_data, d, shape)
     return _from_numbers(t, name, d, shape, nbytes, limit)
 
@@ -57,10 +57,10 @@ def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
     little = numpy_dtype(d)
     if little.byteorder in "=|" and little.kind != "V" and d is not dt.bfloat16:
         little = little.newbyteorder("<")
-    made = np.frombuffer(raw, little).reshape(shape)
-    if d is dt.bool:  # any byte may stand there
-        made = np.frombuffer(raw, np.uint8).reshape(shape).astype(np.bool_)
-    return made.astype(numpy_dtype(d))
+    array = np.frombuffer(raw, little).reshape(shape)
+    if d is dt.bool:  # any nonzero byte is True
+        array = np.frombuffer(raw, np.uint8).reshape(shape).astype(np.bool_)
+    return array.astype(numpy_dtype(d))
 
 
 def _from_numbers(
@@ -73,39 +73,44 @@ def _from_numbers(
             f"onnx.load: {name} claims {d.name}{list(shape)}, which are {count} numbers, and has "
             f"{len(numbers)}; the file is damaged"
         )
-    limit.take(nbytes, name)
+    limit.reserve(nbytes, name)
     if d in _PARTS:
         pairs: np.ndarray = np.asarray(numbers, _PARTS[d]).view(numpy_dtype(d))
         return pairs.reshape(shape)
-    if d in (dt.float16, dt.bfloat16):  # their bits
+    if d in (dt.float16, dt.bfloat16):  # `int32_data` has their bits
         bits = (np.asarray(numbers, np.int64) & 0xFFFF).astype(np.uint16)
         halves: np.ndarray = bits.view(numpy_dtype(d))
         return halves.reshape(shape)
     wide = np.float64 if d in (dt.float32, dt.float64) else None
-    kept = np.asarray(numbers, wide or (np.uint64 if "uint64" in _FIELDS.get(d, "") else np.int64))
-    return kept.astype(numpy_dtype(d)).reshape(shape)
+    array = np.asarray(numbers, wide or (np.uint64 if "uint64" in _FIELDS.get(d, "") else np.int64))
+    return array.astype(numpy_dtype(d)).reshape(shape)
 
 
 # --- values in other files ------------------------------------------------------------------------
 
 
 def _external(
-    t: Proto, folder: Path | None, name: str, nbytes: int, limit: Limit, d: dt.DType,
+    t: Proto,
+    folder: Path | None,
+    name: str,
+    nbytes: int,
+    limit: Limit,
+    d: dt.DType,
     shape: tuple[int, ...],
-) -> np.ndarray:  # fmt: skip
-    said = {e.key: e.value for e in t.external_data}
-    path = _within(folder, said.get("location", ""), name)
-    start = _number(said, "offset", 0, name)
-    length = _number(said, "length", nbytes, name)
+) -> np.ndarray:
+    fields = {e.key: e.value for e in t.external_data}
+    path = _resolve_path(folder, fields.get("location", ""), name)
+    start = _number(fields, "offset", 0, name)
+    length = _number(fields, "length", nbytes, name)
     _require_bytes(name, d, shape, nbytes, length)
     try:
-        there = path.stat().st_size
-        if start + length > there:
+        file_size = path.stat().st_size
+        if start + length > file_size:
             raise dt.ShapeError(
                 f"onnx.load: {name} is bytes {start} to {start + length} of {path}, which has "
-                f"{there}; the file is damaged"
+                f"{file_size}; the file is damaged"
             )
-        limit.take(nbytes, name)
+        limit.reserve(nbytes, name)
         with path.open("rb") as file:
             file.seek(start)
             return _from_bytes(file.read(length), d, shape)
@@ -113,8 +118,8 @@ def _external(
         raise dt.ArgumentError(f"onnx.load: {name} is in {path}: {error.strerror}") from error
 
 
-def _within(folder: Path | None, location: str, name: str) -> Path:
-    """The file that a model names. Raises: ArgumentError where it is not in the model's folder."""
+def _resolve_path(folder: Path | None, location: str, name: str) -> Path:
+    """Return the path that a model names. Raises: ArgumentError outside of the model's folder."""
     if folder is None:
         raise dt.ArgumentError(
             f"onnx.load: {name} is in another file, {location!r}, and the model came without a "
@@ -132,8 +137,8 @@ def _within(folder: Path | None, location: str, name: str) -> Path:
     return path
 
 
-def _number(said: dict[str, str], key: str, default: int, name: str) -> int:
-    text = said.get(key, "")
+def _number(fields: dict[str, str], key: str, default: int, name: str) -> int:
+    text = fields.get(key, "")
     if not text:
         return default
     if not text.isascii() or not text.isdecimal() or len(text) > 18:

@@ -1,6 +1,7 @@
-"""THE table of ops and what each computes, in the loop language.
+"""The table of ops, and the computation of each op in the loop language.
 
-`table` has a row for each op; its neighbours the algorithms: arithmetic, elementary functions with
-their coefficients, Philox, sorting, scans, scatters. An op says its dtype rule, its expression or
-kernels (built with a `site`) and its gradient; nothing here knows devices, memory or tensors.
+`table` has a row for each op; the other modules have the algorithms: arithmetic, elementary
+functions with their coefficients, Philox, sorting, scans, scatters. An op has a dtype rule, an
+expression or kernels (built with a `site`) and a gradient. This package knows no devices, memory or
+tensors.
 """

@@ -1,4 +1,4 @@
-"""Arithmetic in the loop language: what the ops that a processor nearly has mean on every dtype.
+"""Arithmetic in the loop language: ops that are nearly instructions, for every dtype.
 
 Everything is defined for every operand: integers wrap, division by 0 and shifts out of range have
 results, casts saturate, zeros have signs and NaN stays NaN.
@@ -45,7 +45,7 @@ from . import elementary
 
 
 def convert(x: Value, to: DType) -> Value:
-    """`x` as another dtype, everywhere defined.
+    """Return `x` as another dtype, for every value.
 
     A float out of an integer's range saturates, NaN gives 0.
     """
@@ -64,9 +64,9 @@ def convert(x: Value, to: DType) -> Value:
 
 
 def _towards_odd(x: Value) -> Value:
-    """An integer as the float32 beside it, of two the odd one.
+    """Return an integer as a neighbouring float32; of two neighbours the odd one.
 
-    Rounding that once more rounds as if it were the first time. Source: Boldo and Melquiond 2008.
+    If that is rounded again, the result is as after one rounding. Source: Boldo and Melquiond 2008.
     """
     near = cast(x, float32)
     again = _saturate(near, x.dtype)
@@ -89,17 +89,17 @@ def _saturate(x: Value, to: DType) -> Value:
 
 
 def add(x: Value, y: Value) -> Value:
-    """The sum; of bools: or."""
+    """Return the sum; of bools: or."""
     return x | y if x.dtype is bool_ else x + y
 
 
 def multiply(x: Value, y: Value) -> Value:
-    """The product; of bools: and."""
+    """Return the product; of bools: and."""
     return x & y if x.dtype is bool_ else x * y
 
 
 def absolute(x: Value) -> Value:
-    """The absolute value; of the least integer itself."""
+    """Return the absolute value; of the least integer itself."""
     if x.dtype.kind == "f":
         bits = uint64 if x.dtype is float64 else uint32
         mask = const((1 << (x.dtype.bits - 1)) - 1, bits)
@@ -108,12 +108,12 @@ def absolute(x: Value) -> Value:
 
 
 def negative(x: Value) -> Value:
-    """The opposite, wrapping."""
+    """Return the opposite, wrapping."""
     return -x if x.dtype.kind in "fic" else const(0, x.dtype) - x
 
 
 def sign(x: Value) -> Value:
-    """-1, 0 or 1; NaN stays."""
+    """Return -1, 0 or 1; NaN stays."""
     if x.dtype.kind == "u":
         return cast(ne(x, 0), x.dtype)
     s = where(
@@ -125,19 +125,19 @@ def sign(x: Value) -> Value:
 
 
 def signbit(x: Value) -> Value:
-    """Whether the sign bit of a float is set."""
+    """Return True where the sign bit of a float is set."""
     return bitcast(x, int64 if x.dtype is float64 else int32) < 0
 
 
 def copysign(x: Value, y: Value) -> Value:
-    """|x| with the sign of y."""
+    """Return |x| with the sign of y."""
     bits = uint64 if x.dtype is float64 else uint32
     sign = const(1 << (x.dtype.bits - 1), bits)
     return bitcast((bitcast(x, bits) & ~sign) | (bitcast(y, bits) & sign), x.dtype)
 
 
 def maximum(x: Value, y: Value) -> Value:
-    """The larger one; NaN wins. Of bools: or."""
+    """Return the larger one; NaN wins. Of bools: or."""
     if x.dtype is bool_:
         return x | y
     larger = where(x < y, y, x)
@@ -145,7 +145,7 @@ def maximum(x: Value, y: Value) -> Value:
 
 
 def minimum(x: Value, y: Value) -> Value:
-    """The smaller one; NaN wins. Of bools: and."""
+    """Return the smaller one; NaN wins. Of bools: and."""
     if x.dtype is bool_:
         return x & y
     smaller = where(y < x, y, x)
@@ -153,7 +153,7 @@ def minimum(x: Value, y: Value) -> Value:
 
 
 def clip(x: Value, low: Value, high: Value) -> Value:
-    """x between two bounds; the upper one wins."""
+    """Return x between two bounds; the upper one wins."""
     return minimum(maximum(x, low), high)
 
 
@@ -190,8 +190,8 @@ def ordered(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value], V
 # --- division -------------------------------------------------------------------------------------
 
 
-def _guarded(y: Value, x: Value) -> Value:
-    """A divisor with which quo and rem are defined: 1 in place of 0 and of -1 under MIN."""
+def _safe_divisor(y: Value, x: Value) -> Value:
+    """Return a divisor with which quo and rem are defined: 1 in place of 0 and of -1 under MIN."""
     bad = eq(y, 0)
     if y.dtype.kind == "i":
         bad = bad | (eq(y, -1) & eq(x, y.dtype.min))
@@ -199,10 +199,13 @@ def _guarded(y: Value, x: Value) -> Value:
 
 
 def floor_divide(x: Value, y: Value) -> Value:
-    """Integers: towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN."""
+    """Return the quotient towards minus infinity.
+
+    Of integers x // 0 is 0, and MIN // -1 wraps to MIN.
+    """
     if x.dtype.kind == "f":
         return _float_divmod(x, y)[0]
-    d = _guarded(y, x)
+    d = _safe_divisor(y, x)
     q = quo(x, d)
     if x.dtype.kind == "i":
         r = x - q * d
@@ -211,10 +214,10 @@ def floor_divide(x: Value, y: Value) -> Value:
 
 
 def remainder(x: Value, y: Value) -> Value:
-    """The sign of y; integers: x % 0 is 0."""
+    """Return the remainder with the sign of y; of integers x % 0 is 0."""
     if x.dtype.kind == "f":
         return _float_divmod(x, y)[1]
-    d = _guarded(y, x)
+    d = _safe_divisor(y, x)
     r = rem(x, d)
     if x.dtype.kind == "i":
         r = where(ne(r, 0) & ((r ^ d) < 0), r + d, r)
@@ -222,7 +225,7 @@ def remainder(x: Value, y: Value) -> Value:
 
 
 def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
-    """Floor quotient and remainder.
+    """Return floor quotient and remainder.
 
     The remainder has the sign of y and is that of exact arithmetic, rounded once.
 
@@ -230,9 +233,9 @@ def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
     rounded, where every float is an integer.
     """
     zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
-    rest = _reduced(x, y)
-    steps = floor(rest / y)
-    r = fma(-steps, y, rest)
+    reduced = _reduce_dividend(x, y)
+    steps = floor(reduced / y)
+    r = fma(-steps, y, reduced)
     # The quotient was rounded: the remainder may have come out on the wrong side of 0 or of y.
     under = ne(r, zero) & signbit(_flip(r, y))
     r, down = where(under, r + y, r), where(under, steps - 1.0, steps)
@@ -252,12 +255,12 @@ def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
 _INTEGERS_FROM = {float32: 2.0**24, float64: 2.0**53}  # every float from here on is an integer
 
 
-def _reduced(x: Value, y: Value) -> Value:
-    """x, but where x / y is large x minus a multiple of y: below |y|, and exact.
+def _reduce_dividend(x: Value, y: Value) -> Value:
+    """Return x, or for a large x / y x minus a multiple of y: below |y|, and exact.
 
-    Long division of the mantissas, some bits of the quotient a step. With |r| <= d < 2 and a step
-    of p - 3 bits (p: those of a mantissa) the digit is wrong by less than 7/8, so |r| stays below
-    7/8 d; it is a multiple of d's last place, hence exact.
+    It divides the mantissas in long division, some bits of the quotient a step. With |r| <= d < 2
+    and a step of p - 3 bits (p: those of a mantissa) the digit is wrong by less than 7/8, so |r|
+    stays below 7/8 d; it is a multiple of d's last place, hence exact.
     """
     single = x.dtype is float32
     digit, bits = (21, int32) if single else (50, int64)
@@ -266,20 +269,20 @@ def _reduced(x: Value, y: Value) -> Value:
     inverse = 1.0 / d
 
     def step(_: Value, r: Value, left: Value) -> tuple[Value, ...]:
-        taken = where(left < 0, const(0, bits), where(left < digit, left, const(digit, bits)))
-        shifted = r * _two_to(taken, x.dtype)
-        return fma(-rint(shifted * inverse), d, shifted), left - taken
+        step_bits = where(left < 0, const(0, bits), where(left < digit, left, const(digit, bits)))
+        shifted = r * _two_to(step_bits, x.dtype)
+        return fma(-rint(shifted * inverse), d, shifted), left - step_bits
 
     r = fold_loop(0, steps, (m, x_exponent - y_exponent), step).results[0]
     half = y_exponent >> 1
-    rest = r * _two_to(half, x.dtype) * _two_to(y_exponent - half, x.dtype)
+    remainder = r * _two_to(half, x.dtype) * _two_to(y_exponent - half, x.dtype)
     large = const(_INTEGERS_FROM[x.dtype], x.dtype) <= absolute(x / y)
     usable = large & (absolute(x) < float("inf")) & ne(y, 0.0)
-    return where(usable, _flip(rest, x), x)
+    return where(usable, _flip(remainder, x), x)
 
 
 def mantissa_of(x: Value) -> tuple[Value, Value]:
-    """m and e with |x| = m * 2**e and 1 <= m < 2, of finite x other than 0."""
+    """Return m and e with |x| = m * 2**e and 1 <= m < 2, of finite x other than 0."""
     width, lift, least = _FORMATS[x.dtype]
     tiny = absolute(x) < least
     b = _pattern(absolute(where(tiny, x * 2.0**lift, x)))
@@ -288,24 +291,24 @@ def mantissa_of(x: Value) -> tuple[Value, Value]:
     return bitcast((b & ((1 << width) - 1)) | (bias << width), x.dtype), e
 
 
-# Of a float: the bits of its mantissa; by how many powers of two its denormals are made normal; the
-# least normal.
+# By float dtype: the bits of the mantissa; the power of two that makes denormals normal; the least
+# normal number.
 _FORMATS = {float32: (23, 24, 2.0**-126), float64: (52, 53, 2.0**-1022)}
 
 
 def _pattern(x: Value) -> Value:
-    """The bits of a float, as a signed integer."""
+    """Return the bits of a float as a signed integer."""
     return bitcast(x, int64 if x.dtype is float64 else int32)
 
 
 def _two_to(e: Value, d: DType) -> Value:
-    """2**e as a normal float."""
+    """Return 2**e as a normal float."""
     width = _FORMATS[d][0]
     return bitcast((e + const((1 << (d.bits - width - 2)) - 1, e.dtype)) << width, d)
 
 
 def _flip(x: Value, y: Value) -> Value:
-    """|x| with the sign of x * y."""
+    """Return |x| with the sign of x * y."""
     bits = uint64 if x.dtype is float64 else uint32
     sign = const(1 << (x.dtype.bits - 1), bits)
     return bitcast(bitcast(x, bits) ^ (bitcast(y, bits) & sign), x.dtype)
@@ -315,12 +318,12 @@ def _flip(x: Value, y: Value) -> Value:
 
 
 def power(x: Value, y: Value) -> Value:
-    """x to the power y."""
+    """Return x to the power y."""
     return elementary.pow(x, y) if x.dtype.kind == "f" else _integer_pow(x, y)
 
 
 def _integer_pow(x: Value, y: Value) -> Value:
-    """By squaring, wrapping.
+    """Return x ** y by squaring, wrapping.
 
     A negative exponent gives the truncated quotient: 0, or a power of 1 and -1.
     """
@@ -328,7 +331,8 @@ def _integer_pow(x: Value, y: Value) -> Value:
 
     def step(k: Value, result: Value, base: Value, e: Value) -> tuple[Value, ...]:
         result = where(ne(e & one, 0), result * base, result)
-        more = where(eq(e, 0), base, base * base)  # so that nothing changes once all is done
+        # once e is 0 no carry changes any more, so that the fold can end early
+        more = where(eq(e, 0), base, base * base)
         return result, more, bitcast(bitcast(e, _unsigned(e)) >> 1, e.dtype)
 
     result = fold_loop(0, x.dtype.bits, (one, x, y), step).results[0]
@@ -346,13 +350,13 @@ def _unsigned(v: Value) -> DType:
 
 
 def shift_left(x: Value, n: Value) -> Value:
-    """Amounts outside 0..bits-1 shift everything out."""
+    """Return x << n; amounts outside 0..bits-1 shift everything out."""
     ok = _in_range(x, n)
     return where(ok, x << where(ok, n, const(0, n.dtype)), const(0, x.dtype))
 
 
 def shift_right(x: Value, n: Value) -> Value:
-    """Amounts outside 0..bits-1 shift everything out."""
+    """Return x >> n; amounts outside 0..bits-1 shift everything out."""
     ok = _in_range(x, n)
     out = (
         where(x < 0, const(-1, x.dtype), const(0, x.dtype))
@@ -371,9 +375,9 @@ def _in_range(x: Value, n: Value) -> Value:
 
 
 def nextafter(x: Value, y: Value) -> Value:
-    """The next float from x towards y. Source: the order of IEEE 754 bit patterns.
+    """Return the next float from x towards y. Source: the order of IEEE 754 bit patterns.
 
-    It sees reduced precision as it is: in float32, which holds it all, the next one is units away.
+    Reduced precision is not widened first: a float32 step is smaller than a step of the dtype.
     """
     d = x.dtype
     x, y = cast(x, d.compute), cast(y, d.compute)
@@ -381,51 +385,57 @@ def nextafter(x: Value, y: Value) -> Value:
         return _next_code(x, y, d)
     unit = const(1 << _LOST_BITS.get(d, 0), _pattern(x).dtype)
     outwards = eq(x < y, const(0, x.dtype) < x)
-    moved = bitcast(_pattern(x) + where(outwards, unit, -unit), x.dtype)
+    stepped = bitcast(_pattern(x) + where(outwards, unit, -unit), x.dtype)
     tiny = bitcast(unit, x.dtype)
     if d is float16:
         tiny = const(2.0**-24, float32)
-        moved = _next_float16(x, outwards, moved, tiny)
-    moved = where(eq(x, 0), copysign(tiny, y), moved)
-    return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, moved))
+        stepped = _next_float16(x, outwards, stepped, tiny)
+    stepped = where(eq(x, 0), copysign(tiny, y), stepped)
+    return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, stepped))
 
 
 def _next_code(x: Value, y: Value, d: DType) -> Value:
-    """`nextafter` in a dtype of a plugin, whose codes ascend with the size: the next code's."""
+    """Return `nextafter` in a plugin's dtype: the value of the next code.
+
+    Codes ascend with the size of numbers.
+    """
     code = TO_BITS[d](absolute(x))
     one = const(1, code.dtype)
     outwards = eq(x < y, const(0, x.dtype) < x)
-    moved = copysign(FROM_BITS[d](where(outwards, code + one, code - one)), x)
-    moved = where(eq(x, 0), copysign(FROM_BITS[d](one), y), moved)
-    return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, moved))
+    stepped = copysign(FROM_BITS[d](where(outwards, code + one, code - one)), x)
+    stepped = where(eq(x, 0), copysign(FROM_BITS[d](one), y), stepped)
+    return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, stepped))
 
 
-_LOST_BITS = {float16: 13, bfloat16: 16}  # bits of a float32 that these lack
+_LOST_BITS = {float16: 13, bfloat16: 16}  # mantissa bits of a float32 that these dtypes lack
 
 
-def _next_float16(x: Value, outwards: Value, moved: Value, tiny: Value) -> Value:
-    """`moved`, but denormals are `tiny` apart, and before infinity comes 65504."""
+def _next_float16(x: Value, outwards: Value, stepped: Value, tiny: Value) -> Value:
+    """Return `stepped`, corrected for float16.
+
+    Denormals are `tiny` apart, and 65504 precedes infinity.
+    """
     size = absolute(x)
     dense = (size < 2.0**-14) | (eq(size, 2.0**-14) & ~outwards)
-    moved = where(dense, copysign(where(outwards, size + tiny, size - tiny), x), moved)
-    return where(eq(size, float("inf")), copysign(const(65504.0, float32), x), moved)
+    stepped = where(dense, copysign(where(outwards, size + tiny, size - tiny), x), stepped)
+    return where(eq(size, float("inf")), copysign(const(65504.0, float32), x), stepped)
 
 
 def ceil(x: Value) -> Value:
-    """The least integer that is not less."""
+    """Return the least integer that is not less."""
     return -floor(-x) if x.dtype.kind == "f" else x
 
 
 def rounding(rule: Callable[[Value], Value]) -> Callable[[Value], Value]:
-    """A rule of floats for integers too, which are as they should be."""
+    """Return a rule of floats that returns integers as they are."""
     return lambda x: rule(x) if x.dtype.kind == "f" else x
 
 
 def isinf(x: Value) -> Value:
-    """Whether infinite."""
+    """Return True where x is infinite."""
     return eq(absolute(x), float("inf")) if x.dtype.kind == "f" else ne(x, x)
 
 
 def isfinite(x: Value) -> Value:
-    """Whether neither infinite nor NaN."""
+    """Return True where x is neither infinite nor NaN."""
     return absolute(x) < float("inf") if x.dtype.kind == "f" else eq(x, x)

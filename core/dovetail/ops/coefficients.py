@@ -8,10 +8,11 @@ from ..dtypes import DType, float32, float64, uint32, uint64
 
 
 class FloatFormat(NamedTuple):
-    """What differs between float32 and float64.
+    """The constants that differ between float32 and float64.
 
     Polynomials are near-minimax fits (weighted least squares, iterated after Lawson), lowest power
-    first, coefficients rounded one after the other, the rest refitted. Errors: float32, float64.
+    first. Coefficients are rounded one after the other, and the others refitted. Errors: float32,
+    float64.
     """
 
     dtype: DType
@@ -79,7 +80,7 @@ class FloatFormat(NamedTuple):
 
     @property
     def shifter(self) -> float:
-        """A constant of which adding rounds to an integer."""
+        """A constant: adding it rounds a float to an integer."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -89,22 +90,22 @@ class FloatFormat(NamedTuple):
 
     @property
     def negligible(self) -> float:
-        """Below this, x + x**2 / 2 and the like round to x within half an ulp."""
+        """A bound: below it x + x**2 / 2 and the like round to x within half an ulp."""
         return 2.0 ** -(self.mantissa + 2)
 
     @property
     def erf_limit(self) -> float:
-        """From here on erf is 1."""
+        """The least x from which erf is 1."""
         return 4.0 if self.mantissa == 23 else 6.0
 
     @property
     def erfc_limit(self) -> float:
-        """From here on erfc is 0."""
+        """The least x from which erfc is 0."""
         return 10.5 if self.mantissa == 23 else 27.5
 
     @property
     def smallest_normal(self) -> float:
-        """Below this, numbers are denormal."""
+        """The least normal number."""
         return 2.0 ** (1 - self.bias)
 
 

@@ -22,7 +22,7 @@ Expression = Callable[..., Value]
 
 
 def either(of_reals: Expression, of_complex: Expression) -> Expression:
-    """An expression for operands of both kinds."""
+    """Return an expression for operands of both kinds."""
 
     def expression(*operands: Value) -> Value:
         is_complex = any(x.dtype.kind == "c" for x in operands)
@@ -32,23 +32,23 @@ def either(of_reals: Expression, of_complex: Expression) -> Expression:
 
 
 def parts(z: Value) -> Parts:
-    """The real and the imaginary part."""
+    """Return the real and the imaginary part."""
     return real(z), imag(z)
 
 
 def signed(size: float | Value, like: Value) -> Value:
-    """A value that is not negative, with the sign of another one; of NaN it takes none."""
+    """Return a non-negative value with the sign of another one; a NaN gives it no sign."""
     size = size if isinstance(size, Value) else const(size, like.dtype)
     return with_sign(size, sign_of_number(like))
 
 
 def is_finite(x: Value) -> Value:
-    """Whether a float is neither infinite nor NaN."""
+    """Return True where a float is neither infinite nor NaN."""
     return magnitude(x) < math.inf
 
 
 def is_infinite(z: Value) -> Value:
-    """Whether either part is infinite, the other one being anything."""
+    """Return True where a part is infinite, for any other part."""
     a, b = parts(z)
     return eq(magnitude(a), math.inf) | eq(magnitude(b), math.inf)
 
@@ -57,7 +57,7 @@ def is_infinite(z: Value) -> Value:
 
 
 def add(x: Value, y: Value) -> Value:
-    """The sum."""
+    """Return the sum."""
     if x.dtype is y.dtype:
         return x + y
     x, y = (x, y) if x.dtype.kind == "c" else (y, x)
@@ -65,7 +65,7 @@ def add(x: Value, y: Value) -> Value:
 
 
 def subtract(x: Value, y: Value) -> Value:
-    """The difference."""
+    """Return the difference."""
     if x.dtype is y.dtype:
         return x - y
     if x.dtype.kind == "c":
@@ -74,7 +74,7 @@ def subtract(x: Value, y: Value) -> Value:
 
 
 def multiply(x: Value, y: Value) -> Value:
-    """The product."""
+    """Return the product."""
     if x.dtype is y.dtype:
         return x * y
     x, y = (x, y) if x.dtype.kind == "c" else (y, x)
@@ -82,11 +82,11 @@ def multiply(x: Value, y: Value) -> Value:
 
 
 def divide(x: Value, y: Value) -> Value:
-    """The quotient.
+    """Return the quotient.
 
-    The divisor is scaled by a power of two so that its larger part is in 1..4, the dividend where
-    it is very large or very small; then it is the textbook's, and scaled back. z / 0 and inf / z
-    are infinite, z / inf is 0 (C99, G.5.1).
+    The divisor is scaled by a power of two so that its larger part is in 1..4, the dividend if it
+    is very large or very small. Then the textbook's quotient is scaled back. z / 0 and inf / z are
+    infinite, z / inf is 0 (C99, G.5.1).
     """
     if y.dtype.kind != "c":
         return pair(real(x) / y, imag(x) / y)
@@ -104,21 +104,22 @@ def divide(x: Value, y: Value) -> Value:
 
 
 def _larger(a: Value, b: Value) -> Value:
-    """The larger magnitude of two; infinite where one is, else NaN of one perhaps the other."""
+    """Return the larger magnitude; infinite if one is, else with one NaN perhaps the other."""
     a, b = magnitude(a), magnitude(b)
     return where((a > b) | eq(a, math.inf), a, b)
 
 
 def _textbook(a: Value, b: Value | None, c: Value, d: Value) -> Parts:
+    """Return the parts of (a + bi) / (c + di); without `b` the dividend is real."""
     size = c * c + d * d
     if b is None:
         return a * c / size, -(a * d) / size
     return (a * c + b * d) / size, (b * c - a * d) / size
 
 
-def _with_limits(x: Parts, y: Parts, found: Parts) -> Value:
-    """Quotients, but what is known of them where operands are 0 or infinite."""
-    (a, b), (c, d), (re, im) = x, y, found
+def _with_limits(x: Parts, y: Parts, quotient: Parts) -> Value:
+    """Return a quotient, corrected for operands that are 0 or infinite."""
+    (a, b), (c, d), (re, im) = x, y, quotient
     lost = ne(re, re) & ne(im, im)
     by_zero = eq(c, 0.0) & eq(d, 0.0) & (eq(a, a) | eq(b, b))
     infinite = eq(_larger(a, b), math.inf)
@@ -134,17 +135,17 @@ def _with_limits(x: Parts, y: Parts, found: Parts) -> Value:
 
 
 def _direction(x: Value) -> Value:
-    """1 where infinite, else 0, with the sign of x."""
+    """Return 1 where infinite, else 0, with the sign of x."""
     return signed(where(eq(magnitude(x), math.inf), const(1.0, x.dtype), 0.0), x)
 
 
 def reciprocal(z: Value) -> Value:
-    """1 / z."""
+    """Return 1 / z."""
     return divide(const(1.0, z.dtype.part), z)
 
 
 def mean(total: Value, n: Value) -> Value:
-    """A sum divided by a number of elements, as a float."""
+    """Return a sum divided by a number of elements, as a float."""
     return divide(total, n) if total.dtype.kind == "c" else total / n
 
 
@@ -152,28 +153,30 @@ def mean(total: Value, n: Value) -> Value:
 
 
 def conj(z: Value) -> Value:
-    """a - bi."""
+    """Return a - bi."""
     return pair(real(z), -imag(z))
 
 
 def absolute(z: Value) -> Value:
-    """The distance from 0, within an ulp and without needless overflow; infinite where a part is.
+    """Return the distance from 0, within an ulp and without needless overflow.
+
+    Infinite where a part is.
 
     `el.hypot` has half the error, and takes three times as long.
     """
     f, (a, b) = format_of(real(z)), (magnitude(p) for p in parts(z))
     u, v = bits_of(a), bits_of(b)
     larger, smaller = where(u < v, v, u), where(u < v, u, v)
-    # A power of two, of which the larger one is 2**-2 to 2**30 (2**254) times as much.
+    # a power of two; the larger magnitude is 2**-2 to 2**30 (float64: 2**254) times it
     back = (larger & (f.sign - (f.sign >> 3))) | const(2 << f.mantissa, f.uint)
     down = bitcast((2 * f.bias << f.mantissa) - back, f.dtype)
     x, y = a * down, b * down
-    infinity = const((2 * f.bias + 1) << f.mantissa, f.uint)  # beside NaN, whose bits are more
+    infinity = const((2 * f.bias + 1) << f.mantissa, f.uint)  # smaller than the bits of any NaN
     return where(eq(smaller, infinity), math.inf, sqrt(fma(x, x, y * y)) * bitcast(back, f.dtype))
 
 
 def _scale(bits: Value, x: Value) -> Value:
-    """1 / p, the power of two beneath a number of these bits, or next to that in range."""
+    """Return 1 / p for the power of two p below a number of these bits, or the closest in range."""
     f = format_of(x)
     p = bits & ~const((1 << f.mantissa) - 1, f.uint)
     least, most = 1 << f.mantissa, (2 * f.bias - 1) << f.mantissa
@@ -183,17 +186,17 @@ def _scale(bits: Value, x: Value) -> Value:
 
 
 def angle(z: Value) -> Value:
-    """The angle to the positive real axis, in -pi..pi."""
+    """Return the angle to the positive real axis, in -pi..pi."""
     return tr.atan2(imag(z), real(z))
 
 
 def angle_of_real(x: Value) -> Value:
-    """The same of a real number: 0 or pi; NaN stays."""
+    """Return the angle of a real number: 0 or pi; NaN stays."""
     return where(ne(sign_of(x), 0), const(math.pi, x.dtype), 0.0) + where(ne(x, x), x, 0.0)
 
 
 def sign(z: Value) -> Value:
-    """z / |z|, and 0 of 0; of infinite ones by the parts that are."""
+    """Return z / |z|, and 0 of 0; of infinite ones by the parts that are infinite."""
     f, (a, b) = format_of(real(z)), parts(z)
     infinite = is_infinite(z)
     a, b = where(infinite, _direction(a), a), where(infinite, _direction(b), b)
@@ -208,10 +211,10 @@ def sign(z: Value) -> Value:
 
 
 def square_root(z: Value) -> Value:
-    """The root with a real part that is not negative.
+    """Return the root with a real part that is not negative.
 
-    Source: Kahan, Branch cuts for complex elementary functions, 1987: of (|a| + |z|) / 2, in which
-    nothing cancels.
+    Source: Kahan, Branch cuts for complex elementary functions, 1987: the root of (|a| + |z|) / 2,
+    in which nothing cancels.
     """
     f, (a, b) = format_of(real(z)), parts(z)
     size = _larger(a, b)
@@ -233,5 +236,5 @@ def square_root(z: Value) -> Value:
 
 
 def all_finite(z: Value) -> Value:
-    """Whether both parts are."""
+    """Return True where both parts are finite."""
     return is_finite(real(z)) & is_finite(imag(z))

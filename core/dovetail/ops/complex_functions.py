@@ -34,14 +34,14 @@ from .float_parts import (
 
 # --- exponentials ---------------------------------------------------------------------------------
 
-# By which exponents are lowered where e ** x overflows though e ** x cos y may not.
+# The amount that exponents are lowered by if e ** x overflows though e ** x cos y may not.
 _STEP = {127: 64.0, 1023: 512.0}
 
 
 def _times_exp(x: Value, u: Value, v: Value, share: float = 1.0) -> Parts:
-    """u e**x and v e**x, also where e**x overflows, for |u|, |v| <= 1.
+    """Return u e**x and v e**x for |u|, |v| <= 1, also if e**x overflows.
 
-    Where it would, they are multiplied by `share`.
+    In that case they are multiplied by `share`.
     """
     f = format_of(x)
     step, limit = _STEP[f.bias], f.exp_range[1] - 1.0
@@ -54,7 +54,7 @@ def _times_exp(x: Value, u: Value, v: Value, share: float = 1.0) -> Parts:
 
 
 def exp(z: Value) -> Value:
-    """e ** z."""
+    """Return e ** z."""
     x, y = parts(z)
     s, c = tr.sin_cos(y)
     re, im = _times_exp(x, c, s)
@@ -66,7 +66,7 @@ def exp(z: Value) -> Value:
 
 
 def expm1(z: Value) -> Value:
-    """e ** z - 1, accurate near 0."""
+    """Return e ** z - 1, accurate near 0."""
     f, (x, y) = format_of(real(z)), parts(z)
     whole = exp(z)
     s = tr.sin(y * 0.5)
@@ -76,7 +76,7 @@ def expm1(z: Value) -> Value:
 
 
 def _halves(x: Value, u: Value, v: Value) -> tuple[Value, Value, Value, Value]:
-    """u sinh x, v cosh x, v sinh x and u cosh x, also where sinh x overflows."""
+    """Return u sinh x, v cosh x, v sinh x and u cosh x, also if sinh x overflows."""
     f = format_of(x)
     big = magnitude(x) > f.exp_range[1] - 1.0
     inside = where(big, 0.0, x)
@@ -85,13 +85,15 @@ def _halves(x: Value, u: Value, v: Value) -> tuple[Value, Value, Value, Value]:
     left = ne(sign_of(x), 0)
     far_us, far_vs = where(left, -far_u, far_u), where(left, -far_v, far_v)
     return (
-        where(big, far_us, u * sinh), where(big, far_v, v * cosh),
-        where(big, far_vs, v * sinh), where(big, far_u, u * cosh),
-    )  # fmt: skip
+        where(big, far_us, u * sinh),
+        where(big, far_v, v * cosh),
+        where(big, far_vs, v * sinh),
+        where(big, far_u, u * cosh),
+    )
 
 
 def sinh(z: Value) -> Value:
-    """The hyperbolic sine."""
+    """Return the hyperbolic sine."""
     x, y = parts(z)
     s, c = tr.sin_cos(y)
     re, im, _, _ = _halves(x, c, s)
@@ -101,7 +103,7 @@ def sinh(z: Value) -> Value:
 
 
 def cosh(z: Value) -> Value:
-    """The hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
     x, y = parts(z)
     s, c = tr.sin_cos(y)
     _, _, im, re = _halves(x, c, s)
@@ -112,7 +114,7 @@ def cosh(z: Value) -> Value:
 
 
 def tanh(z: Value) -> Value:
-    """The hyperbolic tangent. Source: Kahan 1987."""
+    """Return the hyperbolic tangent. Source: Kahan 1987."""
     f, (x, y) = format_of(real(z)), parts(z)
     s, c = tr.sin_cos(y)
     far = magnitude(x) > f.mantissa * 0.5
@@ -132,27 +134,27 @@ def tanh(z: Value) -> Value:
 
 
 def sin(z: Value) -> Value:
-    """The sine: -i sinh(iz)."""
-    w = sinh(_turned(z))
+    """Return the sine: -i sinh(iz)."""
+    w = sinh(_times_i(z))
     return pair(imag(w), -real(w))
 
 
 def cos(z: Value) -> Value:
-    """The cosine: cosh(iz)."""
-    return cosh(_turned(z))
+    """Return the cosine: cosh(iz)."""
+    return cosh(_times_i(z))
 
 
 def tan(z: Value) -> Value:
-    """The tangent: -i tanh(iz)."""
-    w = tanh(_turned(z))
+    """Return the tangent: -i tanh(iz)."""
+    w = tanh(_times_i(z))
     return pair(imag(w), -real(w))
 
 
-def _turned(z: Value) -> Value:
+def _times_i(z: Value) -> Value:
     return pair(-imag(z), real(z))
 
 
-def _swapped(z: Value) -> Value:
+def _swap_parts(z: Value) -> Value:
     return pair(imag(z), real(z))
 
 
@@ -160,7 +162,7 @@ def _swapped(z: Value) -> Value:
 
 
 def _log_of_squares(x: Value, y: Value) -> Value:
-    """log|x + yi|, accurate next to |x + yi| = 1, too: of squares as pairs, scaled."""
+    """Return log|x + yi|, accurate near |x + yi| = 1, too, from squares as pairs, scaled."""
     f = format_of(x)
     a, b = magnitude(x), magnitude(y)
     high, low = where(a > b, a, b), where(a > b, b, a)
@@ -186,17 +188,17 @@ def _log_of_squares(x: Value, y: Value) -> Value:
 
 
 def log(z: Value) -> Value:
-    """The natural logarithm: log|z| + i angle(z)."""
+    """Return the natural logarithm: log|z| + i angle(z)."""
     return pair(_log_of_squares(*parts(z)), angle(z))
 
 
 def log2(z: Value) -> Value:
-    """The logarithm to base 2."""
+    """Return the logarithm to base 2."""
     return _to_base(z, 1.0 / math.log(2.0))
 
 
 def log10(z: Value) -> Value:
-    """The logarithm to base 10."""
+    """Return the logarithm to base 10."""
     return _to_base(z, 1.0 / math.log(10.0))
 
 
@@ -206,7 +208,7 @@ def _to_base(z: Value, factor: float) -> Value:
 
 
 def log1p(z: Value) -> Value:
-    """log(1 + z), accurate near 0."""
+    """Return log(1 + z), accurate near 0."""
     f, (x, y) = format_of(real(z)), parts(z)
     near = (magnitude(x) < 0.5) & (magnitude(y) < 0.5)
     a, b = where(near, x, 0.0), where(near, y, 0.0)
@@ -226,7 +228,7 @@ def log1p(z: Value) -> Value:
 
 
 def _far(z: Value) -> tuple[Value, Value]:
-    """Whether |z| is so large that z**2 + 1 is z**2; then log|2 z|."""
+    """Return True where z**2 + 1 rounds to z**2, and for these log|2 z|."""
     f, (x, y) = format_of(real(z)), parts(z)
     limit = 2.0 ** (f.mantissa + 2)
     far = (magnitude(x) > limit) | (magnitude(y) > limit)
@@ -236,7 +238,7 @@ def _far(z: Value) -> tuple[Value, Value]:
 
 
 def acos(z: Value) -> Value:
-    """The inverse cosine. Source: Kahan 1987."""
+    """Return the inverse cosine. Source: Kahan 1987."""
     x, y = parts(z)
     a, b = square_root(pair(1.0 - x, -y)), square_root(pair(x + 1.0, y))
     re = tr.atan2(real(a), real(b)) * 2.0
@@ -249,7 +251,7 @@ def acos(z: Value) -> Value:
 
 
 def asin(z: Value) -> Value:
-    """The inverse sine. Source: Kahan 1987."""
+    """Return the inverse sine. Source: Kahan 1987."""
     x, y = parts(z)
     a, b = square_root(pair(1.0 - x, -y)), square_root(pair(x + 1.0, y))
     re = tr.atan2(x, real(a) * real(b) - imag(a) * imag(b))
@@ -261,12 +263,12 @@ def asin(z: Value) -> Value:
 
 
 def asinh(z: Value) -> Value:
-    """The inverse hyperbolic sine: the inverse sine with the parts exchanged on both sides."""
-    return _swapped(asin(_swapped(z)))
+    """Return the inverse hyperbolic sine: the inverse sine with parts exchanged on both sides."""
+    return _swap_parts(asin(_swap_parts(z)))
 
 
 def acosh(z: Value) -> Value:
-    """The inverse hyperbolic cosine: i or -i times the inverse cosine."""
+    """Return the inverse hyperbolic cosine: i or -i times the inverse cosine."""
     w = acos(z)
     re, im = real(w), imag(w)
     nan = ne(re, re)
@@ -275,7 +277,7 @@ def acosh(z: Value) -> Value:
 
 
 def atanh(z: Value) -> Value:
-    """The inverse hyperbolic tangent."""
+    """Return the inverse hyperbolic tangent."""
     f, (x, y) = format_of(real(z)), parts(z)
     a, b = magnitude(x), magnitude(y)
     limit = 2.0 ** (f.mantissa + 2)
@@ -298,15 +300,18 @@ def atanh(z: Value) -> Value:
 
 
 def atan(z: Value) -> Value:
-    """The inverse tangent: the inverse hyperbolic one with the parts exchanged on both sides."""
-    return _swapped(atanh(_swapped(z)))
+    """Return the inverse tangent: the inverse hyperbolic one with parts exchanged on both sides."""
+    return _swap_parts(atanh(_swap_parts(z)))
 
 
 # --- powers ---------------------------------------------------------------------------------------
 
 
 def pow(x: Value, y: Value) -> Value:
-    """x ** y = e ** (y log x), its size by a real power; x ** 0 is 1, 0 ** y 0 for real(y) > 0."""
+    """Return x ** y = e ** (y log x), its size by a real power.
+
+    x ** 0 is 1, and 0 ** y is 0 for real(y) > 0.
+    """
     c, d = parts(y)
     size, turn = absolute(x), angle(x)
     height = el.pow(size, c) * el.exp(-d * turn)

@@ -1,12 +1,12 @@
-"""Convolutions and their gradients: kernels of `convolution` and the two that go with it.
+"""Convolutions and their gradients: kernels of `convolution` and its two companions.
 
 All three are one sum, y[n, o, p] = sum of x[n, c, p * stride + i * dilation - low] w[o, c, i] over
-channels c and taps i, x being 0 outside of its axes; each gives one of the three from the others.
-So the gradients of each are the other two.
+channels c and taps i, x being 0 outside of its axes. Each op computes one of the three tensors from
+the others, so the gradients of each are the other two.
 
-Products are summed by a fold along a line (`lines`), whose steps are in tables. Points along the
-last axis read neighbours of the line; short axes are walked together, as one long one, with what is
-between them: what that computes for nothing is not copied on. How axes are walked changes no bits.
+A fold along a line (`lines`) sums the products; tables have its steps. Points along the last axis
+read neighbours of the line. Short axes are merged into one long axis, with the elements between
+them; results for these elements are not copied. The choice of axes changes no bits.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from .lines import (
     GROUP,
     LEAD,
     PHASE,
-    Held,
     Line,
+    LineBuffer,
     Lines,
-    ceil,
-    moved,
+    affine,
+    ceil_div,
     number,
 )
 from .site import KernelSite, Launches
 
-LANES = 32  # neighbours that are reckoned to be computed at once
-COPIED = 20  # steps of a fold that a second copy of an element is reckoned to take
-FEW = 4  # channels: for fewer of them, not these share what is loaded, but rows of positions
-NARROW = 8  # channels of y: for fewer, gradients of weights are sums along positions
-CHUNK = 1024  # positions, at least, that are summed one after the other for a gradient of weights
+LANES = 32  # estimate: neighbours that are computed at once
+COPIED = 20  # estimate: steps of a fold that cost as much as a second copy of an element
+FEW = 4  # with fewer channels, rows of positions share loads instead of channels
+NARROW = 8  # with fewer channels of y, gradients of weights are sums along positions
+CHUNK = 1024  # least number of positions that a point sums for a gradient of weights
 
 
 class Geometry(NamedTuple):
-    """How taps lie, along each axis: the attributes of these ops."""
+    """The geometry of taps along each axis: the attributes of these ops."""
 
     stride: Shape
     low: Shape  # zeros before the first element
@@ -52,34 +52,35 @@ class Geometry(NamedTuple):
 
 
 class _Sum(NamedTuple):
-    """Which products are summed: `counts` positions along each axis, and what is stored where."""
+    """One sum of products: `counts` positions along each axis, taps, and stored elements."""
 
-    base: Shape  # where the first position is in the line
+    base: Shape  # element of the line for the first position
     counts: Shape
     first: Shape  # the first tap
-    every: Shape  # how far taps are apart
+    every: Shape  # distance of taps
     taps: Shape
-    start: Shape  # where the first position is in the result
+    start: Shape  # element of the result for the first position
     step: Shape
 
 
-def _term(x: Value, y: Value, total: Value) -> Value:
+def _multiply_add(x: Value, y: Value, total: Value) -> Value:
+    """Return x * y + total, with one rounding for floats."""
     return fma(x, y, total) if total.dtype.kind == "f" else total + x * y
 
 
-def _none(site: KernelSite) -> None:
-    """The kernel of a result without elements."""
+def _store_nothing(site: KernelSite) -> None:
+    """Build the kernel of a result without elements."""
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
     site.store(const(0, int64), *at)
 
 
 class _Convolution:
-    """The launches of one of the ops: what they know of its shapes.
+    """The launches of one of the ops, with the shapes that they depend on.
 
-    What is summed are `summed` channels and the taps; the result has `kept` channels of a group.
+    The sum is over `summed_channels` and the taps; the result has `result_channels` in a group.
     """
 
-    summed = kept = 0
+    summed_channels = result_channels = 0
 
     def __init__(self, launches: Launches, weights: Shape) -> None:
         self.launches = launches
@@ -93,225 +94,260 @@ class _Convolution:
         shape = launches.shape(launches.result)
         self.lead, self.n = shape[: self.lines.lead], shape[self.lines.lead]
 
-    def leads(self, site: KernelSite) -> list[Value]:
-        """The axes of the grid in front of all others."""
+    def lead_axes(self, site: KernelSite) -> list[Value]:
+        """Return the indices of the axes of the grid before all others."""
         return [site.points(f"lead{i}", n) for i, n in enumerate(self.lead)]
 
-    def group(self, site: KernelSite) -> Value:
-        """The axis of groups; none where there is one."""
+    def group_axis(self, site: KernelSite) -> Value:
+        """Return the index of the axis of groups, or 0 if there is one group."""
         return site.points("groups", self.g.groups) if self.g.groups > 1 else const(0, int64)
 
-    def taps(self, site: KernelSite, taps: Shape) -> list[Value]:
-        """Axes of taps."""
+    def tap_axes(self, site: KernelSite, taps: Shape) -> list[Value]:
+        """Return the indices of axes of taps."""
         return [site.points(f"taps{a}", n) for a, n in enumerate(taps)]
 
-    def channel(self, site: KernelSite, name: str, g: Value, c: Value, each: int) -> Value:
-        """Which channel one of a group is, of all."""
+    def channel_index(self, site: KernelSite, name: str, g: Value, c: Value, each: int) -> Value:
+        """Return the index of a group's channel among all channels."""
         return c if self.g.groups == 1 else g * site.number(name, each) + c
 
     # --- tables
 
-    def table(
-        self, operand: int, s: _Sum, place: Callable[[KernelSite, Value, list[Value]], Value]
+    def build_table(
+        self, operand: int, s: _Sum, index_of: Callable[[KernelSite, Value, list[Value]], Value]
     ) -> int:
-        """Where the products are in an operand, from the first one on: by channels, then taps."""
-        table = self.launches.temporary(int64, (self.summed * math.prod(s.taps),))
+        """Return a table of the products' distances from the first one, by channels, then taps."""
+        table = self.launches.temporary(int64, (self.summed_channels * math.prod(s.taps),))
 
         def build(site: KernelSite) -> None:
-            c = site.points("summed", self.summed)
-            taps = self.taps(site, s.taps)
+            c = site.points("summed", self.summed_channels)
+            taps = self.tap_axes(site, s.taps)
             k = c
             for a in self.axes:
                 k = k * site.number(f"taps{a}", s.taps[a]) + taps[a]
-            site.store(place(site, c, taps), k)
+            site.store(index_of(site, c, taps), k)
 
         self.launches.launch(f"{self.launches.op.name}_table", build, operand, table)
         return table
 
-    def tap(self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value) -> tuple[Value, Value]:
-        """The phase of a tap, and how far on it is there."""
+    def tap_offset(
+        self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value
+    ) -> tuple[Value, Value]:
+        """Return the phase of a tap, and the number of elements that it is further on there."""
         raise NotImplementedError
 
-    def in_line(self, held: Held, s: _Sum) -> int:
-        """The table of a line."""
+    def line_table(self, line_buffer: LineBuffer, s: _Sum) -> int:
+        """Return the table of a line."""
 
-        def place(site: KernelSite, c: Value, taps: list[Value]) -> Value:
-            found = [self.tap(site, s, held.line, a, taps[a]) for a in self.axes]
-            phases, on = [p for p, _ in found], [u for _, u in found]
-            return held.place(site, 0, {CHANNEL: [c], PHASE: phases, ELEMENT: on})
+        def index_of(site: KernelSite, c: Value, taps: list[Value]) -> Value:
+            offsets = [self.tap_offset(site, s, line_buffer.line, a, taps[a]) for a in self.axes]
+            phases, on = [p for p, _ in offsets], [u for _, u in offsets]
+            return line_buffer.index_of(site, 0, {CHANNEL: [c], PHASE: phases, ELEMENT: on})
 
-        return self.table(held.operand, s, place)
+        return self.build_table(line_buffer.operand, s, index_of)
 
-    def weight(self, site: KernelSite, operand: int, at: Sequence[Value], g: Value, c: Value,
-               kept: Value, taps: Sequence[Value]) -> Value:  # fmt: skip
-        """Where a weight is, of one channel of each kind."""
+    def weight_index(
+        self,
+        site: KernelSite,
+        operand: int,
+        at: Sequence[Value],
+        g: Value,
+        c: Value,
+        result_channel: Value,
+        taps: Sequence[Value],
+    ) -> Value:
+        """Return the index of a weight, given one channel of each kind."""
         raise NotImplementedError
 
-    def in_weights(self, operand: int, s: _Sum) -> int:
-        """The table of weights."""
+    def weight_table(self, operand: int, s: _Sum) -> int:
+        """Return the table of weights."""
         zero = const(0, int64)
 
-        def place(site: KernelSite, c: Value, taps: list[Value]) -> Value:
-            taps = [moved(site, f"tap{a}", taps[a], s.first[a], s.every[a]) for a in self.axes]
-            return self.weight(site, 0, [zero] * len(self.lead), zero, c, zero, taps)
+        def index_of(site: KernelSite, c: Value, taps: list[Value]) -> Value:
+            taps = [affine(site, f"tap{a}", taps[a], s.first[a], s.every[a]) for a in self.axes]
+            return self.weight_index(site, 0, [zero] * len(self.lead), zero, c, zero, taps)
 
-        return self.table(operand, s, place)
+        return self.build_table(operand, s, index_of)
 
-    def weights(self) -> int:
-        """The weights as they are multiplied: of reduced precision a copy in float32."""
+    def weight_operand(self) -> int:
+        """Return the operand with the weights; for reduced precision it is a copy in float32."""
         if self.launches.dtype(1) is self.dtype:
             return 1
-        made = self.launches.temporary(self.dtype, self.launches.shape(1))
+        copy = self.launches.temporary(self.dtype, self.launches.shape(1))
 
         def build(site: KernelSite) -> None:
             at = [site.axis(-1, d) for d in range(site.rank(-1))]
             site.store(site.read(0, *at), *at)
 
-        self.launches.launch(f"{self.launches.op.name}_weights", build, 1, made)
-        return made
+        self.launches.launch(f"{self.launches.op.name}_weights", build, 1, copy)
+        return copy
 
     # --- the sum
 
-    def together(self, counts: Shape, sizes: Shape, products: int) -> int:
-        """How many axes are walked as one: 1 for the last alone; more than `rank`, with the batch.
+    def count_merged_axes(self, counts: Shape, sizes: Shape, products: int) -> int:
+        """Return how many axes to merge: 1 for the last alone; more than `rank`, with the batch.
 
-        The one with the least work.
+        The choice has the least estimated work.
         """
-        counts, found = (self.n, *counts), dict[int, int]()
+        counts, work_of = (self.n, *counts), dict[int, int]()
         sizes = (math.prod(sizes), *[math.prod(sizes[a + 1 :]) for a in self.axes])
         for t in range(1, self.rank + 2):
             inner = range(self.rank + 1 - t, self.rank + 1)
             span = 1 + sum((counts[a] - 1) * sizes[a] for a in inner)
-            work = math.prod(counts[: inner[0]]) * ceil(span, LANES) * LANES
-            found[t] = work * products + (t > 1) * math.prod(counts) * COPIED
-        return min(found, key=lambda t: (found[t], t))
+            work = math.prod(counts[: inner[0]]) * ceil_div(span, LANES) * LANES
+            work_of[t] = work * products + (t > 1) * math.prod(counts) * COPIED
+        return min(work_of, key=lambda t: (work_of[t], t))
 
-    def held(self, line: Line, t: int) -> Held:
-        """The line, to be walked so: the operand itself where it has all that is read."""
+    def build_line(self, line: Line, t: int) -> LineBuffer:
+        """Return the line for `t` merged axes: the operand itself if it has all the elements."""
         ones, sizes = (1,) * self.rank, self.launches.shape(0)[-self.rank :]
         whole = line.step == line.phases == ones and not any(line.start)
         fits = all(a <= b for a, b in zip(line.reach, sizes, strict=True))
         direct = t == 1 and whole and fits and self.launches.has_rows(0)
-        return self.lines.held(line._replace(batches=t > self.rank), direct=direct)
+        return self.lines.build(line._replace(batches=t > self.rank), direct=direct)
 
-    def sum(self, held: Held, s: _Sum, weights: int, bias: int = -1) -> None:
-        """Adds the launches of one sum, from a line to the result."""
-        t = self.together(s.counts, held.line.sizes, self.summed * math.prod(s.taps))
-        t = self.rank + 1 if held.line.batches else min(t, self.rank)
-        operands = [held.operand, self.in_line(held, s), weights, self.in_weights(weights, s)]
+    def add_sum(self, line_buffer: LineBuffer, s: _Sum, weights: int, bias: int = -1) -> None:
+        """Add the launches of one sum, from a line to the result."""
+        t = self.count_merged_axes(
+            s.counts, line_buffer.line.sizes, self.summed_channels * math.prod(s.taps)
+        )
+        t = self.rank + 1 if line_buffer.line.batches else min(t, self.rank)
+        operands = [
+            line_buffer.operand,
+            self.line_table(line_buffer, s),
+            weights,
+            self.weight_table(weights, s),
+        ]
         if bias >= 0:
             operands.append(bias)
         if t == 1:
-            self._rows(held, s, operands)
+            self._sum_rows(line_buffer, s, operands)
         else:
-            self._walked(held, s, operands, t)
+            self._sum_merged(line_buffer, s, operands, t)
 
-    def _grid(
+    def _declare_grid(
         self, site: KernelSite, outer: Shape, positions: int
     ) -> tuple[list[Value], Value, Value, list[Value], Value]:
-        """Axes in front, group, channel, others, positions.
+        """Add the axes of the grid: those before the group, the group, channel, others, positions.
 
-        The last but one is that along which points share most of what they load.
+        Points along the last axis but one share most of their loads.
         """
-        lead, g, few = self.leads(site), self.group(site), self.kept < FEW
-        o = site.points("kept", self.kept) if few else None
+        lead, g, few = self.lead_axes(site), self.group_axis(site), self.result_channels < FEW
+        o = site.points("kept", self.result_channels) if few else None
         others = [site.points(f"outer{i}", n) for i, n in enumerate(outer)]
-        o = site.points("kept", self.kept) if o is None else o
+        o = site.points("kept", self.result_channels) if o is None else o
         return lead, g, o, others, site.points("positions", positions)
 
-    def _rows(self, held: Held, s: _Sum, operands: list[int]) -> None:
-        """Points are those of the result."""
+    def _sum_rows(self, line_buffer: LineBuffer, s: _Sum, operands: list[int]) -> None:
+        """Add the launch whose points are those of the result."""
 
         def build(site: KernelSite) -> None:
-            lead, g, o, (n, *at), q = self._grid(site, (self.n, *s.counts[:-1]), s.counts[-1])
+            lead, g, o, (n, *at), q = self._declare_grid(
+                site, (self.n, *s.counts[:-1]), s.counts[-1]
+            )
             at.append(q)
             u = [v + number(site, f"base{a}", s.base[a]) for a, v in enumerate(at)]
-            place = held.place(site, 0, {LEAD: lead, BATCH: [n], GROUP: [g], ELEMENT: u})
-            value = self._fold(site, place, lead, g, o)
-            channel = self.channel(site, "kept", g, o, self.kept)
-            at = [moved(site, f"to{a}", v, s.start[a], s.step[a]) for a, v in enumerate(at)]
+            first = line_buffer.index_of(site, 0, {LEAD: lead, BATCH: [n], GROUP: [g], ELEMENT: u})
+            value = self._sum_products(site, first, lead, g, o)
+            channel = self.channel_index(site, "kept", g, o, self.result_channels)
+            at = [affine(site, f"to{a}", v, s.start[a], s.step[a]) for a, v in enumerate(at)]
             site.store(value, *lead, n, channel, *at)
 
         self.launches.launch(self.launches.op.name, build, *operands, self.launches.result)
 
-    def _fold(
-        self, site: KernelSite, place: Value, lead: Sequence[Value], g: Value, o: Value
+    def _sum_products(
+        self, site: KernelSite, line_start: Value, lead: Sequence[Value], g: Value, o: Value
     ) -> Value:
-        """The sum of the products at one place of a line.
+        """Return the sum of the products that begin at one element of a line.
 
         Operands: the line, its table, the weights, their table, perhaps a bias.
         """
         zero = const(0, int64)
-        start = self.weight(site, 2, lead, g, zero, o, [zero] * self.rank)
+        start = self.weight_index(site, 2, lead, g, zero, o, [zero] * self.rank)
 
         def step(k: Value, total: Value) -> tuple[Value, ...]:
-            x = site.element(0, place + site.read(1, k))
-            return (_term(x, site.element(2, start + site.read(3, k)), total),)
+            x = site.element(0, line_start + site.read(1, k))
+            return (_multiply_add(x, site.element(2, start + site.read(3, k)), total),)
 
         first = const(0, self.dtype)
         total = fold_loop(0, site.size(1, 0), (first,), step).results[0]
         if len(site.casts) < 5:
             return total
-        return total + site.read(4, *lead, self.channel(site, "kept", g, o, self.kept))
+        return total + site.read(
+            4, *lead, self.channel_index(site, "kept", g, o, self.result_channels)
+        )
 
-    def _walked(self, held: Held, s: _Sum, operands: list[int], t: int) -> None:
-        """Points are those of lines, `t` axes of which are walked as one; then they are copied."""
-        counts, line = (self.n, *s.counts), held.line
+    def _sum_merged(self, line_buffer: LineBuffer, s: _Sum, operands: list[int], t: int) -> None:
+        """Add a launch over lines with `t` merged axes, and the copy of its results."""
+        counts, line = (self.n, *s.counts), line_buffer.line
         pitches, first = (line.length, *line.pitches), self.rank + 1 - t
         span = 1 + sum((counts[a] - 1) * pitches[a] for a in range(first, self.rank + 1))
         outer, name = counts[:first], self.launches.op.name
-        shape = (*self.lead, self.g.groups, self.kept, *outer, max(span, 0))
-        walked = self.launches.temporary(self.dtype, shape)
+        shape = (*self.lead, self.g.groups, self.result_channels, *outer, max(span, 0))
+        line_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
-            lead, g, o, out, q = self._grid(site, outer, max(span, 0))
+            lead, g, o, out, q = self._declare_grid(site, outer, max(span, 0))
             inner = [*out[1:], *[const(0, int64)] * (self.rank - len(out[1:]))]
-            place = held.place(site, 0, {LEAD: lead, BATCH: out[:1], GROUP: [g], ELEMENT: inner})
+            index = line_buffer.index_of(
+                site, 0, {LEAD: lead, BATCH: out[:1], GROUP: [g], ELEMENT: inner}
+            )
             start = sum(b * p for b, p in zip(s.base, line.pitches, strict=True))
-            place = place + q + number(site, "first", start)
-            site.store(self._fold(site, place, lead, g, o), *lead, g, o, *out, q)
+            index = index + q + number(site, "first", start)
+            site.store(self._sum_products(site, index, lead, g, o), *lead, g, o, *out, q)
 
         def crop(site: KernelSite) -> None:
-            lead, n, g = self.leads(site), site.points("n", self.n), self.group(site)
-            o = site.points("kept", self.kept)
+            lead, n, g = self.lead_axes(site), site.points("n", self.n), self.group_axis(site)
+            o = site.points("kept", self.result_channels)
             at = [site.points(f"counts{a}", m) for a, m in enumerate(s.counts)]
-            place = site.index(0, [*lead, g, o, *[n, *at][:first], const(0, int64)])
+            index = site.index(0, [*lead, g, o, *[n, *at][:first], const(0, int64)])
             for a in range(first, self.rank + 1):
-                place = place + [n, *at][a] * number(site, f"pitch{a}", pitches[a])
-            at = [moved(site, f"to{a}", v, s.start[a], s.step[a]) for a, v in enumerate(at)]
-            channel = self.channel(site, "kept", g, o, self.kept)
-            site.store(site.element(0, place), *lead, n, channel, *at)
+                index = index + [n, *at][a] * number(site, f"pitch{a}", pitches[a])
+            at = [affine(site, f"to{a}", v, s.start[a], s.step[a]) for a, v in enumerate(at)]
+            channel = self.channel_index(site, "kept", g, o, self.result_channels)
+            site.store(site.element(0, index), *lead, n, channel, *at)
 
-        self.launches.launch(name, build, *operands, walked)
-        self.launches.launch(f"{name}_result", crop, walked, self.launches.result)
+        self.launches.launch(name, build, *operands, line_sums)
+        self.launches.launch(f"{name}_result", crop, line_sums, self.launches.result)
 
 
-class _Forward(_Convolution):
-    """y of x and w, and perhaps of a bias."""
+class _Convolve(_Convolution):
+    """The convolution: y of x and w, and perhaps of a bias."""
 
     def run(self) -> None:
-        """Adds the launches."""
-        self.summed, self.kept = self.into, self.out
+        """Add the launches."""
+        self.summed_channels, self.result_channels = self.into, self.out
         result = self.launches.result
         counts = self.launches.shape(result)[-self.rank :]
-        line = _spaced(self.g, self.kernel, counts).sharing(self.launches.shape(0))
-        t = self.together(counts, line.sizes, self.into * math.prod(self.kernel))
-        held, none, ones = self.held(line, t), (0,) * self.rank, (1,) * self.rank
+        line = _input_line(self.g, self.kernel, counts).share_zeros(self.launches.shape(0))
+        t = self.count_merged_axes(counts, line.sizes, self.into * math.prod(self.kernel))
+        line_buffer, none, ones = self.build_line(line, t), (0,) * self.rank, (1,) * self.rank
         s = _Sum(none, counts, none, ones, self.kernel, none, ones)
-        self.sum(held, s, self.weights(), 2 if result == 3 else -1)
+        self.add_sum(line_buffer, s, self.weight_operand(), 2 if result == 3 else -1)
 
-    def tap(self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value) -> tuple[Value, Value]:
-        """See `_Convolution`."""
-        return _spaced_tap(site, self.g, line, a, j)
+    def tap_offset(
+        self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value
+    ) -> tuple[Value, Value]:
+        """Return the offset of a tap in the line of x."""
+        return _input_tap(site, self.g, line, a, j)
 
-    def weight(self, site: KernelSite, operand: int, at: Sequence[Value], g: Value, c: Value,
-               kept: Value, taps: Sequence[Value]) -> Value:  # fmt: skip
-        """See `_Convolution`."""
-        return site.index(operand, [*at, self.channel(site, "kept", g, kept, self.out), c, *taps])
+    def weight_index(
+        self,
+        site: KernelSite,
+        operand: int,
+        at: Sequence[Value],
+        g: Value,
+        c: Value,
+        result_channel: Value,
+        taps: Sequence[Value],
+    ) -> Value:
+        """Return the index of a weight."""
+        return site.index(
+            operand, [*at, self.channel_index(site, "kept", g, result_channel, self.out), c, *taps]
+        )
 
 
-def _spaced(g: Geometry, kernel: Shape, counts: Shape) -> Line:
-    """The line of x, with phases."""
+def _input_line(g: Geometry, kernel: Shape, counts: Shape) -> Line:
+    """Return the line of x, with phases."""
     axes = range(len(kernel))
     apart = tuple([math.gcd(g.stride[a], g.dilation[a]) for a in axes])
     phases = tuple([1 if kernel[a] == 1 else g.stride[a] // apart[a] for a in axes])
@@ -322,7 +358,8 @@ def _spaced(g: Geometry, kernel: Shape, counts: Shape) -> Line:
     return Line(0, low, g.stride, phases, apart, reach, reach)
 
 
-def _spaced_tap(site: KernelSite, g: Geometry, line: Line, a: int, j: Value) -> tuple[Value, Value]:
+def _input_tap(site: KernelSite, g: Geometry, line: Line, a: int, j: Value) -> tuple[Value, Value]:
+    """Return the phase of a tap in the line of x, and its element there."""
     on = j * number(site, f"dilation{a}", g.dilation[a])
     if g.stride[a] == 1:
         return const(0, int64), on
@@ -331,193 +368,230 @@ def _spaced_tap(site: KernelSite, g: Geometry, line: Line, a: int, j: Value) -> 
 
 
 class _Phase(NamedTuple):
-    """Along an axis of x: elements that the same taps meet."""
+    """A set of elements along an axis of x that the same taps meet."""
 
-    first: int  # position of y that tap 0 would have, for the first of them
+    first: int  # position of y that tap 0 would have, for the first element
     length: int
-    start: int  # the first of them
+    start: int  # the first element
     tap: int  # the first of the taps
     every: int
     taps: int
-    nearest: int  # how far back the first tap is
+    nearest: int  # distance back to the first tap
     furthest: int
 
 
-class _Backward(_Convolution):
-    """x of y and w: what convolution makes of x, transposed."""
+class _InputGradient(_Convolution):
+    """The gradient of the input: x of y and w, the transposed convolution."""
 
     def run(self) -> None:
-        """Adds the launches."""
-        self.summed, self.kept = self.out, self.into
+        """Add the launches."""
+        self.summed_channels, self.result_channels = self.out, self.into
         sizes = self.launches.shape(self.launches.result)[-self.rank :]
-        found = [[p for p in self._phases(a, sizes[a]) if p.length] for a in self.axes]
-        if not all(found):  # there is no element of x
-            self.launches.launch(self.launches.op.name, _none, self.launches.result)
+        axis_phases = [[p for p in self._phases(a, sizes[a]) if p.length] for a in self.axes]
+        if not all(axis_phases):  # there is no element of x
+            self.launches.launch(self.launches.op.name, _store_nothing, self.launches.result)
             return
-        start = tuple([min(p.first - p.furthest for p in along) for along in found])
-        end = [max(p.first + p.length - p.nearest for p in along) for along in found]
+        start = tuple([min(p.first - p.furthest for p in along) for along in axis_phases])
+        end = [max(p.first + p.length - p.nearest for p in along) for along in axis_phases]
         reach = tuple([max(e - b, 1) for b, e in zip(start, end, strict=True)])
         ones = (1,) * self.rank
-        line = Line(0, start, ones, ones, ones, reach, reach).sharing(self.launches.shape(0))
-        most = max(math.prod(p.taps for p in phases) for phases in product(*found))
-        counts = tuple([max(p.length for p in along) for along in found])
-        t = self.together(counts, line.sizes, self.out * max(most, 1))
-        held, weights = self.held(line, t), self.weights()
-        for phases in product(*found):
-            self._phase(held, weights, phases)
+        line = Line(0, start, ones, ones, ones, reach, reach).share_zeros(self.launches.shape(0))
+        most = max(math.prod(p.taps for p in phases) for phases in product(*axis_phases))
+        counts = tuple([max(p.length for p in along) for along in axis_phases])
+        t = self.count_merged_axes(counts, line.sizes, self.out * max(most, 1))
+        line_buffer, weights = self.build_line(line, t), self.weight_operand()
+        for phases in product(*axis_phases):
+            self._phase(line_buffer, weights, phases)
 
     def _phases(self, a: int, size: int) -> Iterator[_Phase]:
-        """Along an axis: the elements of x that the same taps meet."""
+        """Yield the sets of elements along an axis that the same taps meet."""
         stride, low, d, k = self.g.stride[a], self.g.low[a], self.g.dilation[a], self.kernel[a]
         every = stride // math.gcd(stride, d)
         for phase in range(stride):
-            first = ceil(low - phase, stride)
-            count = max(0, ceil(size + low - phase, stride) - first)
+            first = ceil_div(low - phase, stride)
+            count = max(0, ceil_div(size + low - phase, stride) - first)
             tap = next((i for i in range(min(k, every)) if i * d % stride == phase), k)
-            taps = ceil(k - tap, every)
+            taps = ceil_div(k - tap, every)
             last = tap + max(taps - 1, 0) * every
             back = (tap * d // stride, last * d // stride) if taps else (0, 0)
             yield _Phase(first, count, first * stride + phase - low, tap, every, taps, *back)
 
-    def _phase(self, held: Held, weights: int, phases: Sequence[_Phase]) -> None:
-        start = held.line.start
+    def _phase(self, line_buffer: LineBuffer, weights: int, phases: Sequence[_Phase]) -> None:
+        """Add the launches of the elements in one set of each axis."""
+        start = line_buffer.line.start
         s = _Sum(
             tuple([p.first - p.furthest - b for p, b in zip(phases, start, strict=True)]),
-            tuple([p.length for p in phases]), tuple([p.tap for p in phases]),
-            tuple([p.every for p in phases]), tuple([p.taps for p in phases]),
-            tuple([p.start for p in phases]), self.g.stride,
-        )  # fmt: skip
-        self.sum(held, s, weights)
+            tuple([p.length for p in phases]),
+            tuple([p.tap for p in phases]),
+            tuple([p.every for p in phases]),
+            tuple([p.taps for p in phases]),
+            tuple([p.start for p in phases]),
+            self.g.stride,
+        )
+        self.add_sum(line_buffer, s, weights)
 
-    def tap(self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value) -> tuple[Value, Value]:
-        """Taps go back."""
+    def tap_offset(
+        self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value
+    ) -> tuple[Value, Value]:
+        """Return the offset of a tap in the line of y, where taps go back."""
         on = s.every[a] * self.g.dilation[a] // self.g.stride[a]
         back = number(site, f"last{a}", s.taps[a] - 1) - j
         return const(0, int64), back * number(site, f"on{a}", on)
 
-    def weight(self, site: KernelSite, operand: int, at: Sequence[Value], g: Value, c: Value,
-               kept: Value, taps: Sequence[Value]) -> Value:  # fmt: skip
-        """See `_Convolution`."""
-        out = self.channel(site, "filters", g, c, self.out)
-        return site.index(operand, [*at, out, kept, *taps])
+    def weight_index(
+        self,
+        site: KernelSite,
+        operand: int,
+        at: Sequence[Value],
+        g: Value,
+        c: Value,
+        result_channel: Value,
+        taps: Sequence[Value],
+    ) -> Value:
+        """Return the index of a weight."""
+        out = self.channel_index(site, "filters", g, c, self.out)
+        return site.index(operand, [*at, out, result_channel, *taps])
 
 
-class _OfWeights(_Convolution):
-    """w of x and y."""
+class _WeightGradient(_Convolution):
+    """The gradient of the weights: w of x and y."""
 
     def run(self) -> None:
-        """Adds the launches."""
+        """Add the launches."""
         counts = self.launches.shape(1)[-self.rank :]
         self.n = self.launches.shape(0)[len(self.lead)]
-        line = _spaced(self.g, self.kernel, counts).sharing(self.launches.shape(0))
+        line = _input_line(self.g, self.kernel, counts).share_zeros(self.launches.shape(0))
         line = line._replace(batches=True)
         none, ones = (0,) * self.rank, (1,) * self.rank
         beside = Line(1, none, ones, ones, ones, line.sizes, line.sizes, True)
         span = sum((c - 1) * p for c, p in zip(counts, line.pitches, strict=True))
         span = (self.n - 1) * line.length + span + 1 if self.n and all(counts) else 0
         last = self.out >= NARROW
-        x, y = self.lines.held(line, last=last), self.lines.held(beside, last=last)
+        x, y = self.lines.build(line, last=last), self.lines.build(beside, last=last)
         (self._across if last else self._along)(x, y, span, self._chunk(line, span))
 
     def _chunk(self, line: Line, span: int) -> int:
-        """How many positions are summed for a gradient of its own.
+        """Return how many positions a point sums for a gradient of its own.
 
-        These take up no more memory than the operands.
+        These gradients take no more memory than the operands.
         """
         size = math.prod(self.launches.shape(self.launches.result)[len(self.lead) :])
         room = self.n * line.length * max(self.out, self.into) * self.g.groups * 2 // max(size, 1)
-        return max(1, ceil(span, max(1, min(ceil(span, CHUNK), room))))
+        return max(1, ceil_div(span, max(1, min(ceil_div(span, CHUNK), room))))
 
-    def _across(self, x: Held, y: Held, span: int, each: int) -> None:
-        """Channels of y are neighbours; each position adds to all weights."""
-        chunks = max(1, ceil(span, each))
+    def _across(self, x: LineBuffer, y: LineBuffer, span: int, each: int) -> None:
+        """Add the launches for neighbouring channels of y: each position adds to all weights."""
+        chunks = max(1, ceil_div(span, each))
         shape = (*self.lead, chunks, self.g.groups, *self.kernel, self.into, self.out)
-        made = self.launches.temporary(self.dtype, shape)
+        chunk_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
-            lead, chunk, g = self.leads(site), site.points("chunks", chunks), self.group(site)
-            taps = self.taps(site, self.kernel)
+            lead, chunk, g = (
+                self.lead_axes(site),
+                site.points("chunks", chunks),
+                self.group_axis(site),
+            )
+            taps = self.tap_axes(site, self.kernel)
             c, o = site.points("into", self.into), site.points("kept", self.out)
-            first, other = self._starts(site, x, y, lead, g, c, o, taps)
+            first, other = self._first_elements(site, x, y, lead, g, c, o, taps)
             start, stop = self._bounds(site, chunk, span, each)
 
             def step(t: Value, total: Value) -> tuple[Value, ...]:
                 a = site.element(0, first + t * site.number("into", self.into))
                 b = site.element(1, other + t * site.number("kept", self.out))
-                return (_term(a, b, total),)
+                return (_multiply_add(a, b, total),)
 
             total = fold_loop(start, stop, (const(0, self.dtype),), step).results[0]
             site.store(total, *lead, chunk, g, *taps, c, o)
 
-        self.launches.launch(self.launches.op.name, build, x.operand, y.operand, made)
-        self._added_up(made, chunks, lambda taps, c, o: [*taps, c, o])
+        self.launches.launch(self.launches.op.name, build, x.operand, y.operand, chunk_sums)
+        self._add_up_chunks(chunk_sums, chunks, lambda taps, c, o: [*taps, c, o])
 
-    def _along(self, x: Held, y: Held, span: int, each: int) -> None:
-        """Positions are neighbours: each weight is a sum along them."""
-        chunks = max(1, ceil(span, each))
+    def _along(self, x: LineBuffer, y: LineBuffer, span: int, each: int) -> None:
+        """Add the launches for neighbouring positions: each weight is a sum along them."""
+        chunks = max(1, ceil_div(span, each))
         shape = (*self.lead, chunks, self.g.groups, self.out, self.into, *self.kernel)
-        made = self.launches.temporary(self.dtype, shape)
+        chunk_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
-            lead, chunk, g = self.leads(site), site.points("chunks", chunks), self.group(site)
+            lead, chunk, g = (
+                self.lead_axes(site),
+                site.points("chunks", chunks),
+                self.group_axis(site),
+            )
             o, c = site.points("kept", self.out), site.points("into", self.into)
-            taps = self.taps(site, self.kernel)
-            first, other = self._starts(site, x, y, lead, g, c, o, taps)
+            taps = self.tap_axes(site, self.kernel)
+            first, other = self._first_elements(site, x, y, lead, g, c, o, taps)
             start, stop = self._bounds(site, chunk, span, each)
             total = reduce_loop(
-                "add", start, stop,
+                "add",
+                start,
+                stop,
                 lambda t: site.element(0, first + t) * site.element(1, other + t),
-            )[0]  # fmt: skip
+            )[0]
             site.store(total, *lead, chunk, g, o, c, *taps)
 
-        self.launches.launch(self.launches.op.name, build, x.operand, y.operand, made)
-        self._added_up(made, chunks, lambda taps, c, o: [o, c, *taps])
+        self.launches.launch(self.launches.op.name, build, x.operand, y.operand, chunk_sums)
+        self._add_up_chunks(chunk_sums, chunks, lambda taps, c, o: [o, c, *taps])
 
-    def _starts(
-        self, site: KernelSite, x: Held, y: Held, lead: Sequence[Value], g: Value, c: Value,
-        o: Value, taps: Sequence[Value],
-    ) -> tuple[Value, Value]:  # fmt: skip
-        """Where the first products are, in both lines."""
-        found = [_spaced_tap(site, self.g, x.line, a, taps[a]) for a in self.axes]
-        on = {PHASE: [p for p, _ in found], ELEMENT: [u for _, u in found]}
-        first = x.place(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **on})
-        return first, y.place(site, 1, {LEAD: lead, GROUP: [g], CHANNEL: [o]})
+    def _first_elements(
+        self,
+        site: KernelSite,
+        x: LineBuffer,
+        y: LineBuffer,
+        lead: Sequence[Value],
+        g: Value,
+        c: Value,
+        o: Value,
+        taps: Sequence[Value],
+    ) -> tuple[Value, Value]:
+        """Return the elements of the first products in both lines."""
+        offsets = [_input_tap(site, self.g, x.line, a, taps[a]) for a in self.axes]
+        on = {PHASE: [p for p, _ in offsets], ELEMENT: [u for _, u in offsets]}
+        first = x.index_of(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **on})
+        return first, y.index_of(site, 1, {LEAD: lead, GROUP: [g], CHANNEL: [o]})
 
     def _bounds(self, site: KernelSite, chunk: Value, span: int, each: int) -> tuple[Value, Value]:
         by, n = site.number("each", each), site.number("span", span)
         stop = chunk * by + by
         return chunk * by, where(stop < n, stop, n)
 
-    def _added_up(
-        self, made: int, chunks: int,
+    def _add_up_chunks(
+        self,
+        chunk_sums: int,
+        chunks: int,
         order: Callable[[list[Value], Value, Value], list[Value]],
-    ) -> None:  # fmt: skip
-        """Adds the launch that adds up what chunks have."""
+    ) -> None:
+        """Add the launch that adds up the sums of chunks."""
 
         def build(site: KernelSite) -> None:
-            lead, g = self.leads(site), self.group(site)
-            taps = self.taps(site, self.kernel)
+            lead, g = self.lead_axes(site), self.group_axis(site)
+            taps = self.tap_axes(site, self.kernel)
             c, o = site.points("into", self.into), site.points("kept", self.out)
             total = reduce_loop(
-                "add", 0, site.number("chunks", chunks),
+                "add",
+                0,
+                site.number("chunks", chunks),
                 lambda k: site.read(0, *lead, k, g, *order(taps, c, o)),
-            )[0]  # fmt: skip
-            channel = self.channel(site, "kept", g, o, self.out)
+            )[0]
+            channel = self.channel_index(site, "kept", g, o, self.out)
             site.store(total, *lead, channel, c, *taps)
 
-        self.launches.launch(f"{self.launches.op.name}_sum", build, made, self.launches.result)
+        self.launches.launch(
+            f"{self.launches.op.name}_sum", build, chunk_sums, self.launches.result
+        )
 
 
 def convolution(launches: Launches) -> None:
-    """y of (x, w), or of (x, w, bias)."""
-    _Forward(launches, launches.shape(1)).run()
+    """Add the launches that compute y from (x, w), or from (x, w, bias)."""
+    _Convolve(launches, launches.shape(1)).run()
 
 
 def convolution_input(launches: Launches) -> None:
-    """x of (y, w)."""
-    _Backward(launches, launches.shape(1)).run()
+    """Add the launches that compute x from (y, w)."""
+    _InputGradient(launches, launches.shape(1)).run()
 
 
 def convolution_weight(launches: Launches) -> None:
-    """w of (x, y)."""
-    _OfWeights(launches, launches.shape(launches.result)).run()
+    """Add the launches that compute w from (x, y)."""
+    _WeightGradient(launches, launches.shape(launches.result)).run()

@@ -1,4 +1,4 @@
-"""Dtype rules: what the operands of an op are cast to, and what comes out."""
+"""Dtype rules: the dtypes that an op's operands are cast to, and the dtype of its result."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from ..errors import DTypeError
 from .site import Attrs
 from .sort import key_dtype
 
-Given: TypeAlias = DType | type[object]  # an operand: its dtype or, of a Python number, its type
-Dtypes: TypeAlias = tuple[tuple[DType, ...], DType]  # (what operands are cast to, what comes out)
-DTypeRule: TypeAlias = Callable[[str, Sequence[Given], Attrs], Dtypes]  # by the op's name
+Given: TypeAlias = DType | type[object]  # an operand: its dtype, or the type of a Python number
+Dtypes: TypeAlias = tuple[tuple[DType, ...], DType]  # (dtypes of the casts, dtype of the result)
+DTypeRule: TypeAlias = Callable[[str, Sequence[Given], Attrs], Dtypes]  # of (op's name, ...)
 
 
 def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DType:
-    """The dtype in which operands meet. Python numbers are weak: they only change the kind.
+    """Return the dtype in which operands meet. Python numbers are weak: they only change the kind.
 
-    Raises: DTypeError where none exists or its kind is not allowed.
+    Raises: DTypeError if there is none or its kind is not allowed.
     """
     strong = _strong(operands)
     weak = [d for d in operands if not isinstance(d, DType)]
-    found = strong[0] if strong else (bool_ if all(w is bool for w in weak) else int64)
+    dtype = strong[0] if strong else (bool_ if all(w is bool for w in weak) else int64)
     for d in strong[1:]:
-        found = _promote(op, found, d)
+        dtype = _promote(op, dtype, d)
     for w in weak:
-        if w is complex and found.kind != "c":
-            found = complex128 if found is float64 else complex64
-        elif w is float and found.kind in "biu":
-            found = float32
-        elif w is int and found.kind == "b":
-            found = int64
-    if found.kind not in allowed:
+        if w is complex and dtype.kind != "c":
+            dtype = complex128 if dtype is float64 else complex64
+        elif w is float and dtype.kind in "biu":
+            dtype = float32
+        elif w is int and dtype.kind == "b":
+            dtype = int64
+    if dtype.kind not in allowed:
         raise DTypeError(
-            f"{op}: does not take {found.name}; it takes {_kinds(allowed)}; see "
-            + ("dt.real, dt.imag and dt.abs" if found.kind == "c" else "astype()")
+            f"{op}: does not take {dtype.name}; it takes {_kinds(allowed)}; see "
+            + ("dt.real, dt.imag and dt.abs" if dtype.kind == "c" else "astype()")
         )
-    return found
+    return dtype
 
 
 def _promote(op: str, a: DType, b: DType) -> DType:
@@ -59,13 +59,18 @@ def _promote(op: str, a: DType, b: DType) -> DType:
 
 
 def _kinds(allowed: str) -> str:
-    words = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats",
-             "c": "complex numbers"}  # fmt: skip
+    words = {
+        "b": "bool",
+        "i": "signed integers",
+        "u": "unsigned integers",
+        "f": "floats",
+        "c": "complex numbers",
+    }
     return ", ".join(words[k] for k in allowed)
 
 
 def _strong(operands: Sequence[Given]) -> tuple[DType, ...]:
-    """The dtypes of operands that are tensors."""
+    """Return the dtypes of operands that are tensors."""
     return tuple([d for d in operands if isinstance(d, DType)])
 
 
@@ -73,7 +78,7 @@ def _strong(operands: Sequence[Given]) -> tuple[DType, ...]:
 
 
 def same(allowed: str = "biuf") -> DTypeRule:
-    """All operands meet in one dtype, which comes out."""
+    """Return a rule by which all operands meet in one dtype, that of the result."""
 
     def rule(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
         d = common(op, operands, allowed=allowed)
@@ -83,15 +88,18 @@ def same(allowed: str = "biuf") -> DTypeRule:
 
 
 def arithmetic(allowed: str) -> DTypeRule:
-    """As `same`, but beside complex operands real ones stay real, in the dtype of parts."""
+    """Return a rule as `same`, but real operands beside complex ones stay real.
+
+    They are cast to the dtype of the complex numbers' parts.
+    """
 
     def rule(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-        return _beside_complex(operands, common(op, operands, allowed=allowed))
+        return _keep_reals(operands, common(op, operands, allowed=allowed))
 
     return rule
 
 
-def _beside_complex(operands: Sequence[Given], d: DType) -> Dtypes:
+def _keep_reals(operands: Sequence[Given], d: DType) -> Dtypes:
     if d.kind != "c":
         return (d,) * len(operands), d
     return tuple([d if _is_complex(x) else d.part for x in operands]), d
@@ -102,53 +110,56 @@ def _is_complex(x: Given) -> bool:
 
 
 def dividing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """As `arithmetic`; integers and bool become the default float, float32."""
+    """Promote operands as `arithmetic` does.
+
+    Integers and bool become the default float, float32.
+    """
     d = common(op, operands, allowed="biufc")
-    return _beside_complex(operands, d if d.kind in "fc" else float32)
+    return _keep_reals(operands, d if d.kind in "fc" else float32)
 
 
 def analytic(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """As `floating`, of complex operands too."""
+    """Promote operands as `floating` does, complex ones too."""
     d = common(op, operands, allowed="biufc")
     d = d if d.kind in "fc" else float32
     return (d,) * len(operands), d
 
 
 def size(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Of a number its dtype, of a complex one that of its parts."""
+    """Take one number; the result has its dtype, or that of a complex number's parts."""
     d = common(op, operands, allowed="iufc")
     return (d,), d.part
 
 
 def turn(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """The dtype of parts; integers and bool become the default float, float32."""
+    """Take one number; the result is a float: float32 for integers and bool."""
     (d,), _ = analytic(op, operands, attrs)
     return (d,), d.part
 
 
 def equality(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """As `comparison`, of complex operands too."""
-    return _comparing(op, operands, "biufc")
+    """Promote operands as `comparison` does, complex ones too."""
+    return _comparison_dtypes(op, operands, "biufc")
 
 
 def floating(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """All operands meet in a float; integers and bool become the default one, float32."""
+    """Promote all operands to one float; integers and bool become the default float, float32."""
     d = common(op, operands)
     d = d if d.kind == "f" else float32
     return (d,) * len(operands), d
 
 
 def exponent(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """One float, as of `floating`; int32 comes out."""
+    """Promote to one float as `floating` does; the result is int32."""
     return floating(op, operands, attrs)[0], int32
 
 
 def comparison(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """All operands meet in one dtype, but uint64 and signed integers do not; bool comes out."""
-    return _comparing(op, operands, "biuf")
+    """Promote all operands to one dtype, except uint64 and signed integers; the result is bool."""
+    return _comparison_dtypes(op, operands, "biuf")
 
 
-def _comparing(op: str, operands: Sequence[Given], allowed: str) -> Dtypes:
+def _comparison_dtypes(op: str, operands: Sequence[Given], allowed: str) -> Dtypes:
     integers = [d for d in _strong(operands) if d.is_integer]
     if uint64 in integers and any(d.kind == "i" for d in integers):
         return tuple([uint64 if d is uint64 else int64 for d in integers]), bool_
@@ -157,34 +168,34 @@ def _comparing(op: str, operands: Sequence[Given], allowed: str) -> Dtypes:
 
 
 def predicate(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Bool, of one operand of any dtype."""
+    """Take one operand of any dtype; the result is bool."""
     return (common(op, operands, allowed="biufc"),), bool_
 
 
 def predicate_of_floats(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Bool, of one float."""
+    """Take one float; the result is bool."""
     return (common(op, operands, allowed="f"),), bool_
 
 
 def logical(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """All operands are cast to bool, which comes out."""
+    """Cast all operands to bool; the result is bool."""
     common(op, operands, allowed="biufc")
     return (bool_,) * len(operands), bool_
 
 
 def selection(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """A condition, and two operands that meet in one dtype."""
+    """Take a condition, and two operands that meet in one dtype."""
     d = common(op, operands[1:], allowed="biufc")
     if operands[0] is not bool_:
-        given = getattr(operands[0], "name", operands[0])
-        raise DTypeError(f"{op}: the condition must be bool, not {given}; write x != 0")
+        condition = getattr(operands[0], "name", operands[0])
+        raise DTypeError(f"{op}: the condition must be bool, not {condition}; write x != 0")
     return (bool_, d, d), d
 
 
 def as_told(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """The operand as it is; `attrs` comes out. What is complex becomes nothing real but bool.
+    """Take the operand as it is; the result has the dtype `attrs`.
 
-    Raises: DTypeError.
+    Raises: DTypeError for a complex operand and a real result, except bool.
     """
     (d,) = casts = _strong(operands)
     if d.kind == "c" and attrs.kind not in "bc":
@@ -195,7 +206,7 @@ def as_told(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def declared(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """attrs = (dtypes of the scalars, dtype of the result)."""
+    """Take the dtypes from attrs = (dtypes of the scalars, dtype of the result)."""
     scalars, result = attrs
     return scalars, result
 
@@ -204,7 +215,7 @@ def declared(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def summing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Small integers and bool sum to int64 or uint64, unless `attrs` says otherwise."""
+    """Sum small integers and bool as int64 or uint64, unless `attrs` names a dtype."""
     d = common(op, operands, allowed="biufc") if attrs is None else attrs
     if attrs is None and d.kind in "biu":
         d = uint64 if d.kind == "u" else int64
@@ -212,26 +223,26 @@ def summing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def averaging(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """A float or complex; integers and bool become the default float, float32."""
+    """Promote to a float or complex dtype; integers and bool become the default float, float32."""
     d = common(op, operands, allowed="biufc")
     d = d if d.kind in "fc" else float32
     return (d.compute,), d
 
 
 def keeping(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """The operand's dtype."""
+    """Keep the operand's dtype."""
     d = common(op, operands)
     return (d.compute,), d
 
 
 def testing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Bool, of one operand that is cast to it."""
+    """Cast one operand to bool; the result is bool."""
     common(op, operands, allowed="biufc")
     return (bool_,), bool_
 
 
 def counting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """A place, as int64."""
+    """Take one operand; the result is a position, int64."""
     return (common(op, operands).compute,), int64
 
 
@@ -239,79 +250,82 @@ def counting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def as_given(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """The operand's dtype, in which nothing is computed."""
+    """Keep the operand's dtype, without the dtype of computation."""
     casts = _strong(operands)
     return casts, casts[0]
 
 
 def gathering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """The first operand's dtype; the others are positions."""
+    """Keep the first operand's dtype; the others are positions."""
     first = _strong(operands)[0]
     return (first, *(int64 for _ in operands[1:])), first
 
 
 def contracting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """All operands meet in one dtype that has sums and products."""
+    """Promote all operands to one dtype that has sums and products."""
     d = common(op, operands, allowed="iufc")
     return (d,) * len(operands), d
 
 
 def integers(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Positions, of positions."""
+    """Take positions; the result has positions."""
     return (int64,) * len(operands), int64
 
 
 def tallying(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Numbers of elements, which are read as they are."""
+    """Take the operands as they are; the result is int64."""
     return _strong(operands), int64
 
 
 def searching(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """A position; the first two operands meet in one dtype, a third has positions."""
+    """Take two operands that meet in one dtype, and positions; the result has positions."""
     d = common(op, operands[:2])
     return (d, d, *(int64 for _ in operands[2:])), int64
 
 
 def sorting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """The operand's dtype; its number is of that of the keys."""
+    """Keep the operand's dtype; the op's number has the dtype of the keys."""
     d = common(op, operands[:1])
     return (d, key_dtype(d)), d
 
 
 def selecting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """As `sorting`; a second number is a rank."""
+    """Keep the operand's dtype as `sorting` does; a second number is a rank."""
     casts, d = sorting(op, operands, attrs)
     return (*casts, int64), d
 
 
 def ordering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """A position; operands as for `sorting`."""
+    """Take operands as `sorting` does; the result has positions."""
     return sorting(op, operands, attrs)[0], int64
 
 
 def grouping(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """A position; the first operand has any dtype, a second has positions."""
+    """Take an operand of any dtype, and positions; the result has positions."""
     d = common(op, operands[:1], allowed="biufc")
     return (d, *(int64 for _ in operands[1:])), int64
 
 
 def running(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """As a sum; `attrs` has the dtype in its last place."""
+    """Promote as for a sum; the last element of `attrs` names the dtype."""
     return summing(op, operands, attrs[2])
 
 
 def running_logs(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """As `floating`, of the dtype in the last place of `attrs` if there is one; halves widened."""
+    """Promote as `floating` does, to the last dtype of `attrs` if there is one.
+
+    Halves are widened.
+    """
     d = floating(op, operands if attrs[2] is None else (attrs[2],), None)[1]
     return (d.compute,), d
 
 
 def scattering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """The first operand's dtype, to which the second one is cast; the others are positions."""
+    """Keep the first operand's dtype, to which the second is cast; the others are positions."""
     first = _strong(operands)[0]
     return (first, first, *(int64 for _ in operands[2:])), first
 
 
 def fixed(casts: tuple[DType, ...], result: DType) -> DTypeRule:
-    """The same dtypes whatever comes in."""
+    """Return a rule with the same dtypes for all operands."""
     return lambda op, operands, attrs: (casts, result)

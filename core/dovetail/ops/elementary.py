@@ -1,8 +1,8 @@
 """Elementary functions in the loop language: no branch, no table, the same bits on every device.
 
-Each takes and gives float32 or float64 Values. Both dtypes share one algorithm where they can; what
-differs (coefficients, split constants) stands in `coefficients.py`. Circular functions are in
-`trigonometry.py`, the error function in `special.py`, what they are made of in `float_parts.py`.
+Each takes and gives float32 or float64 Values. Both dtypes share one algorithm where they can; the
+numbers that differ (coefficients, split constants) are in `coefficients.py`. Circular functions are
+in `trigonometry.py`, the error function in `special.py`, their building blocks in `float_parts.py`.
 
 Special values follow C99 annex F. Measured errors are listed in docs/accuracy.md.
 """
@@ -39,7 +39,7 @@ from .float_parts import (
 
 
 def exp(x: Value) -> Value:
-    """e ** x."""
+    """Return e ** x."""
     f = format_of(x)
     x = clamp(x, *f.exp_range)
     n, bits = nearest(x, f.log2e[0])
@@ -49,7 +49,7 @@ def exp(x: Value) -> Value:
 
 
 def exp2(x: Value) -> Value:
-    """2 ** x."""
+    """Return 2 ** x."""
     f = format_of(x)
     x = clamp(x, -f.bias - f.mantissa - 3.0, f.bias + 2.0)
     n, bits = nearest(x, 1.0)
@@ -58,18 +58,18 @@ def exp2(x: Value) -> Value:
 
 
 def exp_parts(h: Value, low: Value) -> tuple[Pair, Value]:
-    """exp(h + low) as a pair to be scaled by 2**n, and bits of n.
+    """Return exp(h + low) as a pair to be scaled by 2**n, and bits of n.
 
     h must be in the range of exp, and low be some ulp at most.
     """
-    r, tail, bits = _reduced(h)
+    r, tail, bits = _reduce_exponent(h)
     s, e = fast_two_sum(const(1.0, h.dtype), r)
     small = fma(r * r, poly(format_of(h).expm1, r), e)
     return (s, fma(tail + low, s + small, small)), bits
 
 
-def _reduced(x: Value) -> tuple[Value, Value, Value]:
-    """r, a small correction, and bits of n: x = n ln 2 + r + correction, |r| <= ln(2) / 2."""
+def _reduce_exponent(x: Value) -> tuple[Value, Value, Value]:
+    """Return r, a correction, and bits of n: x = n ln 2 + r + correction, |r| <= ln(2) / 2."""
     f = format_of(x)
     n, bits = nearest(x, f.log2e[0])
     a = fma(n, const(-f.ln2[0], x.dtype), x)
@@ -78,10 +78,10 @@ def _reduced(x: Value) -> tuple[Value, Value, Value]:
 
 
 def expm1(x: Value) -> Value:
-    """e ** x - 1, accurate near zero."""
+    """Return e ** x - 1, accurate near zero."""
     f = format_of(x)
     c = clamp(x, -f.mantissa * 0.9, f.exp_range[1])
-    r, tail, bits = _reduced(c)
+    r, tail, bits = _reduce_exponent(c)
     s = power_of_two(bits - 1, x)
     base, lost = two_sum(s, const(-0.5, x.dtype))
     h, e = fast_two_sum(base, s * r)
@@ -91,13 +91,13 @@ def expm1(x: Value) -> Value:
 
 
 def _sinh_cosh(x: Value) -> tuple[Pair, Pair]:
-    """Half of sinh and of cosh as pairs, for x >= 0 in the range of exp.
+    """Return half of sinh and of cosh as pairs, for x >= 0 in the range of exp.
 
     With x = n ln 2 + r and a, b = cosh, sinh(n ln 2):
     sinh x = b cosh r + a sinh r and cosh x = a cosh r + b sinh r.
     """
     f = format_of(x)
-    r, tail, bits = _reduced(x)
+    r, tail, bits = _reduce_exponent(x)
     s = power_of_two(bits - 2, x)
     t = where(x > float(f.mantissa), 0.0, power_of_two(0 - bits - 2, x))
     a, al = fast_two_sum(s, t)
@@ -113,43 +113,43 @@ def _sinh_cosh(x: Value) -> tuple[Pair, Pair]:
     )
 
 
-def _capped(x: Value, limit: float) -> Value:
-    """|x|, at most `limit`; NaN stays."""
+def _cap_magnitude(x: Value, limit: float) -> Value:
+    """Return |x|, at most `limit`; NaN stays."""
     a = magnitude(x)
     return where(a > limit, limit, a)
 
 
 def sinh(x: Value) -> Value:
-    """The hyperbolic sine."""
+    """Return the hyperbolic sine."""
     f = format_of(x)
-    h, low = _sinh_cosh(_capped(x, f.exp_range[1] + 0.75))[0]
+    h, low = _sinh_cosh(_cap_magnitude(x, f.exp_range[1] + 0.75))[0]
     return _odd(x, (h + low) * 2.0)
 
 
 def cosh(x: Value) -> Value:
-    """The hyperbolic cosine."""
-    h, low = _sinh_cosh(_capped(x, format_of(x).exp_range[1] + 0.75))[1]
+    """Return the hyperbolic cosine."""
+    h, low = _sinh_cosh(_cap_magnitude(x, format_of(x).exp_range[1] + 0.75))[1]
     return (h + low) * 2.0
 
 
 def tanh(x: Value) -> Value:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     if x.dtype is float32:
         return _tanh_float32(x)
-    s, c = _sinh_cosh(_capped(x, format_of(x).mantissa * 0.375 + 1.0))
+    s, c = _sinh_cosh(_cap_magnitude(x, format_of(x).mantissa * 0.375 + 1.0))
     h, low = quotient(fast_two_sum(*s), fast_two_sum(*c))
     return _odd(x, h + low)
 
 
 def _tanh_float32(x: Value) -> Value:
-    """x + x**3 P(x**2) below 1, else 1 - 2 / (1 + exp(2 |x|))."""
+    """Return tanh as x + x**3 P(x**2) below 1, else as 1 - 2 / (1 + exp(2 |x|))."""
     f = FORMATS[float32]
-    a = _capped(x, 9.25)
+    a = _cap_magnitude(x, 9.25)
     shifter = f.shifter + f.bias  # so that the low bits are those of a power of two
     t = fma(a, const(DOUBLE_LOG2E, float32), shifter)
     r = fma(a, const(DOUBLE_LOG2E, float32), shifter - t)
     s = bitcast(bits_of(t) << f.mantissa, float32)
-    # an ulp more than 1 makes up for what DOUBLE_LOG2E lacks, where that matters: just above 1
+    # an ulp more than 1 makes up for the error of DOUBLE_LOG2E where that matters: just above 1
     far = 1.0 - 2.0 / fma(s, poly(EXP2, r), 1.0 + 2.0**-23)
     z = a * a
     near = fma(a * z, poly(TANH_NEAR, z), a)
@@ -157,15 +157,15 @@ def _tanh_float32(x: Value) -> Value:
 
 
 def _odd(x: Value, y: Value) -> Value:
-    """y with the sign of x, or x where that is tiny: for an odd function f with f(x) ~ x at 0."""
+    """Return y with the sign of x, or a tiny x itself: for an odd function f with f(x) ~ x at 0."""
     return where(magnitude(x) < format_of(x).negligible, x, with_sign(magnitude(y), sign_of(x)))
 
 
 def sigmoid(x: Value) -> Value:
-    """1 / (1 + e ** -x)."""
+    """Return 1 / (1 + e ** -x)."""
     f = format_of(x)
     c = clamp(-x, -f.mantissa * 0.9, f.exp_range[1] + f.mantissa)
-    r, tail, bits = _reduced(c)
+    r, tail, bits = _reduce_exponent(c)
     shift = f.bias // 2
     s = power_of_two(bits - shift, x)
     tiny = 2.0**-shift
@@ -180,14 +180,17 @@ def sigmoid(x: Value) -> Value:
 
 
 def _split(x: Value) -> tuple[Value, Value, Value]:
-    """e, m - 1, and e above the mantissa bits, for normal x = m * 2**e > 0 with m about 1."""
+    """Return e, m - 1, and e above the mantissa bits, for normal x = m * 2**e > 0, m about 1."""
     f = format_of(x)
     e, m, k = _octave(x, f.log_low)
     return e, m - 1.0, k
 
 
 def _octave(x: Value, low: int) -> tuple[Value, Value, Value]:
-    """e, m, and e above the mantissa bits, for normal x = m * 2**e > 0, m from that of `low` on."""
+    """Return e, m, and e above the mantissa bits, for normal x = m * 2**e > 0.
+
+    m is in the octave that begins at the mantissa `low`.
+    """
     f = format_of(x)
     k = (bits_of(x) - low) & (f.sign * 2 - (1 << f.mantissa))
     e = cast(bitcast(k, int32) >> 23, float32) if x.dtype is float32 else _small_integer(k)
@@ -200,7 +203,7 @@ def _small_integer(k: Value) -> Value:
 
 
 def _normal(x: Value) -> tuple[Value, Value]:
-    """x scaled up where it is denormal, and the exponent to subtract."""
+    """Return x, scaled up if it is denormal, and the exponent to subtract."""
     f = format_of(x)
     tiny = x < f.smallest_normal
     up = f.mantissa + 2
@@ -208,7 +211,7 @@ def _normal(x: Value) -> tuple[Value, Value]:
 
 
 def _log_tail(f: Value) -> Value:
-    """f - log(1 + f), for 1 + f as `_split` leaves it."""
+    """Return f - log(1 + f), for 1 + f as `_split` leaves it."""
     form = format_of(f)
     if f.dtype is float32:
         return f * f * -poly(form.log, f)
@@ -219,13 +222,13 @@ def _log_tail(f: Value) -> Value:
 
 
 def _log_special(x: Value, y: Value) -> Value:
-    """y, but log's values where x is negative, zero, infinite or NaN."""
+    """Return y, but log's values where x is negative, zero, infinite or NaN."""
     odd = where(x < 0.0, math.nan, where(eq(x, 0.0), -math.inf, x))
     return where((x > 0.0) & (x < math.inf), y, odd)
 
 
 def log(x: Value) -> Value:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     form = format_of(x)
     normal, up = _normal(x)
     e, f, _ = _split(normal)
@@ -250,17 +253,17 @@ def _log_to_base(
 
 
 def log2(x: Value) -> Value:
-    """The logarithm to base 2."""
+    """Return the logarithm to base 2."""
     return _log_to_base(x, (1.0, 0.0), format_of(x).log2e)
 
 
 def log10(x: Value) -> Value:
-    """The logarithm to base 10."""
+    """Return the logarithm to base 10."""
     return _log_to_base(x, format_of(x).log10_2, format_of(x).log10_e)
 
 
 def log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
-    """log(1 + h + low) + octaves * log(2) as two parts, for a pair > -1 of finite parts."""
+    """Return log(1 + h + low) + octaves * log(2) as two parts, for a pair > -1 of finite parts."""
     form = format_of(h)
     u, v = two_sum(const(1.0, h.dtype), h)
     e, f, k = _split(u)
@@ -277,7 +280,7 @@ def log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
 
 
 def log1p(x: Value) -> Value:
-    """log(1 + x), accurate near zero."""
+    """Return log(1 + x), accurate near zero."""
     usual = (x > -1.0) & (x < math.inf)
     y, t = log1p_of_pair(where(usual, x, 0.0), const(0.0, x.dtype))
     odd = where(x < -1.0, math.nan, where(eq(x, -1.0), -math.inf, x))
@@ -285,7 +288,7 @@ def log1p(x: Value) -> Value:
 
 
 def logaddexp(x: Value, y: Value) -> Value:
-    """log(e ** x + e ** y)."""
+    """Return log(e ** x + e ** y)."""
     high, low = where(x < y, y, x), where(x < y, x, y)
     d, e = two_sum(low, -high)
     usual = d > -math.inf  # false for infinities and NaN
@@ -299,7 +302,7 @@ def logaddexp(x: Value, y: Value) -> Value:
 
 
 def asinh(x: Value) -> Value:
-    """The inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine."""
     form = format_of(x)
     a = magnitude(x)
     large = a > 2.0 ** (form.mantissa // 2 + 2)
@@ -317,7 +320,7 @@ def asinh(x: Value) -> Value:
 
 
 def acosh(x: Value) -> Value:
-    """The inverse hyperbolic cosine."""
+    """Return the inverse hyperbolic cosine."""
     form = format_of(x)
     large = x > 2.0 ** (form.mantissa // 2 + 2)
     b = where((x >= 1.0) & (x <= 2.0 ** (form.mantissa // 2 + 2)), x, 2.0)
@@ -337,7 +340,7 @@ def acosh(x: Value) -> Value:
 
 
 def atanh(x: Value) -> Value:
-    """The inverse hyperbolic tangent."""
+    """Return the inverse hyperbolic tangent."""
     a = magnitude(x)
     inside = a < 1.0
     b = where(inside, a, 0.0)
@@ -353,7 +356,7 @@ def atanh(x: Value) -> Value:
 
 
 def rsqrt(x: Value) -> Value:
-    """1 / sqrt(x)."""
+    """Return 1 / sqrt(x)."""
     f = format_of(x)
     tiny = x < f.smallest_normal
     half = f.mantissa // 2 + 1
@@ -367,7 +370,7 @@ def rsqrt(x: Value) -> Value:
 
 
 def cbrt(x: Value) -> Value:
-    """The cube root."""
+    """Return the cube root."""
     f = format_of(x)
     third = (f.mantissa + 2) // 3
     a = magnitude(x)
@@ -386,8 +389,8 @@ def cbrt(x: Value) -> Value:
         r = fma(r * (1.0 / 3.0), fma(-m * r, r * r, 1.0), r)
     c = m * r * r
     p, q = two_product(c, c)
-    rest = fma(-p, c, m) - q * c
-    c = fma(rest * (1.0 / 3.0), r * r, c)
+    residual = fma(-p, c, m) - q * c
+    c = fma(residual * (1.0 / 3.0), r * r, c)
     k = k - where(tiny, const(third, x.dtype), 0.0)
     _, bits = nearest(k, 1.0)
     y = c * power_of_two(bits, x)
@@ -395,14 +398,14 @@ def cbrt(x: Value) -> Value:
 
 
 def _exponent(x: Value) -> Value:
-    """The exponent of a normal x > 0, as a float."""
+    """Return the exponent of a normal x > 0, as a float."""
     f = format_of(x)
     k = (bits_of(x) >> f.mantissa) + (f.shifter_bits - f.bias)
     return bitcast(k, x.dtype) - f.shifter
 
 
 def hypot(x: Value, y: Value) -> Value:
-    """sqrt(x*x + y*y) without undue overflow or underflow."""
+    """Return sqrt(x*x + y*y) without undue overflow or underflow."""
     f = format_of(x)
     a, b = magnitude(x), magnitude(y)
     high, low = where(a < b, b, a), where(a < b, a, b)
@@ -424,7 +427,7 @@ def hypot(x: Value, y: Value) -> Value:
 
 
 def log_pair(x: Value) -> Pair:
-    """log(x) as a pair with some 12 (float32: 10) extra bits, for finite x > 0."""
+    """Return log(x) as a pair with some 12 (float32: 10) extra bits, for finite x > 0."""
     form = format_of(x)
     normal, up = _normal(x)
     e, f, _ = _split(normal)
@@ -446,25 +449,25 @@ def log_pair(x: Value) -> Pair:
 
 
 def _log2_pair(x: Value) -> Pair:
-    """log2(x) as a pair with some 12 (float32: 9) extra bits, for finite x > 0."""
+    """Return log2(x) as a pair with some 12 (float32: 9) extra bits, for finite x > 0."""
     normal, up = _normal(x)
     e, m, _ = _octave(normal, format_of(x).root_half)  # m from sqrt(1/2) to sqrt(2)
     f, (base, base_low) = _near_one(m)
     # 2 log2(e) atanh(s) of s = f / (2 + f)
     s, t = quotient((f, const(0.0, x.dtype)), fast_two_sum(const(2.0, x.dtype), f))
     k, k_low = (2.0 * part for part in format_of(x).log2e)
-    h, rest = two_product(s, k)
-    rest = fma(s, const(k_low, x.dtype), fma(t, const(k, x.dtype), rest))
+    h, tail = two_product(s, k)
+    tail = fma(s, const(k_low, x.dtype), fma(t, const(k, x.dtype), tail))
     more, more_low = _atanh_bend(s, t)
     bend, bend_low = two_product(h, more)
-    rest = fma(rest, more, fma(h, more_low, rest)) + (bend_low + base_low)
+    tail = fma(tail, more, fma(h, more_low, tail)) + (bend_low + base_low)
     h, lost = fast_two_sum(e - up + base, h)
     h, lost_too = fast_two_sum(h, bend)
-    return h, lost + lost_too + rest
+    return h, lost + lost_too + tail
 
 
 def _near_one(m: Value) -> tuple[Value, Pair]:
-    """f and b of m = (1 + f) 2**b, f small and exact, for m from sqrt(1/2) to sqrt(2)."""
+    """Return f and b of m = (1 + f) 2**b, f small and exact, for m from sqrt(1/2) to sqrt(2)."""
     form = format_of(m)
     low, high = m < 8 / 9, m > 7 / 6
     factor = where(low, 1.25, where(high, const(0.75, m.dtype), 1.0))
@@ -474,7 +477,7 @@ def _near_one(m: Value) -> tuple[Value, Pair]:
 
 
 def _atanh_bend(s: Value, t: Value) -> Pair:
-    """atanh(s + t) / (s + t) - 1 as a pair, for a pair whose square is at most 0.00595."""
+    """Return atanh(s + t) / (s + t) - 1 as a pair, for a pair whose square is at most 0.00595."""
     form = format_of(s)
     z = s * s
     z_low = fma(s, s, -z) + (s + s) * t
@@ -485,7 +488,7 @@ def _atanh_bend(s: Value, t: Value) -> Pair:
 
 
 def _power(a: Value, y: Value) -> Value:
-    """a ** y for finite a > 0."""
+    """Return a ** y for finite a > 0."""
     form = format_of(a)
     h, low = _log2_pair(a)
     p, e = two_product(h, y)
@@ -496,7 +499,7 @@ def _power(a: Value, y: Value) -> Value:
 
 
 def pow(x: Value, y: Value) -> Value:
-    """x ** y."""
+    """Return x ** y."""
     limit = format_of(x).pow_limit
     z = _power(magnitude(x), clamp(y, -limit, limit))
     usual = (x > 0.0) & (x < math.inf) & eq(y, y)
@@ -504,7 +507,10 @@ def pow(x: Value, y: Value) -> Value:
 
 
 def _special_power(x: Value, y: Value, z: Value) -> Value:
-    """x ** y where x is not finite and positive, or y is NaN; z = |x| ** y where x is finite."""
+    """Return x ** y for x that is not finite and positive, or a NaN y.
+
+    z is |x| ** y for finite x.
+    """
     a = magnitude(x)
     usual = (a > 0.0) & (a < math.inf)
     whole = eq(trunc(y), y)

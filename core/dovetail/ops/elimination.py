@@ -1,6 +1,7 @@
-"""LU factors and triangular equations on the host, by SciPy where it is installed.
+"""LU factors and triangular equations on the host, by SciPy if it is installed.
 
-NumPy has no routine for them: without SciPy the one is done here, the other as any equation.
+NumPy has no routine for them. Without SciPy this module does the elimination, and solves triangular
+equations as general ones.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ import numpy as np
 
 
 def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P, L and U of matrices (..., m, n), whose product they are."""
+    """Return P, L and U of matrices (..., m, n), whose product they are."""
     try:
         import scipy.linalg
     except ImportError:
-        return by_columns(a)
+        return lu_by_columns(a)
     if not a.size:  # for which SciPy gives other shapes
-        return by_columns(a)
+        return lu_by_columns(a)
     p, low, up = scipy.linalg.lu(a, check_finite=False)
     return p.astype(a.dtype), low, up
 
 
-def by_columns(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same one column after the other, in all matrices at the same time."""
+def lu_by_columns(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the same factors as `lu`, by elimination column by column in all matrices."""
     m, n = a.shape[-2:]
     k = min(m, n)
     flat: np.ndarray = np.array(a, copy=True).reshape(math.prod(a.shape[:-2]), m, n)
@@ -35,7 +36,7 @@ def by_columns(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _eliminate(a: np.ndarray) -> np.ndarray:
-    """Puts both factors where (b, m, n) matrices are; which row is where then: (b, m)."""
+    """Replace (b, m, n) matrices by their factors, and return the rows' order in each: (b, m)."""
     b, m, n = a.shape
     rows, each = np.tile(np.arange(m), (b, 1)), np.arange(b)
     for j in range(min(m, n)):
@@ -51,28 +52,28 @@ def _eliminate(a: np.ndarray) -> np.ndarray:
 def solve_triangular(
     a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, turned: bool
 ) -> np.ndarray:
-    """Solutions for one triangle of (batch, n, n) matrices, or for its adjoint where `turned`.
+    """Solve for one triangle of (batch, n, n) matrices, or for its adjoint if `turned`.
 
     Raises: NumPy's LinAlgError.
     """
     try:
         from scipy.linalg import get_lapack_funcs
     except ImportError:
-        return as_any_equation(a, b, upper, unit, turned)
+        return solve_as_general(a, b, upper, unit, turned)
     (trtrs,) = get_lapack_funcs(("trtrs",), (a, b))
-    found = np.empty_like(b, order="C")
-    for x, of, right in zip(found, a, b, strict=True) if b.size else ():
-        right = right.conj() if turned else right  # what is Fortran's is the transpose
+    solutions = np.empty_like(b, order="C")
+    for x, of, right in zip(solutions, a, b, strict=True) if b.size else ():
+        right = right.conj() if turned else right  # Fortran reads the transpose
         x[:], info = trtrs(of.T, right, lower=upper, trans=int(not turned), unitdiag=unit)
         if info:
             raise np.linalg.LinAlgError
-    return found.conj() if turned else found
+    return solutions.conj() if turned else solutions
 
 
-def as_any_equation(
+def solve_as_general(
     a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, turned: bool
 ) -> np.ndarray:
-    """The same by NumPy."""
+    """Solve the same equation by NumPy, as a general one."""
     a = np.triu(a, int(unit)) if upper else np.tril(a, -int(unit))
     a = a + np.eye(a.shape[-1], dtype=a.dtype) if unit else a
     return np.linalg.solve(a.conj().mT if turned else a, b)

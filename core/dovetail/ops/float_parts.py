@@ -1,4 +1,4 @@
-"""Floats in parts: pairs of them, their bits, powers of two, polynomials.
+"""Parts of floats: pairs of floats, bits, powers of two, polynomials.
 
 A *pair* is an unevaluated sum `(high, low)` of two Values with |low| about an ulp of high at most:
 it carries the digits that a single rounding would lose.
@@ -15,12 +15,12 @@ Pair = tuple[Value, Value]
 
 
 def format_of(x: Value) -> FloatFormat:
-    """What there is to know of x's dtype."""
+    """Return the constants of x's dtype."""
     return FORMATS[x.dtype]
 
 
 def poly(coefficients: Sequence[float], x: Value) -> Value:
-    """The polynomial with `coefficients` (lowest power first), by Horner's rule."""
+    """Return the polynomial with `coefficients` (lowest power first), by Horner's rule."""
     total = const(coefficients[-1], x.dtype)
     for c in reversed(coefficients[:-1]):
         total = fma(total, x, c)
@@ -31,45 +31,45 @@ def poly(coefficients: Sequence[float], x: Value) -> Value:
 
 
 def two_sum(a: Value, b: Value) -> Pair:
-    """a + b exactly. Source: Knuth, TAOCP 2, 4.2.2."""
+    """Return a + b exactly. Source: Knuth, TAOCP 2, 4.2.2."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def fast_two_sum(a: Value, b: Value) -> Pair:
-    """a + b exactly, for |a| >= |b| or a = 0. Source: Dekker 1971."""
+    """Return a + b exactly, for |a| >= |b| or a = 0. Source: Dekker 1971."""
     s = a + b
     return s, b - (s - a)
 
 
 def two_product(a: Value, b: Value | float) -> Pair:
-    """a * b exactly, unless it underflows."""
+    """Return a * b exactly, unless it underflows."""
     p = a * b
     return p, fma(a, b, -p)
 
 
 def pair_product(a: Pair, b: Pair) -> Pair:
-    """a * b as a pair."""
+    """Return a * b as a pair."""
     p, e = two_product(a[0], b[0])
     return fast_two_sum(p, e + fma(a[0], b[1], a[1] * b[0]))
 
 
 def pair_sum(a: Pair, b: Pair) -> Pair:
-    """a + b as a pair."""
+    """Return a + b as a pair."""
     s, e = two_sum(a[0], b[0])
     return fast_two_sum(s, e + (a[1] + b[1]))
 
 
 def quotient(n: Pair, d: Pair) -> Pair:
-    """n / d as a pair, with one division."""
+    """Return n / d as a pair, with one division."""
     r = 1.0 / d[0]
     q = n[0] * r
     return q, fma(-q, d[0], n[0]) * r + (n[1] - q * d[1]) * r
 
 
 def root(a: Pair) -> Pair:
-    """sqrt(a) as a pair, for a > 0."""
+    """Return sqrt(a) as a pair, for a > 0."""
     r = sqrt(a[0])
     return r, (fma(-r, r, a[0]) + a[1]) / (r + r)
 
@@ -78,38 +78,38 @@ def root(a: Pair) -> Pair:
 
 
 def bits_of(x: Value) -> Value:
-    """The bits of a float, as an unsigned integer."""
+    """Return the bits of a float, as an unsigned integer."""
     return bitcast(x, format_of(x).uint)
 
 
 def sign_of(x: Value) -> Value:
-    """The sign bit of a float, the others 0."""
+    """Return the sign bit of a float, with all other bits 0."""
     return bits_of(x) & format_of(x).sign
 
 
 def sign_of_number(x: Value) -> Value:
-    """The sign bit of a float, but 0 of NaN, whose sign differs from processor to processor."""
+    """Return the sign bit of a float, but 0 of NaN, whose sign differs between processors."""
     return where(eq(x, x), sign_of(x), 0)
 
 
 def magnitude(x: Value) -> Value:
-    """x without its sign bit."""
+    """Return x without its sign bit."""
     return bitcast(bits_of(x) & (format_of(x).sign - 1), x.dtype)
 
 
 def with_sign(x: Value, sign: Value) -> Value:
-    """x with the sign bits of `sign` added."""
+    """Return x with the sign bits of `sign` added."""
     return bitcast(bits_of(x) | sign, x.dtype)
 
 
 def clamp(x: Value, low: float, high: float) -> Value:
-    """x kept in low..high; NaN stays."""
+    """Return x limited to low..high; NaN stays."""
     x = where(x < low, low, x)
     return where(x > high, high, x)
 
 
 def nearest(x: Value, scale: float) -> tuple[Value, Value]:
-    """n = x * scale rounded to an integer, and bits whose low part is n.
+    """Return n = x * scale rounded to an integer, and bits whose low part is n.
 
     Adding 1.5 * 2**mantissa rounds, and needs no cast, which would be undefined for NaN.
     """
@@ -119,19 +119,19 @@ def nearest(x: Value, scale: float) -> tuple[Value, Value]:
 
 
 def power_of_two(bits: Value, x: Value) -> Value:
-    """2**n in x's dtype, for `bits` as from `nearest` and 2**n normal."""
+    """Return 2**n in x's dtype, for `bits` as from `nearest` and 2**n normal."""
     f = format_of(x)
     return bitcast((bits << f.mantissa) + f.one, x.dtype)
 
 
 def scaled(p: Value, bits: Value) -> Value:
-    """p * 2**n with one rounding, also where the result is denormal or infinite."""
+    """Return p * 2**n with one rounding, also where the result is denormal or infinite."""
     half = bits >> 1
     return p * power_of_two(half, p) * power_of_two(bits - half, p)
 
 
 def high_product(a: Value, b: Value) -> Value:
-    """The upper 64 bits of the product of two uint64, by halves."""
+    """Return the upper 64 bits of the product of two uint64, by halves."""
     a0, a1, b0, b1 = a & 0xFFFFFFFF, a >> 32, b & 0xFFFFFFFF, b >> 32
     middle = a1 * b0 + (a0 * b0 >> 32)
     other = a0 * b1 + (middle & 0xFFFFFFFF)

@@ -26,9 +26,9 @@ from .float_parts import (
 from .special import sin_pi
 from .special_coefficients import SPECIAL
 
-_FAR = 8  # from where the asymptotic series are used
-_TERMS = 9  # of a zeta function, before the rest is an integral
-# B(2j) / (2j)!, of the corrections to that integral
+_FAR = 8  # the least argument of the asymptotic series
+_TERMS = 9  # terms of a zeta function that are summed; an integral replaces the others
+# B(2j) / (2j)!, coefficients of the corrections to that integral
 _CORRECTIONS = (
     1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
     1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
@@ -44,7 +44,7 @@ def _whole(x: Value) -> Value:
 
 
 def _stirling(x: Value, low: Value) -> Pair:
-    """log gamma(x + low) for x >= 8 and a low of an ulp at most."""
+    """Return log gamma(x + low) for x >= 8 and a low of an ulp at most."""
     s = SPECIAL[x.dtype]
     logarithm = _log_of_pair(x, low)
     a, b = two_sum(x, const(-0.5, x.dtype))
@@ -56,13 +56,13 @@ def _stirling(x: Value, low: Value) -> Pair:
 
 
 def _log_of_pair(x: Value, low: Value) -> Pair:
-    """log(x + low), for finite x > 0 and a low of an ulp at most."""
+    """Return log(x + low), for finite x > 0 and a low of an ulp at most."""
     h, t = log_pair(x)
     return fast_two_sum(h, t + low / x)
 
 
 def _log_gamma(x: Value) -> Pair:
-    """log gamma(x) as a pair, for 0 < x below 2**(3/4 of the largest exponent)."""
+    """Return log gamma(x) as a pair, for 0 < x below 2**(3/4 of the largest exponent)."""
     near = x < _FAR * 1.0
     y, low = two_sum(x, where(near, const(_FAR * 1.0, x.dtype), 0.0))
     far = _stirling(y, low)
@@ -75,7 +75,7 @@ def _log_gamma(x: Value) -> Pair:
 
 
 def _exp_of(p: Pair, factor: Value) -> Value:
-    """exp of a pair of any size, times a factor."""
+    """Return exp of a pair of any size, times a factor."""
     f = format_of(p[0])
     low, high = f.exp_range[0] - 2.0 * f.mantissa, f.exp_range[1] + 2.0 * f.mantissa
     outside = (p[0] < low) | (p[0] > high)
@@ -84,13 +84,13 @@ def _exp_of(p: Pair, factor: Value) -> Value:
 
 
 def _usual(x: Value) -> Value:
-    """|x| where the logarithm of its gamma is finite and computed as a pair, else 1."""
+    """Return |x| where the logarithm of its gamma is finite and computed as a pair, else 1."""
     f, a = format_of(x), magnitude(x)
     return where((a >= f.smallest_normal) & (a < 2.0 ** (f.bias * 3 // 4)), a, 1.0)
 
 
 def gamma(x: Value) -> Value:
-    """The gamma function; NaN at negative integers, infinite at 0."""
+    """Return the gamma function; NaN at negative integers, infinite at 0."""
     f, a = format_of(x), magnitude(x)
     h, t = _log_gamma(_usual(x))
     negative = x < 0.0
@@ -107,7 +107,10 @@ def gamma(x: Value) -> Value:
 
 
 def lgamma(x: Value) -> Value:
-    """The logarithm of the absolute value of gamma(x); infinite at 0 and negative integers."""
+    """Return the logarithm of the absolute value of gamma(x).
+
+    Infinite at 0 and negative integers.
+    """
     f, a = format_of(x), magnitude(x)
     s = SPECIAL[x.dtype]
     # near its zeros at 1 and 2: lgamma(2 + z) = z P(z), and lgamma(x) = lgamma(x + 1) - log(x)
@@ -118,8 +121,9 @@ def lgamma(x: Value) -> Value:
     h, t = _log_gamma(b)
     sine = magnitude(sin_pi(a))
     usual = (x < 0.0) & ne(sine, 0.0)
-    reflected = _log_of_pair(*quotient((const(s.pi[0], x.dtype), const(s.pi[1], x.dtype)), (
-        b * where(usual, sine, 1.0), const(0.0, x.dtype))))  # fmt: skip
+    pi = const(s.pi[0], x.dtype), const(s.pi[1], x.dtype)
+    divisor = b * where(usual, sine, 1.0), const(0.0, x.dtype)
+    reflected = _log_of_pair(*quotient(pi, divisor))
     below = pair_sum(reflected, (-h, -t))
     y = where(x < 0.0, below[0] + below[1], where((x >= 0.5) & (x <= 2.5), near, h + t))
     large = 2.0 ** (f.bias * 3 // 4)
@@ -134,7 +138,7 @@ def lgamma(x: Value) -> Value:
 
 
 def digamma(x: Value) -> Value:
-    """The derivative of lgamma; NaN at negative integers."""
+    """Return the derivative of lgamma; NaN at negative integers."""
     f, s = format_of(x), SPECIAL[x.dtype]
     reflects = x < 0.0
     a = where(reflects, 1.0 - x, x)
@@ -147,8 +151,8 @@ def digamma(x: Value) -> Value:
         above = b >= 2.0
         b = where(above, b - 1.0, b)
         total = where(above, total + 1.0 / b, total)
-    root, rest = s.digamma_root
-    close = ((b - root) - rest) * poly(s.digamma, b - 1.5) + total
+    root, root_low = s.digamma_root
+    close = ((b - root) - root_low) * poly(s.digamma, b - 1.5) + total
     c = where(near, _FAR * 1.0, a)
     inverse = 1.0 / c
     w = inverse * inverse
@@ -165,12 +169,12 @@ def digamma(x: Value) -> Value:
 
 
 def _cos_pi(x: Value) -> Value:
-    """cos(pi x) for |x| <= 1/2."""
+    """Return cos(pi x) for |x| <= 1/2."""
     return sin_pi(0.5 - magnitude(x))
 
 
 def zeta(x: Value, q: Value) -> Value:
-    """The sum of (q + k)**-x over k >= 0; infinite at x = 1, NaN for x < 1 and for q < 0.
+    """Return the sum of (q + k)**-x over k >= 0; infinite at x = 1, NaN for x < 1 and for q < 0.
 
     Source: Euler and Maclaurin's sum: some terms, an integral, and corrections to it.
     """
@@ -185,15 +189,16 @@ def zeta(x: Value, q: Value) -> Value:
     power = pow(at, -s)
     inverse = 1.0 / at
     term = power * s * inverse
-    rest = const(0.0, x.dtype)
+    corrections = const(0.0, x.dtype)
     for j, correction in enumerate(_CORRECTIONS):
-        rest = fma(term, const(correction, x.dtype), rest)
+        corrections = fma(term, const(correction, x.dtype), corrections)
         k = 2.0 * j
         term = term * (s + (k + 1.0)) * inverse * (s + (k + 2.0)) * inverse
-    rest = where(magnitude(rest) < math.inf, rest, 0.0)  # where x is so large that they are nothing
+    # for large x the terms overflow, and the corrections are negligible
+    corrections = where(magnitude(corrections) < math.inf, corrections, 0.0)
     underflows = power < format_of(x).smallest_normal
     integral = where(underflows, pow(at, 1.0 - s), at * power) / (s - 1.0)
-    y = total + (fma(power, const(0.5, x.dtype), integral) + rest)
+    y = total + (fma(power, const(0.5, x.dtype), integral) + corrections)
     one = eq(x, math.inf) & eq(q, 1.0)
     limit = where(q < 1.0, const(math.inf, x.dtype), where(one, const(1.0, x.dtype), 0.0))
     y = where(usual, y, where(eq(x, math.inf), limit, 0.0))  # of q = inf: 0
@@ -202,12 +207,12 @@ def zeta(x: Value, q: Value) -> Value:
 
 
 def beta(x: Value, y: Value) -> Value:
-    """gamma(x) gamma(y) / gamma(x + y) for x, y > 0; infinite at 0, NaN below."""
+    """Return gamma(x) gamma(y) / gamma(x + y) for x, y > 0; infinite at 0, NaN below."""
     f = format_of(x)
     usual = (x > 0.0) & (y > 0.0) & (x < math.inf) & (y < math.inf)
     p, q = where(x < y, y, x), where(x < y, x, y)
     p, q = where(usual, p, 1.0), where(usual, q, 1.0)
-    large = 2.0 ** (f.bias * 3 // 4)  # of two such the result is 0
+    large = 2.0 ** (f.bias * 3 // 4)  # if both are so large the result is 0
     tiny = q < f.smallest_normal
     small, q = q, where(tiny, 1.0, where(q < large, q, large))
     first, total = _log_gamma(q), two_sum(p, q)
@@ -217,40 +222,40 @@ def beta(x: Value, y: Value) -> Value:
     less = _log_gamma_of_pair(*joint)
     close = pair_sum(_log_gamma(near), (-less[0], -less[1]))
     far = _log_gamma_ratio(where(p < _FAR * 1.0, _FAR * 1.0, p), q)
-    rest = tuple(where(p < _FAR * 1.0, a, b) for a, b in zip(close, far, strict=True))
-    found = _exp_of(pair_sum(first, (rest[0], rest[1])), const(1.0, x.dtype))
-    found = where(usual, where(tiny, 1.0 / small, found), 0.0)
+    ratio = tuple(where(p < _FAR * 1.0, a, b) for a, b in zip(close, far, strict=True))
+    result = _exp_of(pair_sum(first, (ratio[0], ratio[1])), const(1.0, x.dtype))
+    result = where(usual, where(tiny, 1.0 / small, result), 0.0)
     pole = eq(x, 0.0) | eq(y, 0.0)
     wrong = (x < 0.0) | (y < 0.0) | ne(x, x) | ne(y, y) | (pole & ~(magnitude(total[0]) < math.inf))
-    return where(wrong, math.nan, where(pole, math.inf, found))
+    return where(wrong, math.nan, where(pole, math.inf, result))
 
 
 def _log_gamma_of_pair(x: Value, low: Value) -> Pair:
-    """log gamma(x + low), where low is an ulp at most: its slope is below log(x) + 1."""
+    """Return log gamma(x + low), where low is an ulp at most: its slope is below log(x) + 1."""
     h, t = _log_gamma(x)
     return h, t + low * _slope(x)
 
 
 def _slope(x: Value) -> Value:
-    """The slope of log gamma, to a few digits, for x > 0: enough for what is an ulp away."""
+    """Return the slope of log gamma, to a few digits, for x > 0: enough for what is an ulp away."""
     y = x + 2.0
     return log(y) - 0.5 / y - (1.0 / 12.0) / (y * y) - 1.0 / x - 1.0 / (x + 1.0)
 
 
 def _log_gamma_ratio(p: Value, q: Value) -> Pair:
-    """log(gamma(p) / gamma(p + q)) for p >= 8 and p >= q, without cancellation.
+    """Return log(gamma(p) / gamma(p + q)) for p >= 8 and p >= q, without cancellation.
 
     It is -(p - 1/2) log(1 + q / p) - q log(p + q) + q and the difference of the series' ends.
     """
     s = SPECIAL[p.dtype]
-    n, rest = two_sum(p, q)
+    n, n_low = two_sum(p, q)
     part, lost = quotient((q, const(0.0, p.dtype)), (p, const(0.0, p.dtype)))
     one, under = two_sum(const(1.0, p.dtype), part)
     h, t = _log_of_pair(one, under + lost)
     a, b = two_sum(p, const(-0.5, p.dtype))
     first = pair_product((a, b), (h, t))
-    second = pair_product((q, const(0.0, p.dtype)), _log_of_pair(n, rest))
+    second = pair_product((q, const(0.0, p.dtype)), _log_of_pair(n, n_low))
     i, j = 1.0 / p, 1.0 / n
     ends = i * poly(s.stirling, i * i) - j * poly(s.stirling, j * j)
-    most = pair_sum((q, ends), (-first[0], -first[1]))
-    return pair_sum(most, (-second[0], -second[1]))
+    first_part = pair_sum((q, ends), (-first[0], -first[1]))
+    return pair_sum(first_part, (-second[0], -second[1]))

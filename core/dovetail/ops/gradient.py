@@ -1,9 +1,9 @@
-"""What the gradients of elementwise rows are written in, and those that take more than a line.
+"""The language of gradients of elementwise rows, and the gradients that take more than a line.
 
 A rule gives the gradient for one operand. Its parameters say what it needs, and so what is kept for
-it: `g` the gradient that comes in, `x`, `y`, `z` the operands, `r` the result. Tensors stand above
-this room, so their functions come in too: `dt`. What comes out may have the result's shape where
-the operand was broadcast, and another dtype: both are put right centrally.
+it: `g` the incoming gradient, `x`, `y`, `z` the operands, `r` the result. Tensors are a layer above
+this package, so their functions come in too: `dt`. The result may have the result's shape though
+the operand was broadcast, and another dtype: the caller corrects both.
 
 Where a function has no derivative the choices are PyTorch's: |x| and sign give 0 at 0, relu 0 at 0;
 clip passes the gradient at its bounds; maximum and minimum of two tensors give half to each of two
@@ -21,13 +21,13 @@ from ..settings import current
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 ROOT_HALF_BY_PI, DEGREE = math.sqrt(0.5 / math.pi), math.pi / 180.0
-FAR = 2.0**53  # from where on zeta(2, x) is 1 / x in double precision
+FAR = 2.0**53  # for larger x zeta(2, x) is 1 / x in double precision
 
-Rule: TypeAlias = Callable[..., Any]  # of any of these parameters; to a tensor, or None
+Rule: TypeAlias = Callable[..., Any]  # takes any of these parameters; gives a tensor, or None
 
 
 class Arithmetic(Protocol):
-    """What rules do with a tensor by operators."""
+    """The operators that rules apply to tensors."""
 
     def __add__(self, other: Self | float, /) -> Self: ...
     def __radd__(self, other: float, /) -> Self: ...
@@ -44,7 +44,7 @@ T = TypeVar("T", bound=Arithmetic)
 
 
 class Functions(Protocol[T]):
-    """What rules do with tensors by functions: `dt`, which has all the elementwise ones."""
+    """The functions that rules apply to tensors: `dt`, which has all the elementwise ones."""
 
     def zeros_like(self, x: T, /) -> T: ...
     def ones_like(self, x: T, /) -> T: ...
@@ -77,24 +77,27 @@ class Functions(Protocol[T]):
 
 
 def rsqrt(dt: Functions[T], x: T) -> T:
-    """1 / sqrt(x), also of complex numbers."""
+    """Return 1 / sqrt(x), also of complex numbers."""
     return 1.0 / dt.sqrt(x) if dt.is_complex(x) else dt.rsqrt(x)
 
 
 def acosh(dt: Functions[T], g: T, x: T) -> T:
-    """Of acosh: complex ones by two roots, whose product is on the right side of the branch cut."""
+    """Return the gradient of acosh.
+
+    For complex numbers the product of two roots is on the right side of the branch cut.
+    """
     if dt.is_complex(x):
         return g / dt.conj(dt.sqrt(x - 1.0) * dt.sqrt(x + 1.0))
     return g * dt.rsqrt(x * x - 1.0)
 
 
 def imag(dt: Functions[T], g: T, x: T) -> T:
-    """Of the imaginary part; none of a real number."""
+    """Return the gradient of the imaginary part; 0 for real numbers."""
     return g * 1j if dt.is_complex(x) else dt.zeros_like(g)
 
 
 def angle(dt: Functions[T], g: T, x: T) -> T:
-    """Of the angle: i z / |z|**2, and 0 at 0."""
+    """Return the gradient of the angle: i z / |z|**2, and 0 at 0."""
     if not dt.is_complex(x):
         return dt.zeros_like(g)
     size = dt.abs(x)
@@ -104,7 +107,10 @@ def angle(dt: Functions[T], g: T, x: T) -> T:
 
 
 def sign(dt: Functions[T], g: T, x: T, r: T) -> T:
-    """Of z / |z|: what of g is across z, by |z|; 0 at 0, and of real numbers."""
+    """Return the gradient of z / |z|: the part of g across z, divided by |z|.
+
+    It is 0 at 0, and for real numbers.
+    """
     if not dt.is_complex(x):
         return dt.zeros_like(g)
     size = dt.abs(x)
@@ -114,23 +120,23 @@ def sign(dt: Functions[T], g: T, x: T, r: T) -> T:
 
 
 def flat(dt: Functions[T], g: T) -> T:
-    """Zeros: the op is constant between its jumps."""
+    """Return zeros, the gradient of an op that is constant between its jumps."""
     return dt.zeros_like(g)
 
 
 def pow_base(dt: Functions[T], g: T, x: T, y: T | float) -> T:
-    """Of x ** y by x."""
+    """Return the gradient of x ** y by x."""
     if isinstance(y, int | float):
         if y == 0:
             return dt.zeros_like(g)
         return g * y if y == 1 else g * dt.conj(dt.pow(x, y - 1) * y)
     none = dt.equal(y, 0)
-    steady = dt.where(none, 1.0, y)  # where the slope is infinite, its own gradient is NaN
+    steady = dt.where(none, 1.0, y)  # an infinite slope would have a NaN gradient
     return dt.where(none, 0.0, g * dt.conj(steady * dt.pow(x, steady - 1.0)))
 
 
 def pow_exponent(dt: Functions[T], g: T, x: T | float, y: T, r: T) -> T:
-    """Of x ** y by y: 0 where the base is 0 and the exponent is not negative."""
+    """Return the gradient of x ** y by y: 0 if the base is 0 and the exponent is not negative."""
     if isinstance(x, int | float):
         if x != 0 and dt.is_complex(y):
             return g * dt.conj(r * dt.log(dt.zeros_like(y) + x))
@@ -141,55 +147,55 @@ def pow_exponent(dt: Functions[T], g: T, x: T | float, y: T, r: T) -> T:
     if dt.is_complex(r):  # a negative real number has a logarithm there
         x = dt.zeros_like(r) + x
     at_zero = dt.logical_and(dt.equal(x, 0), dt.greater_equal(dt.real(y), 0))
-    if current().grad:  # the rule is differentiated in turn: nothing infinite may be on that way
+    if current().grad:  # the rule itself is differentiated: it must compute nothing infinite
         x = dt.where(at_zero, 1.0, x)
         r = dt.pow(x, y)
     return dt.where(at_zero, 0.0, g * dt.conj(r * dt.log(x)))
 
 
 def maximum(dt: Functions[T], g: T, x: T, y: T | float) -> T:
-    """Of the larger one by the first operand."""
+    """Return the gradient of the larger one by the first operand."""
     if isinstance(y, int | float):
         return dt.where(dt.greater_equal(x, y), g, 0.0)
     return dt.where(dt.less(x, y), 0.0, dt.where(dt.equal(x, y), g * 0.5, g))
 
 
 def minimum(dt: Functions[T], g: T, x: T, y: T | float) -> T:
-    """Of the smaller one by the first operand."""
+    """Return the gradient of the smaller one by the first operand."""
     if isinstance(y, int | float):
         return dt.where(dt.less_equal(x, y), g, 0.0)
     return dt.where(dt.greater(x, y), 0.0, dt.where(dt.equal(x, y), g * 0.5, g))
 
 
 def copysign(dt: Functions[T], g: T, x: T, y: T | float) -> T:
-    """The sign that came out, by the sign that went in; 0 at 0."""
+    """Return the gradient of copysign: sign of the result times sign of the operand; 0 at 0."""
     return g * dt.sign(x) * dt.copysign(dt.ones_like(x), y)
 
 
 def by_square_sum(dt: Functions[T], v: T | float, x: T | float, y: T | float) -> T:
-    """v / (x**2 + y**2), and 0 at the origin; one of x and y is a tensor."""
+    """Return v / (x**2 + y**2), and 0 at the origin; one of x and y is a tensor."""
     total = x * x + y * y
     assert not isinstance(total, int | float)
     return dt.where(dt.equal(total, 0), 0.0, v / total)
 
 
 def clip_value(dt: Functions[T], g: T, x: T, y: T | float, z: T | float) -> T:
-    """Of x between the bounds y and z by x."""
+    """Return the gradient of x between the bounds y and z by x."""
     return dt.where(dt.logical_and(dt.greater_equal(x, y), dt.less_equal(x, z)), g, 0.0)
 
 
 def clip_low(dt: Functions[T], g: T, x: T, y: T, z: T | float) -> T:
-    """The same by the lower bound."""
+    """Return the gradient of clip by the lower bound."""
     return dt.where(dt.logical_and(dt.less(x, y), dt.less(y, z)), g, 0.0)
 
 
 def clip_high(dt: Functions[T], g: T, x: T, y: T, z: T) -> T:
-    """The same by the upper bound."""
+    """Return the gradient of clip by the upper bound."""
     return dt.where(dt.logical_or(dt.greater(x, z), dt.greater(y, z)), g, 0.0)
 
 
 def xlogy_factor(dt: Functions[T], g: T, x: T | float, y: T | float) -> T:
-    """Of x * log(y) by x: 0 where both are 0."""
+    """Return the gradient of x * log(y) by x: 0 if both are 0."""
     if isinstance(y, int | float):
         return g * (math.log(y) if y > 0 else -math.inf if y == 0 else math.nan)
     none = dt.less_equal(y, 0)
@@ -210,7 +216,7 @@ def digamma(dt: Functions[T], g: T, x: T) -> T:
 
 
 def i1(dt: Functions[T], g: T, x: T, r: T) -> T:
-    """Of i1: i0(x) - i1(x) / x, and 1/2 at 0."""
+    """Return the gradient of i1: i0(x) - i1(x) / x, and 1/2 at 0."""
     origin = dt.equal(x, 0)
     return g * dt.where(origin, 0.5, dt.i0(x) - r / dt.where(origin, 1.0, x))
 
@@ -223,13 +229,13 @@ def sinc(dt: Functions[T], g: T, x: T) -> T:
 
 
 def frexp_mantissa(dt: Functions[T], g: T, x: T, r: T) -> T:
-    """Of the mantissa: the power of two that x is divided by; 0 at 0."""
+    """Return the gradient of the mantissa: 1 / 2**e for the exponent e; 0 at 0."""
     none = dt.equal(x, 0)
     return dt.where(none, 0.0, g * (r / dt.where(none, 1.0, x)))
 
 
 def heaviside_middle(dt: Functions[T], g: T, x: T | float) -> T:
-    """Of the step by its value at 0."""
+    """Return the gradient of the step by its value at 0."""
     if isinstance(x, int | float):
         return g if x == 0 else dt.zeros_like(g)
     return dt.where(dt.equal(x, 0), g, 0.0)

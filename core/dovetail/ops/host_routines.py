@@ -1,8 +1,8 @@
 """Routines of the host for batches of matrices: LAPACK's, which NumPy and SciPy call.
 
 A row of the table says what a routine computes, how it fails, and which shapes and dtypes its
-results have. So a captured function can be noted without running it, and a file can name a routine.
-Errors of NumPy's name no matrix: here they do.
+results have. So a function can be captured without running it, and a file can name a routine.
+NumPy's errors do not name the matrix: errors of this module do.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Results: TypeAlias = "tuple[tuple[Shape, DType], ...]"
 
 
 class Failure:
-    """What is said when a routine fails: what is wrong with the matrix, and a way out."""
+    """The message of a routine's failure: what is wrong with the matrix, and a way out."""
 
     def __init__(self, wrong: str, way_out: str) -> None:
         self.wrong, self.way_out = wrong, way_out
 
     def error(self, name: str, at: tuple[int, ...], matrix: np.ndarray) -> LinAlgError:
-        """The error for one matrix, found at an index of the batch."""
+        """Return the error for one matrix, at an index of the batch."""
         wrong, way_out = self.wrong, self.way_out
         if not np.isfinite(matrix).all():
             wrong, way_out = "has NaN or infinite elements", "see dt.isfinite"
@@ -64,9 +64,9 @@ class HostRoutine(NamedTuple):
 class HostCall(NamedTuple):
     """A routine with its options, on behalf of the public function `name`.
 
-    `checks`: it checks what has been computed elsewhere, and gives nothing where the routine would
-    not fail. Its operands are then whether all of that is finite, that, and those of the routine.
-    `instead`: of a check, the routine whose results are given where that would fail.
+    `checks`: the call checks results that a kernel has computed, and gives nothing if the routine
+    would not fail. Its operands are then True if all results are finite, the results, and the
+    operands of the routine. `instead`: of a check, the routine to run if the checked one fails.
     """
 
     name: str
@@ -80,8 +80,8 @@ class HostCall(NamedTuple):
         if self.checks:
             return [] if self.instead is None else HostCall("", self.instead).results(operands[2:])
         (shape, dtype), columns = operands[0], operands[-1][0][-1]
-        made = self.routine.results(dtype, *shape[-2:], columns, *self.options)
-        return [(shape[:-2] + own, d) for own, d in made]
+        own_results = self.routine.results(dtype, *shape[-2:], columns, *self.options)
+        return [(shape[:-2] + own, d) for own, d in own_results]
 
     def __call__(self, operands: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Return the results. Operands are read one by one: a check mostly needs the first alone.
@@ -93,8 +93,8 @@ class HostCall(NamedTuple):
             return self._attempt([*read])
         if next(read):
             return ()
-        made, *given = read
-        return self._check(made, given)
+        computed, *arrays = read
+        return self._check(computed, arrays)
 
     def _run(self, arrays: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
         try:
@@ -105,16 +105,16 @@ class HostCall(NamedTuple):
                 raise
 
     def _attempt(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Run the routine; for it the batch is one axis: NumPy's take fewer axes than arrays."""
+        """Run the routine, with the batch as one axis, since NumPy limits the number of axes."""
         batch = arrays[0].shape[:-2]
         rows = [a.reshape(math.prod(batch), *a.shape[-2:]) for a in arrays]
         try:
-            made = self._run(rows)
+            results = self._run(rows)
         except np.linalg.LinAlgError:
             first = self._first_refused(rows)
             at = tuple(map(int, np.unravel_index(first, batch))) if batch else ()
             raise self.routine.failure.error(self.name, at, rows[0][first]) from None
-        every = made if isinstance(made, tuple) else (made,)
+        every = results if isinstance(results, tuple) else (results,)
         return tuple([a.reshape((*batch, *a.shape[1:])) for a in every])
 
     def _refuses(self, arrays: Sequence[np.ndarray]) -> bool:
@@ -136,26 +136,26 @@ class HostCall(NamedTuple):
                 low = middle
         return low
 
-    def _check(self, made: np.ndarray, given: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    def _check(self, computed: np.ndarray, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Have LAPACK try the matrices whose results are not finite. Raises: LinAlgError."""
-        bad = ~np.isfinite(made).all(axis=(-2, -1))
+        bad = ~np.isfinite(computed).all(axis=(-2, -1))
         for at in map(tuple, np.argwhere(bad).tolist()):
-            if self._refuses([a[at][None] for a in given]):
+            if self._refuses([a[at][None] for a in arrays]):
                 if self.instead is not None:
-                    return HostCall(self.name, self.instead)(given)
-                raise self.routine.failure.error(self.name, at, given[0][at])
+                    return HostCall(self.name, self.instead)(arrays)
+                raise self.routine.failure.error(self.name, at, arrays[0][at])
         return ()
 
 
-# --- what NumPy and SciPy are asked ---------------------------------------------------------------
+# --- routines of NumPy and SciPy ------------------------------------------------------------------
 
 
 def _numpy_routine(name: str) -> Run:
-    """NumPy's routine of that name."""
+    """Return NumPy's routine of that name."""
 
     def run(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
-        made: np.ndarray | tuple[np.ndarray, ...] = getattr(np.linalg, name)(*arrays)
-        return tuple(made) if isinstance(made, tuple) else made
+        results: np.ndarray | tuple[np.ndarray, ...] = getattr(np.linalg, name)(*arrays)
+        return tuple(results) if isinstance(results, tuple) else results
 
     return run
 
@@ -178,15 +178,15 @@ def _cholesky(a: np.ndarray) -> np.ndarray:
     Such an element of a row reaches the diagonal of the factor, so that only diagonals are checked.
     To look at all of a matrix of 1000 x 1000 would take a twentieth of the time.
     """
-    made = np.linalg.cholesky(a)
-    for x in (a, made):  # of the diagonal the real part alone is looked at
+    factor = np.linalg.cholesky(a)
+    for x in (a, factor):  # both: LAPACK reads only the real part of the diagonal
         if not np.isfinite(np.diagonal(x, axis1=-2, axis2=-1)).all():
             raise np.linalg.LinAlgError
-    return made
+    return factor
 
 
 def _inverse_or_nan(a: np.ndarray) -> np.ndarray:
-    """Inverses; NaN for all of a batch in which LAPACK refuses one."""
+    """Return inverses, or NaN for all of a batch in which LAPACK refuses one."""
     try:
         return np.linalg.inv(a)
     except np.linalg.LinAlgError:
@@ -199,23 +199,29 @@ def _cofactors(a: np.ndarray) -> np.ndarray:
     n = s.shape[-1]
     others = np.where(np.eye(n, dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
     turned = (np.linalg.det(u) * np.linalg.det(vh)).conj()
-    found: np.ndarray = turned[..., None, None] * ((u * others[..., None, :]) @ vh)
-    return found
+    cofactors: np.ndarray = turned[..., None, None] * ((u * others[..., None, :]) @ vh)
+    return cofactors
 
 
 def _pseudo_inverse(a: np.ndarray, *share: Any) -> np.ndarray:
-    """`share`: of the largest singular value that others count from; a number, or (batch, 1, 1)."""
+    """Return the pseudoinverse.
+
+    share: of the largest singular value, from which other values count; a number, or (batch, 1, 1).
+    """
     u, s, vh = np.linalg.svd(a, full_matrices=False)
     (least,) = share
     largest = s.max(-1, keepdims=True, initial=0)
-    kept = s > (least[..., 0] if isinstance(least, np.ndarray) else least) * largest
-    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
-    found: np.ndarray = np.matmul(vh.mT.conj() * inverse[..., None, :], u.mT.conj())
-    return found
+    is_large = s > (least[..., 0] if isinstance(least, np.ndarray) else least) * largest
+    inverse = np.where(is_large, 1 / np.where(is_large, s, 1), 0).astype(s.dtype)
+    inverse_matrix: np.ndarray = np.matmul(vh.mT.conj() * inverse[..., None, :], u.mT.conj())
+    return inverse_matrix
 
 
 def _as_complex(a: np.ndarray) -> np.ndarray:
-    """Complex numbers: of real matrices whose eigenvalues all are real NumPy gives real ones."""
+    """Return complex numbers.
+
+    NumPy gives real ones if all eigenvalues of a real matrix are real.
+    """
     return a.astype(np.result_type(a.dtype, np.complex64), copy=False)
 
 

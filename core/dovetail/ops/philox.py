@@ -24,7 +24,7 @@ Words = tuple[Value, Value, Value, Value]
 
 
 def philox(counter: Sequence[Value], key: Sequence[Value]) -> Words:
-    """Four random uint32 of a counter of four uint32 and a key of two."""
+    """Return four random uint32 of a counter of four uint32 and a key of two."""
     a, b, c, d = counter
     k, m = key
     for r in range(ROUNDS):
@@ -38,7 +38,7 @@ def philox(counter: Sequence[Value], key: Sequence[Value]) -> Words:
 
 
 def _product(v: Value, factor: int) -> tuple[Value, Value]:
-    """The upper and lower half of a 64-bit product."""
+    """Return the upper and lower half of a 64-bit product."""
     return _halves(cast(v, uint64) * factor)
 
 
@@ -47,7 +47,7 @@ def _halves(v: Value) -> tuple[Value, Value]:
 
 
 def words(index: Value, seed: Value, offset: Value) -> Words:
-    """The four words that belong to element `index` of a stream, `offset` further on."""
+    """Return the four words that belong to element `index` of a stream, `offset` further on."""
     high, low = _halves(cast(index, uint64) + offset)
     top, bottom = _halves(seed)
     zero = const(0, uint32)
@@ -55,23 +55,28 @@ def words(index: Value, seed: Value, offset: Value) -> Words:
 
 
 def bits64(index: Value, seed: Value, offset: Value) -> Value:
-    """64 random bits."""
+    """Return 64 random bits."""
     a, b, _, _ = words(index, seed, offset)
     return cast(a, uint64) | (cast(b, uint64) << 32)
 
 
 def uniform32(index: Value, seed: Value, offset: Value, shift: Value, scale: Value) -> Value:
-    """float32 in 0 <= u < 1: the upper 32 - shift bits of a word, times scale = 2**(shift - 32)."""
+    """Return float32 in 0 <= u < 1: the upper 32 - shift bits of a word times scale.
+
+    The scale is 2**(shift - 32).
+    """
     return cast(words(index, seed, offset)[0] >> shift, float32) * scale
 
 
 def uniform64(index: Value, seed: Value, offset: Value) -> Value:
-    """float64 in 0 <= u < 1, of 53 bits."""
+    """Return float64 in 0 <= u < 1, of 53 bits."""
     return cast(bits64(index, seed, offset) >> 11, float64) * 2.0**-53
 
 
 def below(index: Value, seed: Value, offset: Value, n: Value, low: Value) -> Value:
-    """uint64 low + k, 0 <= k < n: the upper half of a 128-bit product. n = 0 stands for 2**64.
+    """Return uint64 low + k, 0 <= k < n: the upper half of a 128-bit product.
+
+    N = 0 stands for 2**64.
 
     No number is more probable than another by more than n / 2**64.
     Source: Lemire, "Fast random integer generation in an interval", 2019, without the rejection.
@@ -81,9 +86,10 @@ def below(index: Value, seed: Value, offset: Value, n: Value, low: Value) -> Val
 
 
 def normal32(index: Value, seed: Value, offset: Value) -> Value:
-    """float32 from the normal distribution: sqrt(-2 log u) cos(2 pi v), u of 32 bits, v of 24.
+    """Return a float32 of the normal distribution: sqrt(-2 log u) cos(2 pi v).
 
-    The largest possible value is sqrt(64 log 2), about 6.66. Source: Box and Muller, 1958.
+    u has 32 bits, v has 24. The largest possible value is sqrt(64 log 2), about 6.66. Source: Box
+    and Muller, 1958.
     """
     a, b, _, _ = words(index, seed, offset)
     u = (cast(a, float32) + 1.0) * 2.0**-32
@@ -91,7 +97,10 @@ def normal32(index: Value, seed: Value, offset: Value) -> Value:
 
 
 def normal64(index: Value, seed: Value, offset: Value) -> Value:
-    """The same in float64, of 53 bits each; up to 8.57."""
+    """Return a float64 of the normal distribution as `normal32` does, u and v of 53 bits.
+
+    Up to 8.57.
+    """
     a, b, c, d = words(index, seed, offset)
     u = cast((cast(a, uint64) | (cast(b, uint64) << 32)) >> 11, float64)
     v = cast((cast(c, uint64) | (cast(d, uint64) << 32)) >> 11, float64)
@@ -99,7 +108,7 @@ def normal64(index: Value, seed: Value, offset: Value) -> Value:
 
 
 def _cos_of_turns(v: Value) -> Value:
-    """cos(2 pi v) for 0 <= v < 1; the reduction to an eighth of a turn is exact."""
+    """Return cos(2 pi v) for 0 <= v < 1; the reduction to an eighth of a turn is exact."""
     f = FORMATS[v.dtype]
     n = floor(v * 4.0 + 0.5)
     h = (v * 4.0 - n) * (math.pi / 2)

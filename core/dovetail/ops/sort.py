@@ -1,17 +1,17 @@
-"""The stable radix sort, made of kernels: the same bits on every device, however it is spread.
+"""The stable radix sort, made of kernels: the same bits on every device, for any number of blocks.
 
 A vector is sorted by *keys*: unsigned integers in the order of its elements, so that floats and
 integers are alike. A pass orders by one digit of the keys, from the lowest digit to the highest:
 
-1. each block of elements counts its digits (`count`);
-2. for each digit a running sum over the blocks says how many stand before a block (`_sum_blocks`);
-3. each block moves its elements, in order, to their places (`move`).
+1. each block of elements counts its digits (`_count`);
+2. for each digit a running sum over the blocks gives its count before a block (`_sum_blocks`);
+3. each block moves its elements, in order, to their positions (`_move`).
 
-Rows are sorted side by side: blocks do not reach across rows. What is moved is the key alone where
-the sorted elements are wanted, and (key, position) in 64 bits where the order is. Keys of 64 bits
-then take two rounds: the low halves first, then the high halves, fetched in the order so far.
+Rows are sorted side by side: blocks do not reach across rows. Moved are the keys alone if the
+sorted elements are wanted, and (key, position) in 64 bits if their order is. Keys of 64 bits then
+take two rounds: the low halves first, then the high halves, fetched in the order so far.
 
-Short rows are sorted by rank instead: the number of elements that stand before each one.
+Short rows are sorted by rank instead: the number of elements that precede each one.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from ..loops.language import (
 )
 from .site import KernelSite, Launches, LoopStep
 
-NARROW, WIDE = 8, 10  # bits of a digit at most; the wide one in long rows, where it saves passes:
-LONG = 1 << 13  # 480 K keys of 29 bits take 2.1 ms in three passes, 2.9 in four
-RANKED = 1 << 15  # comparisons in a sort, for each unit of concurrency, that are faster than passes
-ROW_RANKED = 1 << 11  # and in each row: one of 45 elements takes 0.6 us either way
-HALF = 32  # bits of a position, and of the key beside it
+NARROW, WIDE = 8, 10  # most bits of a digit; the wide one in long rows, to save passes:
+LONG = 1 << 13  # 480 K keys of 29 bits take 2.1 ms in three passes, 2.9 ms in four
+RANKED = 1 << 15  # up to so many comparisons per unit of concurrency are faster than passes,
+ROW_RANKED = 1 << 11  # and so many in each row: one of 45 elements takes 0.6 us either way
+HALF = 32  # bits of a position, and of the key above it
 
 
 class Order(NamedTuple):
-    """What a sort is asked for. Of the keys only the bits from `first` to before `stop` differ.
+    """The attributes of a sort. Keys differ only in the bits from `first` to before `stop`.
 
-    The op's number is what is subtracted from integers to make keys. `once`: whether there are just
-    as many elements as keys there could be, so that each may occur once.
+    The op's number is the zero of integers' keys, which is subtracted from them. `once`: True if
+    there are as many elements as possible keys, so that each may occur once.
     """
 
     descending: bool
@@ -60,21 +60,20 @@ class Order(NamedTuple):
 
 
 class _Float(NamedTuple):
-    """Keys of floats: first the numbers from -inf on, then NaNs.
+    """The layout of floats' keys: first the numbers from -inf on, then NaNs.
 
-    `zero` is the key of -0, and `zero` + 1 that of +0; in descending order it is the other way
-    round.
+    `zero` is the key of -0, and `zero` + 1 that of +0; in descending order the other way round.
     """
 
     dtype: DType
     key: DType
     signed: DType
-    nans: int  # how many NaNs have each sign
+    nans: int  # the number of NaNs of each sign
     zero: int
 
     @property
     def numbers(self) -> int:
-        """How many keys are not NaNs'."""
+        """The number of keys that are not NaNs'."""
         return 2 * self.zero + 2
 
 
@@ -85,12 +84,12 @@ _FLOATS = {
 
 
 def key_dtype(d: DType) -> DType:
-    """What the keys of elements of `d` are."""
+    """Return the dtype of the keys of elements of `d`."""
     return uint64 if d.itemsize == 8 else uint32
 
 
 def _key_of(x: Value, low: Value, descending: bool) -> Value:
-    """The key of a value: its order, but for zeros and NaNs, which `_canonical` joins."""
+    """Return the key of a value: its order, except for zeros and NaNs, which `_canonical` joins."""
     if x.dtype.kind == "f":
         return _float_key(x, descending)
     same_size = x.dtype.itemsize == low.dtype.itemsize
@@ -99,26 +98,29 @@ def _key_of(x: Value, low: Value, descending: bool) -> Value:
 
 
 def _float_key(x: Value, descending: bool) -> Value:
-    """Source: the order of IEEE 754 bit patterns, turned so that negative NaNs stand last too."""
+    """Return the key of a float. Source: the order of IEEE 754 bit patterns.
+
+    The patterns are turned so that negative NaNs are last, too.
+    """
     f = _FLOATS[x.dtype.bits]
     sign = bitcast(bitcast(x, f.signed) >> (f.dtype.bits - 1), f.key)
     key = (bitcast(x, f.key) ^ (sign | (1 << (f.dtype.bits - 1)))) - f.nans
-    return _from_behind(key, f) if descending else key
+    return _reverse_numbers(key, f) if descending else key
 
 
-def _from_behind(key: Value, f: _Float) -> Value:
-    """The numbers' keys in the other direction; NaNs stay last."""
+def _reverse_numbers(key: Value, f: _Float) -> Value:
+    """Return the keys of numbers in the other direction; NaNs stay last."""
     return where(key < f.numbers, const(f.numbers - 1, f.key) - key, key)
 
 
 def _element(key: Value, d: DType, low: Value, descending: bool) -> Value:
-    """The element of a key.
+    """Return the element of a key.
 
     It is float32 for reduced precision; unsigned integers wrap to smaller ones.
     """
     if d.kind == "f":
         f = _FLOATS[key.dtype.bits]
-        key = (_from_behind(key, f) if descending else key) + f.nans
+        key = (_reverse_numbers(key, f) if descending else key) + f.nans
         sign = ~bitcast(bitcast(key, f.signed) >> (f.dtype.bits - 1), f.key)
         return bitcast(key ^ (sign | (1 << (f.dtype.bits - 1))), f.dtype)
     key = (~key if descending else key) + low
@@ -126,45 +128,45 @@ def _element(key: Value, d: DType, low: Value, descending: bool) -> Value:
 
 
 def _canonical(key: Value, d: DType) -> Value:
-    """What elements are ordered by: equal for both zeros, and for all NaNs."""
+    """Return the key by which elements are ordered: equal for both zeros, and for all NaNs."""
     if d.kind != "f":
         return key
     f = _FLOATS[key.dtype.bits]
-    nan = const(f.key.max, f.key)  # also where low bits, 0 in reduced precision, are left out
+    nan = const(f.key.max, f.key)  # all bits 1: right also without the low bits of halves
     key = where(key < f.numbers, key, nan)
     return where(eq(key, f.zero), const(f.zero + 1, f.key), key)
 
 
 def canonical_key(x: Value, low: Value) -> Value:
-    """The key of a value in ascending order: equal for both zeros, and for all NaNs."""
+    """Return the key of a value in ascending order: equal for both zeros, and for all NaNs."""
     return _canonical(_key_of(x, low, False), x.dtype)
 
 
 def element_of_key(key: Value, d: DType, low: Value) -> Value:
-    """The element of a key in ascending order."""
+    """Return the element of a key in ascending order."""
     return _element(key, d, low, False)
 
 
 # --- the two ops ----------------------------------------------------------------------------------
 
-# (site, row, position) -> the element there; (site, row, element) -> what is stored
+# (site, row, position) -> the word to move; (site, row, word) -> the value to store
 Read = Callable[[KernelSite, Sequence[Value], Value], Value]
 Write = Callable[[KernelSite, Sequence[Value], Value], Value]
 
 
 class Passes(NamedTuple):
-    """Passes over rows: what is read first, the digits by which it is moved, what is stored last.
+    """Passes over rows: the first read, the digits by which words are moved, the last write.
 
-    Operand 0 of a site is what the pass reads, operands 1, 2, ... are `given`.
+    Operand 0 of a site is what the pass reads, operands 1, 2, ... are `operands`.
     """
 
     rows: tuple[int, ...]
     n: int
-    given: tuple[int, ...]
-    dtype: DType  # of what is moved
-    digit: Callable[[Value], Value]  # of what is moved, before it is shifted and cut
-    first: int  # of the bits by which it is moved
-    stop: int  # after the last one
+    operands: tuple[int, ...]
+    dtype: DType  # dtype of the words that are moved
+    digit: Callable[[Value], Value]  # the key in a word, before it is shifted and masked
+    first: int  # the first of the bits that decide the order
+    stop: int  # the bit after the last one
     read: Read
     write: Write
 
@@ -175,29 +177,29 @@ class Passes(NamedTuple):
         return -(-bits // -(-bits // most))
 
     def run(self, launches: Launches, source: int, target: int) -> None:
-        """Adds their launches: the first pass reads operand `source`, the last stores `target`."""
+        """Add their launches: the first pass reads operand `source`, the last stores `target`."""
         shifts = range(self.first, self.stop, self.width)
         spare = [launches.temporary(self.dtype, (*self.rows, self.n)) for _ in shifts[1:3]]
         read = self.read
         for i, shift in enumerate(shifts):
             last = i == len(shifts) - 1
-            to, write = (target, self.write) if last else (spare[i % 2], kept)
+            to, write = (target, self.write) if last else (spare[i % 2], keep_word)
             _Pass(self, shift, read, write).run(launches, source, to)
-            source, read = to, plain
+            source, read = to, read_word
 
 
-def plain(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
-    """What a pass reads: what was moved before."""
+def read_word(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
+    """Return the word that the previous pass has moved."""
     return site.read(0, *row, k)
 
 
-def kept(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
-    """What a pass stores: what it has read."""
+def keep_word(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
+    """Return the word that the pass has read, to store it."""
     return e
 
 
 def sort(launches: Launches) -> None:
-    """Launches of the op `sort`: the elements of each row (along the last axis) in order."""
+    """Add the launches of the op `sort`: the elements of each row (the last axis) in order."""
     d, order = launches.dtype(0), launches.attrs
     if _is_short(launches):
         build = _by_rank(order.descending, lambda x, k: x)
@@ -218,7 +220,7 @@ def sort(launches: Launches) -> None:
 
 
 def argsort(launches: Launches) -> None:
-    """Launches of the op `argsort`: the places of the elements of each row in order, as int64."""
+    """Add the launches of the op `argsort`: the positions of the elements in order, as int64."""
     d, order = launches.dtype(0), launches.attrs
     if _is_short(launches):
         build = _by_rank(order.descending, lambda x, k: k)
@@ -226,28 +228,28 @@ def argsort(launches: Launches) -> None:
         return
     key = key_dtype(d)
 
-    def packed(site: KernelSite, row: Sequence[Value], k: Value, high: int) -> Value:
-        """Position k under the low or high half of its element's key."""
+    def pack(site: KernelSite, row: Sequence[Value], k: Value, high: int) -> Value:
+        """Return position k under the low or high half of its element's key."""
         c = _canonical(_key_of(site.read(1, *row, k), site.scalar(0, key), order.descending), d)
         return (cast(c >> HALF if high else c, uint64) << HALF) | cast(k, uint64)
 
     def low(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
-        return packed(site, row, k, 0)
+        return pack(site, row, k, 0)
 
     def high(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
-        return packed(site, row, _position(e), 1)
+        return pack(site, row, _position(e), 1)
 
     def position(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
         return _position(e)
 
     *rows, n = launches.shape(0)
-    moved = partial(Passes, (*rows,), n, (0,), uint64, upper)
+    moved = partial(Passes, (*rows,), n, (0,), uint64, high_half)
     if order.stop <= HALF:
         moved(order.first, order.stop, low, position).run(launches, 0, launches.result)
         return
     between = launches.temporary(uint64, (*rows, n))
     moved(order.first, HALF, low, high).run(launches, 0, between)
-    moved(0, order.stop - HALF, plain, position).run(launches, between, launches.result)
+    moved(0, order.stop - HALF, read_word, position).run(launches, between, launches.result)
 
 
 def _is_short(launches: Launches) -> bool:
@@ -260,8 +262,8 @@ def _position(e: Value) -> Value:
     return cast(e & ((1 << HALF) - 1), int64)
 
 
-def upper(e: Value) -> Value:
-    """The key over a position."""
+def high_half(e: Value) -> Value:
+    """Return the key above a position."""
     return e >> HALF
 
 
@@ -269,32 +271,33 @@ def upper(e: Value) -> Value:
 
 
 class _Pass(NamedTuple):
-    """One pass of several: by the digit at `shift`."""
+    """One of several passes, by the digit at `shift`."""
 
-    of: Passes
+    passes: Passes
     shift: int
     read: Read
     write: Write
 
     @property
     def table(self) -> int:
-        """Which operand of the site of `move` are the counts: (*rows, blocks, digits)."""
-        return 1 + len(self.of.given)
+        """The operand of the site of `_move` with the counts: (*rows, blocks, digits)."""
+        return 1 + len(self.passes.operands)
 
     def run(self, launches: Launches, source: int, target: int) -> None:
-        """Adds its three launches."""
-        rows, n, given = self.of.rows, self.of.n, self.of.given
-        digits = 1 << self.of.width
+        """Add its three launches."""
+        rows, n, extra = self.passes.rows, self.passes.n, self.passes.operands
+        digits = 1 << self.passes.width
         size = launches.block(rows, n, digits)
         table = launches.temporary(uint32, (*rows, -(-n // size), digits))
         totals = launches.temporary(uint32, (*rows, digits))
         count, move = partial(self._count, size=size), partial(self._move, size=size)
-        launches.launch("radix_count", count, source, *given, table, changes=(-1,))
+        launches.launch("radix_count", count, source, *extra, table, changes=(-1,))
         launches.launch("radix_sum", _sum_blocks, table, totals, changes=(0,))
-        operands = (source, *given, table, totals, target)
+        operands = (source, *extra, table, totals, target)
         launches.launch("radix_move", move, *operands, changes=(self.table,))
 
     def _count(self, site: KernelSite, size: int) -> None:
+        """Build the kernel that counts each block's digits."""
         at, start, stop = self._block(site, -1, size)
         zero, digits = const(0, uint32), site.size(-1, len(at))
         site.builder.effect(map_loop(0, digits, lambda d: [site.stored(zero, *at, d)]))
@@ -306,6 +309,7 @@ class _Pass(NamedTuple):
         site.builder.effect(fold_loop(start, stop, (), step))
 
     def _move(self, site: KernelSite, size: int) -> None:
+        """Build the kernel that moves each block's words to their positions."""
         table, totals = self.table, self.table + 1
         at, start, stop = self._block(site, table, size)
 
@@ -319,27 +323,33 @@ class _Pass(NamedTuple):
         def step(k: Value) -> LoopStep:
             e = self.read(site, at[:-1], k)
             d = self._digit(site, e)
-            place = site.read(table, *at, d)
-            new = site.stored(self.write(site, at[:-1], e), *at[:-1], cast(place, int64))
-            return (), [new, site.put(table, place + 1, *at, d)]
+            position = site.read(table, *at, d)
+            new = site.stored(self.write(site, at[:-1], e), *at[:-1], cast(position, int64))
+            return (), [new, site.put(table, position + 1, *at, d)]
 
         site.builder.effect(fold_loop(start, stop, (), step))
 
     def _block(self, site: KernelSite, table: int, size: int) -> tuple[list[Value], Value, Value]:
-        """Grid axes over the rows and blocks: a point's place in the table, its start and stop."""
-        at = [site.axis(table, axis) for axis in range(len(self.of.rows) + 1)]
-        start, n = at[-1] * site.number("block", size), site.number("n", self.of.n)
+        """Add grid axes over the rows and blocks.
+
+        Return a point's index in the table, its start and stop.
+        """
+        at = [site.axis(table, axis) for axis in range(len(self.passes.rows) + 1)]
+        start, n = at[-1] * site.number("block", size), site.number("n", self.passes.n)
         stop = start + site.number("block", size)
         return at, start, where(stop < n, stop, n)
 
     def _digit(self, site: KernelSite, e: Value) -> Value:
+        """Return the digit of a word."""
         shift = cast(site.number("shift", self.shift), e.dtype)
-        mask = cast(site.number("mask", (1 << self.of.width) - 1), e.dtype)
-        return cast((self.of.digit(e) >> shift) & mask, int64)
+        mask = cast(site.number("mask", (1 << self.passes.width) - 1), e.dtype)
+        return cast((self.passes.digit(e) >> shift) & mask, int64)
 
 
 def _sum_blocks(site: KernelSite) -> None:
-    """Counts become how often a digit stands in the blocks before; the result is how often in all.
+    """Build the kernel that replaces counts by those in the blocks before.
+
+    The result has the totals.
 
     Operand 0 is (*rows, blocks, digits), the result (*rows, digits).
     """
@@ -360,7 +370,7 @@ def _sum_blocks(site: KernelSite) -> None:
 def _by_rank(
     descending: bool, write: Callable[[Value, Value], Value]
 ) -> Callable[[KernelSite], None]:
-    """A kernel that puts each element of a row where as many stand before it."""
+    """Return the builder of the kernel that stores each element of a row at its rank."""
 
     def build(site: KernelSite) -> None:
         *row, i = [site.axis(0, axis) for axis in range(site.rank(0))]
@@ -368,7 +378,7 @@ def _by_rank(
 
         def stands_before(j: Value) -> Value:
             other = site.read(0, *row, j)
-            less, same = _compared(other, mine, descending)
+            less, same = _compare(other, mine, descending)
             return cast(less | (same & (j < i)), uint32)
 
         rank = reduce_loop("add", 0, site.size(0, len(row)), stands_before)[0]
@@ -377,8 +387,8 @@ def _by_rank(
     return build
 
 
-def _compared(x: Value, y: Value, descending: bool) -> tuple[Value, Value]:
-    """Whether x stands before y, and whether they are equal. NaNs are, and stand last."""
+def _compare(x: Value, y: Value, descending: bool) -> tuple[Value, Value]:
+    """Return where x precedes y, and where they are equal. NaNs are equal, and last."""
     if x.dtype is bool_:
         x, y = cast(x, uint8), cast(y, uint8)
     less, same = (y < x if descending else x < y), eq(x, y)

@@ -27,18 +27,18 @@ from .float_parts import (
 )
 from .special_coefficients import CENTRAL, FAR_TAIL, SPECIAL, TAIL
 
-_ERF_SPLIT = 0.75  # where erf turns from a polynomial to 1 - erfc
+_ERF_SPLIT = 0.75  # erf is a polynomial below, and 1 - erfc above
 
 
-def _erfc_parts(x: Value, rest: Value | None = None) -> tuple[Pair, Value]:
-    """erfc(x) as a pair to be scaled by 2**n, and bits of n, for 3/4 <= x <= `erfc_limit`.
+def _erfc_parts(x: Value, low: Value | None = None) -> tuple[Pair, Value]:
+    """Return erfc(x) as a pair to be scaled by 2**n, and bits of n, for 3/4 <= x <= `erfc_limit`.
 
-    Of x + rest, for a rest of an ulp at most.
+    With `low`, an ulp at most, it is erfc(x + low).
     """
     f = format_of(x)
     p, e = two_product(x, x)
-    if rest is not None:
-        e = fma(x + x, rest, e)
+    if low is not None:
+        e = fma(x + x, low, e)
     (g, c), bits = exp_parts(-p, -e)
     g, c = fast_two_sum(g, c)
     # erfc(x) exp(x*x) (x + k) is a polynomial in 1 / (x + k), written in t = center - 2 k / (x + k)
@@ -51,12 +51,12 @@ def _erfc_parts(x: Value, rest: Value | None = None) -> tuple[Pair, Value]:
     u = fma(lost, const(-2.0 * k, x.dtype), ((f.erfc_center - t) - p) - e)
     q = poly(f.erfc[2:], t)
     h = fma(q, t, f.erfc[0])
-    low = fma(q + q - f.erfc[2], u, fma(q, t, f.erfc[0] - h) + f.erfc[1])
-    return pair_product((g, c), pair_product((h, low), (r, lost))), bits
+    h_low = fma(q + q - f.erfc[2], u, fma(q, t, f.erfc[0] - h) + f.erfc[1])
+    return pair_product((g, c), pair_product((h, h_low), (r, lost))), bits
 
 
 def erf(x: Value) -> Value:
-    """The error function."""
+    """Return the error function."""
     f = format_of(x)
     a = magnitude(x)
     z = x * x
@@ -69,7 +69,7 @@ def erf(x: Value) -> Value:
 
 
 def erfc(x: Value) -> Value:
-    """The complementary error function, 1 - erf(x)."""
+    """Return the complementary error function, 1 - erf(x)."""
     f = format_of(x)
     a = magnitude(x)
     z = x * x
@@ -85,7 +85,7 @@ def erfc(x: Value) -> Value:
 
 
 def ndtr(x: Value) -> Value:
-    """The normal distribution's probability below x: erfc(-x / sqrt(2)) / 2."""
+    """Return the normal distribution's probability below x: erfc(-x / sqrt(2)) / 2."""
     f = format_of(x)
     root_half = math.sqrt(0.5) if x.dtype.bits == 64 else _ROOT_HALF[0]
     beyond = _ROOT_HALF_64 if x.dtype.bits == 64 else _ROOT_HALF[1]
@@ -97,23 +97,24 @@ def ndtr(x: Value) -> Value:
     inside = h < f.erfc_limit
     (p, q), bits = _erfc_parts(clamp(h, _ERF_SPLIT, f.erfc_limit), where(inside, low, 0.0))
     far = scaled((p + q) * 0.5, bits)
-    # (p + q) / 2 is far from denormal; where scaling makes it so is the one rounding
+    # (p + q) / 2 is far from denormal; only scaling can make it so, with one rounding
     return where(h < _ERF_SPLIT, near, where(x < 0.0, far, where(ne(x, x), x, 1.0 - far)))
 
 
-# sqrt(1/2) in two parts: float32, and what float64 lacks
+# sqrt(1/2): as two float32, and the error of the float64
 _ROOT_HALF = (0.7071067690849304, 1.210161749206747e-08)
 _ROOT_HALF_64 = -4.833646656726457e-17
 
 
-def _ratio(parts: tuple[Sequence[float], Sequence[float]], r: Value) -> Value:
-    return poly(parts[0], r) / poly(parts[1], r)
+def _ratio(fraction: tuple[Sequence[float], Sequence[float]], r: Value) -> Value:
+    """Return a quotient of two polynomials in r."""
+    return poly(fraction[0], r) / poly(fraction[1], r)
 
 
 def _quantile(q: Value, tail: Value) -> Value:
-    """What is exceeded with probability 1/2 - q; `tail` = 1/2 - |q|, which may be more exact.
+    """Return the value that is exceeded with probability 1/2 - q.
 
-    Source: Wichura, "Algorithm AS 241", 1988.
+    tail: 1/2 - |q|, which may be more exact. Source: Wichura, "Algorithm AS 241", 1988.
     """
     center = q * _ratio(CENTRAL, fma(-q, q, 0.180625))
     r = sqrt(-log(where(magnitude(q) < 0.425, 0.25, tail)))
@@ -123,14 +124,17 @@ def _quantile(q: Value, tail: Value) -> Value:
 
 
 def ndtri(p: Value) -> Value:
-    """What the normal distribution is below with probability p; NaN outside of 0..1."""
+    """Return the x of which the normal distribution is below with probability p.
+
+    NaN outside of 0..1.
+    """
     upper = p > 0.5
     y = _quantile(p - 0.5, where(upper, 1.0 - p, p))
     return where((p >= 0.0) & (p <= 1.0), y, math.nan)
 
 
 def erfinv(x: Value) -> Value:
-    """The inverse error function; NaN outside of -1..1."""
+    """Return the inverse error function; NaN outside of -1..1."""
     a = magnitude(x)
     y = _quantile(x * 0.5, (1.0 - a) * 0.5) * math.sqrt(0.5)
     # x = erf(y) ~ 2 y / sqrt(pi), where half of x may be denormal
@@ -140,14 +144,14 @@ def erfinv(x: Value) -> Value:
 
 
 def logit(x: Value) -> Value:
-    """log(x / (1 - x)); NaN outside of 0..1."""
+    """Return log(x / (1 - x)); NaN outside of 0..1."""
     middle = log1p((x + x - 1.0) / (1.0 - x))
     y = where((x > 0.25) & (x < 0.75), middle, log(x / (1.0 - x)))
     return where(eq(x, 1.0), math.inf, where((x >= 0.0) & (x <= 1.0), y, math.nan))
 
 
 def xlogy(x: Value, y: Value) -> Value:
-    """x * log(y), and 0 where x is 0 and y no NaN."""
+    """Return x * log(y), and 0 if x is 0 and y no NaN."""
     return where(eq(x, 0.0) & eq(y, y), 0.0, x * log(y))
 
 
@@ -155,14 +159,14 @@ def xlogy(x: Value, y: Value) -> Value:
 
 
 def sin_pi(x: Value) -> Value:
-    """sin(pi x), exact in its reduction: 0 at every integer. NaN of infinity."""
-    f, (pi, rest) = format_of(x), SPECIAL[x.dtype].pi
+    """Return sin(pi x), exact in its reduction: 0 at every integer. NaN of infinity."""
+    f, (pi, pi_low) = format_of(x), SPECIAL[x.dtype].pi
     n = rint(x)
     r = x - n
     a = magnitude(r)
-    turned = where(a > 0.25, 0.5 - a, r)
-    h, e = two_product(turned, pi)
-    low = fma(turned, const(rest, x.dtype), e)
+    reduced = where(a > 0.25, 0.5 - a, r)
+    h, e = two_product(reduced, pi)
+    low = fma(reduced, const(pi_low, x.dtype), e)
     z = h * h
     sine = h + fma(h * z, poly(f.sin, z), low)
     cosine = fma(z * z, poly(f.cos, z), fma(z, const(-0.5, x.dtype), 1.0))
@@ -172,7 +176,7 @@ def sin_pi(x: Value) -> Value:
 
 
 def sinc(x: Value) -> Value:
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """Return sin(pi x) / (pi x), and 1 at 0."""
     pi = SPECIAL[x.dtype].pi[0]
     y = sin_pi(x) / (x * pi)
     infinite = eq(magnitude(x), math.inf)
@@ -185,7 +189,7 @@ _BESSEL_SPLIT = 8.0
 
 
 def _bessel(x: Value, near: Sequence[float], far: Sequence[float]) -> tuple[Value, Value]:
-    """A power series near 0, and e**|x| / sqrt(|x|) times a series in 1 / |x|."""
+    """Return a power series near 0, and e**|x| / sqrt(|x|) times a series in 1 / |x|."""
     a = magnitude(x)
     half = where(a < _BESSEL_SPLIT, a, 0.0) * 0.5
     b = clamp(a, _BESSEL_SPLIT, format_of(x).exp_range[1] + 8.0)
@@ -195,14 +199,14 @@ def _bessel(x: Value, near: Sequence[float], far: Sequence[float]) -> tuple[Valu
 
 
 def i0(x: Value) -> Value:
-    """The modified Bessel function of the first kind and order 0."""
+    """Return the modified Bessel function of the first kind and order 0."""
     s = SPECIAL[x.dtype]
     near, far = _bessel(x, s.i0, s.i0_far)
     return where(magnitude(x) < _BESSEL_SPLIT, near, where(ne(x, x), x, far))
 
 
 def i1(x: Value) -> Value:
-    """The modified Bessel function of the first kind and order 1."""
+    """Return the modified Bessel function of the first kind and order 1."""
     s = SPECIAL[x.dtype]
     near, far = _bessel(x, s.i1, s.i1_far)
     near, far = near * magnitude(x), where(ne(x, x), magnitude(x), far)

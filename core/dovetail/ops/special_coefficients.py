@@ -1,4 +1,7 @@
-"""Polynomial coefficients for the special functions; those of the elementary ones are beside it."""
+"""Polynomial coefficients of the special functions.
+
+`coefficients` has those of the elementary ones.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from ..dtypes import DType, float32, float64
 
 
 class Special(NamedTuple):
-    """What differs between float32 and float64: fits at Chebyshev nodes, lowest power first.
+    """The constants that differ between float32 and float64.
 
-    Constants in two parts: the first rounded, the second what that lacks. Errors are absolute, but
-    relative for i0 and i1: float32, float64.
+    Polynomials are fits at Chebyshev nodes, lowest power first. Constants in two parts: the rounded
+    number and its error. Errors are absolute, but relative for i0 and i1: float32, float64.
     """
 
     pi: tuple[float, float]
@@ -120,7 +123,7 @@ SPECIAL: dict[DType, Special] = {
     ),
 }  # fmt: skip
 
-# Of the inverse normal distribution: numerators and denominators, lowest power first. Source:
+# Inverse normal distribution: numerators and denominators, lowest power first. Source:
 # Wichura, "Algorithm AS 241: the percentage points of the normal distribution", 1988.
 CENTRAL = (
     (3.3871328727963665, 133.14166789178438, 1971.5909503065513, 13731.69376550946,

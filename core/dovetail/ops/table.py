@@ -1,13 +1,13 @@
-"""THE table: one row per op.
+"""The table of ops: one row per op.
 
-A row says what the op means; nothing else in dovetail knows an op by name.
+A row defines the op; nothing else in dovetail knows an op by name.
 
 Kinds of row:
 - `map`: elementwise with broadcasting. `expression(*values)` in the loop language.
 - `generate`: elementwise without tensors: `expression(linear_index, *scalars)`.
-- `reduce`: over axes. `before(value, k)` gives what is combined, `after(results, n)` what comes
-  out.
-- `gather`: reads its first argument at computed places.
+- `reduce`: over axes. `before(value, k)` gives the values to combine, `after(results, n)` the
+  result.
+- `gather`: reads its first argument at computed indices.
 - `join`: its arguments one after the other along an axis.
 - `kernel`: has a kernel of its own, `build(site)`, or several: matmul, cumulative sums, searches.
 - `view`: a `layout` move of one argument.
@@ -59,15 +59,16 @@ from .site import Attrs, KernelSite, Launches
 
 Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
 SHORT = 16  # elements: rows of 8 take 5 ns an element by rank, 6 by a library's call for each row
-# Rows so long with keys of so few bits are sorted by few passes in less time than by comparisons:
-# a million int64 below 2**20 in 1.3 ms, not 4.6, and their positions in 1.5, not 5.7. But not where
-# each key occurs once: the last pass then writes to places that are powers of two apart, of which
-# few fit a cache, and takes ten times as long.
+# For rows so long with keys of so few bits, radix passes are faster than a vendor's comparisons: a
+# million int64 below 2**20 take 1.3 ms, not 4.6, and their positions 1.5, not 5.7. Keys that occur
+# once each are an exception: the last pass then writes to addresses that are powers of two apart,
+# of which few fit a cache, and takes ten times as long.
 LONG, FEW_BITS, FEW_BITS_OF_ORDER = 1 << 15, 30, 32
-GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
+GENERATED = "generated"  # as attrs: dovetail's own kernels, even if the device has a routine
 
 
-def _nothing(*args: object) -> NoReturn:
+def _missing(*args: object) -> NoReturn:
+    """Raise InternalError: the field is not for the op's kind."""
     raise InternalError("an op was asked for what ops of its kind do not have")
 
 
@@ -81,33 +82,33 @@ class Op:
 
     name: str
     kind: Kind
-    dtypes: DTypeRule = _nothing
-    expression: Callable[..., Value] = _nothing
+    dtypes: DTypeRule = _missing
+    expression: Callable[..., Value] = _missing
     cost: int = 1
     combine: str = ""
-    before: Callable[[Value, Value], Sequence[Value]] = _nothing
-    after: Callable[[Sequence[Value], Value], Value] = _nothing
-    build: Callable[[KernelSite], None] = _nothing
+    before: Callable[[Value, Value], Sequence[Value]] = _missing
+    after: Callable[[Sequence[Value], Value], Value] = _missing
+    build: Callable[[KernelSite], None] = _missing
     launches: Callable[[Launches], None] | None = None  # several kernels, in place of `build`
-    # May it be a library call, with these attributes, a result of this shape, and such operands?
+    # (attrs, the result's shape, the operands' dtype) -> True if a library call may replace it
     vendor: Callable[[Attrs, Shape, DType], bool] = lambda attrs, shape, d: attrs != GENERATED
     widens: bool = True  # of `map`: the expression sees reduced precision as float32
     updates: bool = False  # of `kernel`: the result starts as the first operand, in its memory
-    # Of `kernel`, how it does more at once, for `vmap`: other axes may stand in "front" of those of
-    # its operands and its result, or their "first" axis is of rows that have nothing to do with
-    # each other; "": one after the other. `shared`: the operands that are for all such rows.
+    # Of `kernel`, how `vmap` batches it: more axes may be in "front" of those of its operands and
+    # its result, or their "first" axis has independent rows; "": one after the other. `shared`: the
+    # operands that all such rows share.
     many: Literal["front", "first", ""] = ""
     shared: tuple[int, ...] = ()
     arity: int = 1
-    # A rule for each operand, or None where it has no gradient; empty where none has, and where
-    # the rules take more than elementwise functions: these are in `autograd.gradients`.
+    # A rule for each operand, or None if it has no gradient. It is empty if no operand has one, and
+    # if the rules need more than elementwise functions: these are in `autograd.gradients`.
     gradient: tuple[Rule | None, ...] = ()
-    # Rules get operands of reduced precision as float32, and what they give is rounded once; not
-    # where they move elements, or are one product.
+    # Rules get operands of reduced precision as float32, and their results are rounded once; not
+    # rules that move elements, or are one product.
     widens_gradient: bool = True
     # Of `map`: a Python int outside of the operands' integer dtype compares as an infinity.
     unbounded: bool = False
-    placeholder: bool = False  # of `kernel`: there is none, a tracer knows the value
+    placeholder: bool = False  # of `kernel`: it has no kernel, a tracer knows the value
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -117,7 +118,7 @@ TABLE: dict[str, Op] = {}
 
 
 def _row(op: Op) -> Op:
-    """Adds a row."""
+    """Add a row and return it."""
     TABLE[op.name] = op
     return op
 
@@ -278,7 +279,7 @@ _binary("zeta", floating, gamma.zeta,
 _unary("rsqrt", floating, el.rsqrt, lambda g, r: g * (r * r * r * -0.5), cost=8)
 _unary("sigmoid", floating, el.sigmoid, lambda g, r: g * (r * (1.0 - r)), cost=20)
 
-# x <= 0 and not x < 0: so that -0 gives 0, as any way of writing it as a maximum may.
+# x <= 0 instead of x < 0, so that -0 gives 0, as maximum(x, 0) may.
 RELU = _unary("relu", same(NUMERIC), lambda x: where(x <= 0, const(0, x.dtype), x),
               lambda dt, g, r: dt.where(r <= 0, 0.0, g))  # fmt: skip
 WHERE = _row(Op("where", "map", rules.selection, where, arity=3, gradient=(
@@ -296,7 +297,7 @@ def _generate(name: str, expression: Callable[..., Value], arity: int, cost: int
 
 
 def _linspace(i: Value, start: Value, stop: Value, step: Value, gaps: Value) -> Value:
-    """From the nearer end, so that both ends are exact."""
+    """Return the element, computed from the nearer end, so that both ends are exact."""
     up, down = start + convert(i, step.dtype) * step, stop - convert(gaps - i, step.dtype) * step
     return where(i < gaps - i, up, down)
 
@@ -311,25 +312,29 @@ POSITION = _generate("position", lambda i: i, 0, 0)
 # --- reductions -----------------------------------------------------------------------------------
 
 
-def _one(x: Value, k: Value) -> tuple[Value, ...]:
+def _as_tuple(x: Value, k: Value) -> tuple[Value, ...]:
+    """Return the value to combine, in a tuple."""
     return (x,)
 
 
-def _ordered(x: Value, k: Value) -> tuple[Value, ...]:
+def _comparable(x: Value, k: Value) -> tuple[Value, ...]:
+    """Return the value to compare, in a tuple; bool as uint8."""
     return (cast(x, uint8) if x.dtype is bool_ else x,)
 
 
-def _placed(x: Value, k: Value) -> tuple[Value, ...]:
-    return (*_ordered(x, k), k)
+def _with_position(x: Value, k: Value) -> tuple[Value, ...]:
+    """Return the value to compare, and its position."""
+    return (*_comparable(x, k), k)
 
 
-def _first(results: Sequence[Value], n: Value) -> Value:
+def _first_result(results: Sequence[Value], n: Value) -> Value:
+    """Return the only result of a combine."""
     return results[0]
 
 
 def _reduce(name: str, rule: DTypeRule, combine: str,
-            before: Callable[[Value, Value], Sequence[Value]] = _one,
-            after: Callable[[Sequence[Value], Value], Value] = _first) -> Op:  # fmt: skip
+            before: Callable[[Value, Value], Sequence[Value]] = _as_tuple,
+            after: Callable[[Sequence[Value], Value], Value] = _first_result) -> Op:  # fmt: skip
     return _row(Op(name, "reduce", rule, combine=combine, before=before, after=after))
 
 
@@ -337,14 +342,14 @@ SUM = _reduce("sum", rules.summing, "add")
 PROD = _reduce("prod", rules.summing, "mul")
 MEAN = _reduce("mean", rules.averaging, "add",
                after=lambda r, n: cx.mean(r[0], convert(n, r[0].dtype.part)))  # fmt: skip
-MAX = _reduce("max", rules.keeping, "max", _ordered)
-MIN = _reduce("min", rules.keeping, "min", _ordered)
+MAX = _reduce("max", rules.keeping, "max", _comparable)
+MIN = _reduce("min", rules.keeping, "min", _comparable)
 ANY = _reduce("any", rules.testing, "or")
 ALL = _reduce("all", rules.testing, "and")
 COUNT_NONZERO = _reduce("count_nonzero", fixed((bool_,), int64), "add",
                         lambda x, k: (cast(x, int64),))  # fmt: skip
-ARGMAX = _reduce("argmax", rules.counting, "argmax", _placed, lambda r, n: r[1])
-ARGMIN = _reduce("argmin", rules.counting, "argmin", _placed, lambda r, n: r[1])
+ARGMAX = _reduce("argmax", rules.counting, "argmax", _with_position, lambda r, n: r[1])
+ARGMIN = _reduce("argmin", rules.counting, "argmin", _with_position, lambda r, n: r[1])
 
 # --- views and gathers ----------------------------------------------------------------------------
 
@@ -352,16 +357,16 @@ ARGMIN = _reduce("argmin", rules.counting, "argmin", _placed, lambda r, n: r[1])
 VIEW = _row(Op("view", "view", rules.as_given, cost=0, widens_gradient=False))
 
 # gather(x, index, ...): attrs = (result shape, for each result axis the axis of x or -1, the axis
-# of x of each index, for what each is read: (the op, the axis, its size)). They broadcast to the
-# result's shape. Negative ones count from the end, and one out of range is an IndexError; but for
-# None in the last place all are known to be in range and not negative.
+# of x of each index, the purpose of each: (the op, the axis, its size)). Indices broadcast to the
+# result's shape. Negative ones count from the end, and one out of range is an IndexError. With None
+# as the last of attrs all are known to be in range and not negative.
 GATHER = _row(Op("gather", "gather", rules.gathering, cost=4))
 
 CONCAT = _row(
     Op("concat", "join", rules.as_given, cost=2, arity=0, widens_gradient=False)
 )  # attrs: the axis
 
-# What is made otherwise than by evaluating a node: the rows are there for their gradients.
+# Nodes that no plan evaluates: the rows are there for their gradients.
 AS_STRIDED = Op("as_strided", "made")  # attrs: the operand's layout, the result's
 # Memory with the operand put in; attrs: (layout, size).
 PLACE = Op("place", "made", widens_gradient=False)
@@ -378,22 +383,24 @@ def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], ari
                    widens_gradient=widens_gradient))  # fmt: skip
 
 
-def _compares(attrs: sort.Order, shape: Shape, d: DType) -> bool:
-    """Words of 32 bits are compared twice as fast."""
-    return _ascends(attrs, shape, FEW_BITS if d.itemsize == 8 else 0)
+def _vendor_sorts(attrs: sort.Order, shape: Shape, d: DType) -> bool:
+    """Return True if a vendor's sort is faster: words of 32 bits are compared twice as fast."""
+    return _vendor_pays(attrs, shape, FEW_BITS if d.itemsize == 8 else 0)
 
 
-def _compares_for_order(attrs: sort.Order, shape: Shape, d: DType) -> bool:
-    return _ascends(attrs, shape, FEW_BITS_OF_ORDER)
+def _vendor_argsorts(attrs: sort.Order, shape: Shape, d: DType) -> bool:
+    """Return True if a vendor's argsort is faster."""
+    return _vendor_pays(attrs, shape, FEW_BITS_OF_ORDER)
 
 
-def _ascends(attrs: sort.Order, shape: Shape, few_bits: int) -> bool:
+def _vendor_pays(attrs: sort.Order, shape: Shape, few_bits: int) -> bool:
+    """Return True for an ascending order of rows that are neither SHORT nor LONG with few bits."""
     few = attrs.stop - attrs.first <= few_bits and not attrs.once
     return not attrs.descending and shape[-1] >= SHORT and not (few and shape[-1] >= LONG)
 
 
 MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2, widens_gradient=False)
-# Convolutions, of (x, w), of (x, w, bias); and what gives x of (y, w), and w of (x, y). attrs: a
+# Convolutions, of (x, w) or (x, w, bias); their gradients x of (y, w), and w of (x, y). attrs: a
 # `convolution.Geometry`.
 CONVOLUTION = _row(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,
                       many="front", arity=2, widens_gradient=False))  # fmt: skip
@@ -416,16 +423,16 @@ SEARCHSORTED = _kernel("searchsorted", rules.searching, kernels.search, 2)
 # Sorting along the last axis, stable, NaN last. attrs: a `sort.Order`; the number is the zero of
 # the keys of integers. A vendor routine sorts in ascending order, and rows that are not SHORT, nor
 # LONG with few bits.
-SORT = _row(Op("sort", "kernel", rules.sorting, launches=sort.sort, vendor=_compares))
+SORT = _row(Op("sort", "kernel", rules.sorting, launches=sort.sort, vendor=_vendor_sorts))
 ARGSORT = _row(Op("argsort", "kernel", rules.ordering, launches=sort.argsort,
-                  vendor=_compares_for_order))  # fmt: skip
+                  vendor=_vendor_argsorts))  # fmt: skip
 
-# The element at a rank of each row, and how often 0, 1, ... occur; see `counting`.
+# The element at a rank of each row, and the counts of 0, 1, ...: both in `counting`.
 SELECT = _row(Op("select", "kernel", rules.selecting, launches=counting.select))
 COUNT_VALUES = _row(Op("count_values", "kernel", rules.tallying, launches=counting.count_values))
 
 # Running sums, products and logarithms of sums: k ascending, reduced precision in float32. attrs:
-# (axis, whether the initial value comes first, dtype).
+# (axis, True if the initial value comes first, dtype).
 CUMULATIVE_SUM = _row(Op("cumulative_sum", "kernel", rules.running, launches=scan.running_sum))
 CUMULATIVE_PROD = _row(Op("cumulative_prod", "kernel", rules.running,
                           launches=scan.running_product))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Sine, cosine, tangent and their inverses in the loop language; see `elementary`.
+"""Sine, cosine, tangent and their inverses in the loop language, beside those of `elementary`.
 
 Special values follow C99 annex F. Measured errors are listed in docs/accuracy.md.
 """
@@ -34,11 +34,11 @@ from .float_parts import (
 _TWO_OVER_PI = [(TWO_OVER_PI >> (32 + 64 * (18 - i))) & (2**64 - 1) for i in range(19)]
 
 
-# --- a whole number of quarter turns less ---------------------------------------------------------
+# --- reduction by quarter turns -------------------------------------------------------------------
 
 
 def _near_turn(x: Value) -> tuple[Pair, Value]:
-    """x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25 (float32: 2**15).
+    """Return x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25 (float32: 2**15).
 
     Source: Cody and Waite 1980, with pi/2 in three parts.
     """
@@ -51,7 +51,7 @@ def _near_turn(x: Value) -> tuple[Pair, Value]:
 
 
 def _window(words: Sequence[int], position: Value, count: int) -> list[Value]:
-    """`count` 64-bit words of the bit string `words` from bit `position` (uint64) on."""
+    """Return `count` 64-bit words of the bit string `words` from bit `position` (uint64) on."""
     index, shift = position >> 6, position & 63
     now = [const(w, uint64) for w in words]
     step = 1 << ((len(words) - count - 1).bit_length() - 1)
@@ -68,7 +68,7 @@ def _window(words: Sequence[int], position: Value, count: int) -> list[Value]:
 
 
 def _far_turn(x: Value) -> tuple[Pair, Value]:
-    """x - n pi/2 as a pair, and n in the top two bits, for finite float64 x >= 2**25.
+    """Return x - n pi/2 as a pair, and n in the top two bits, for finite float64 x >= 2**25.
 
     Source: Payne and Hanek 1983.
     """
@@ -86,16 +86,16 @@ def _far_turn(x: Value) -> tuple[Pair, Value]:
         high - (n & (3 << 62)), int64
     )  # the fraction of a quadrant is t / 2**62 + low / 2**126
     h = cast(t, float64)
-    rest = fma(cast(t - cast(h, int64), float64), 2.0**64, cast(low, float64)) * 2.0**-64
+    low_part = fma(cast(t - cast(h, int64), float64), 2.0**64, cast(low, float64)) * 2.0**-64
     half_pi = const(f.half_pi[0], float64), const(f.half_pi[1], float64)
-    r = pair_product(fast_two_sum(h, rest), half_pi)
+    r = pair_product(fast_two_sum(h, low_part), half_pi)
     return (r[0] * 2.0**-62, r[1] * 2.0**-62), n
 
 
 def _turn(x: Value) -> tuple[Pair, Value]:
-    """x >= 0 as n pi/2 + a pair within pi/4 (float32: 1), and n in the top two bits.
+    """Return a pair within pi/4 (float32: 1) for x >= 0 minus n pi/2, and n in the top two bits.
 
-    The low part is NaN where x is infinite or NaN.
+    The low part is NaN for infinite or NaN x.
     """
     single = x.dtype is float32
     far = const(_FAR[x.dtype], x.dtype) < x
@@ -108,11 +108,11 @@ def _turn(x: Value) -> tuple[Pair, Value]:
     return (where(small, x, high), where(small, 0.0, low)), where(small, 0, n)
 
 
-_FAR = {float32: 2.0**15, float64: 2.0**25}  # up to which few bits of n pi/2 are wanted
+_FAR = {float32: 2.0**15, float64: 2.0**25}  # up to it a few bits of n pi/2 are enough
 
 
 def _far_turn_float32(x: Value) -> tuple[Pair, Value]:
-    """x - n pi/2 as a pair in -1..1, and n in the top two bits, for float32 x >= 1.
+    """Return x - n pi/2 as a pair in -1..1, and n in the top two bits, for float32 x >= 1.
 
     Payne and Hanek's method: with x = m 2**(e - 150), bits of 2/pi above 2**(151 - e)
     only make multiples of 4 quadrants. The next 32 bits times m are exact in wrapping integers, 23
@@ -126,19 +126,19 @@ def _far_turn_float32(x: Value) -> tuple[Pair, Value]:
     last = cast(bitcast(((c << 23) | (d >> 9)) >> 8, int32), float32)
     whole = rint(m * middle)
     half = fma(x, 0.0, 2.0**-25)  # of the last place; NaN where x is not finite
-    rest = fma(fma(last, const(2.0**-24, float32), half), m, fma(m, middle, -whole))
+    fraction = fma(fma(last, const(2.0**-24, float32), half), m, fma(m, middle, -whole))
     p = ((b & 0x7FFFFF) | 0x800000) * a + bitcast(cast(whole, int32), uint32)
     # in 2**-31 quadrants, signed: h + t
     p, n = bitcast(p << 2, int32) >> 1, p + (1 << 29)
     h = cast(p, float32)
-    t = fma(rest, const(2.0, float32), cast(p - cast(h, int32), float32))
+    t = fma(fraction, const(2.0, float32), cast(p - cast(h, int32), float32))
     high, low = two_product(h, HALF_PI_SCALED[0])
     low = fma(h, const(HALF_PI_SCALED[1], float32), fma(t, const(HALF_PI_SCALED[0], float32), low))
     return (high, low), n
 
 
 def _window32(position: Value) -> list[Value]:
-    """Three 32-bit words of 2/pi, after 25 zero bits, from bit `position` < 128 on."""
+    """Return three 32-bit words of 2/pi, after 25 zero bits, from bit `position` < 128 on."""
     words = [
         const(TWO_OVER_PI >> (1216 + 25 - 32 * (i + 1)) & 0xFFFFFFFF, uint32) for i in range(7)
     ]
@@ -154,7 +154,7 @@ def _window32(position: Value) -> list[Value]:
 
 
 def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
-    """sin and cos of x - n pi/2 for x >= 0, as two parts each, and n in the top two bits."""
+    """Return sin and cos of x - n pi/2 for x >= 0, as two parts each, and n in the top two bits."""
     f = format_of(x)
     (h, low), n = _turn(x)
     z = h * h
@@ -170,12 +170,12 @@ def _flip(y: Value, sign: Value) -> Value:
 
 
 def _quarter(n: Value) -> Value:
-    """Whether n, in the top two bits, is odd."""
+    """Return True where n, in the top two bits, is odd."""
     return ne(n & (1 << (n.dtype.bits - 2)), 0)
 
 
 def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
-    """sin(x + ahead pi/2) for x >= 0, its sign bit exchanged with `sign`."""
+    """Return sin(x + ahead pi/2) for x >= 0, its sign bit exchanged with `sign`."""
     f = format_of(x)
     (h, low), n = _turn(x)
     n = n + (ahead << (n.dtype.bits - 2))
@@ -185,27 +185,27 @@ def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
     p = where(odd, const((*f.cos, 0.0)[len(f.sin) - 1], x.dtype), f.sin[-1])
     for c, d in zip(reversed(f.cos[: len(f.sin) - 1]), reversed(f.sin[:-1]), strict=True):
         p = fma(p, z, where(odd, const(c, x.dtype), d))
-    # what low adds, and what rounding h * h took
+    # the term of low, and the rounding error of h * h
     half = z * -0.5
-    rest = where(odd, fma(-h, low, fma(h, h, -z) * -0.5), fma(half, low, low))
-    p = fma(where(odd, z, h) * z, p, rest)
+    corrections = where(odd, fma(-h, low, fma(h, h, -z) * -0.5), fma(half, low, low))
+    p = fma(where(odd, z, h) * z, p, corrections)
     y = where(odd, 1.0, h) + (where(odd, half, 0.0) + p)
     n = n & f.sign
     return _flip(y, n if sign is None else n ^ sign)
 
 
 def sin(x: Value) -> Value:
-    """The sine."""
+    """Return the sine."""
     return _sin_of_turn(magnitude(x), 0, sign_of(x))
 
 
 def cos(x: Value) -> Value:
-    """The cosine."""
+    """Return the cosine."""
     return _sin_of_turn(magnitude(x), 1, None)
 
 
 def sin_cos(x: Value) -> Pair:
-    """The sine and the cosine, by what they share."""
+    """Return the sine and the cosine, with their common work done once."""
     s, c, n = _sin_cos(magnitude(x))
     sine, cosine = s[0] + s[1], c[0] + c[1]
     odd, sign = _quarter(n), format_of(x).sign
@@ -217,7 +217,7 @@ def sin_cos(x: Value) -> Pair:
 
 
 def tan(x: Value) -> Value:
-    """The tangent."""
+    """Return the tangent."""
     s, c, n = _sin_cos(magnitude(x))
     s, c = fast_two_sum(*s), fast_two_sum(*c)
     odd = _quarter(n)
@@ -232,7 +232,7 @@ def tan(x: Value) -> Value:
 
 
 def _atan_of_quotient(n: Pair, d: Pair) -> Pair:
-    """atan(n / d) as a pair for n >= 0 and d > 0, both far from over- and underflow."""
+    """Return atan(n / d) as a pair for n >= 0 and d > 0, both far from over- and underflow."""
     f = format_of(n[0])
     # atan(n/d) = base + atan(q), |q| <= tan(pi/8)
     high = n[0] > d[0] * 2.414213562373095
@@ -257,7 +257,7 @@ def _atan_of_quotient(n: Pair, d: Pair) -> Pair:
 
 
 def atan(x: Value) -> Value:
-    """The inverse tangent."""
+    """Return the inverse tangent."""
     f = format_of(x)
     a = magnitude(x)
     limit = 2.0 ** (f.mantissa * 2)
@@ -268,7 +268,7 @@ def atan(x: Value) -> Value:
 
 
 def atan2(y: Value, x: Value) -> Value:
-    """The angle of the point (x, y), in -pi..pi."""
+    """Return the angle of the point (x, y), in -pi..pi."""
     f = format_of(x)
     a, b = magnitude(y), magnitude(x)
     infinite = eq(a, math.inf) & eq(b, math.inf)
@@ -300,13 +300,13 @@ def atan2(y: Value, x: Value) -> Value:
 
 
 def _asin_small(x: Value) -> Value:
-    """asin(x) - x for |x| <= 1/2."""
+    """Return asin(x) - x for |x| <= 1/2."""
     z = x * x
     return x * z * poly(format_of(x).asin, z)
 
 
 def asin(x: Value) -> Value:
-    """The inverse sine."""
+    """Return the inverse sine."""
     f = format_of(x)
     a = magnitude(x)
     near = a > 0.5
@@ -323,7 +323,7 @@ def asin(x: Value) -> Value:
 
 
 def acos(x: Value) -> Value:
-    """The inverse cosine."""
+    """Return the inverse cosine."""
     f = format_of(x)
     a = magnitude(x)
     near = a > 0.5

@@ -1,6 +1,7 @@
 """Sparse tensors, `dt.sparse`: four layouts, registered through entry points `dovetail.layouts.v1`.
 
-`dt.sparse_coo_tensor`, `x.to_sparse()` and their like make them; this package has all else.
+`dt.sparse_coo_tensor`, `x.to_sparse()` and similar functions of `dt` build them. This package has
+the layout classes, conversion from and to other libraries, files, and linear solvers.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
-"""Products of matrices of blocks (BSR) with strided ones, block by block.
+"""Products of matrices of blocks (BSR) with strided operands, block by block.
 
-A point has the totals of several rows of a block row, so that what is read of the strided operand
-serves all of them, and one column is read for a whole block. Each total is a fold over the row's
-elements, columns ascending, those that are 0 within blocks too: the bits are those of the product
-by single elements.
+A grid point computes the totals of several rows of a block row. All of them use each element that
+it reads of the strided operand, and it reads one column index for a whole block. Each total is a
+fold over the row's elements, columns ascending, and includes the zeros within blocks. So the bits
+equal those of the product by single elements.
 """
 
 from __future__ import annotations
@@ -30,25 +30,26 @@ from .pattern import Pattern
 from .products import positions
 
 Tensor = dt.Tensor
-UNROLLED = 64  # elements of a block that are written out in a kernel
-ROWS = {1: 8, 2: 4}  # of a block that a point does at most, by the strided operand's axes
+UNROLLED_ELEMENTS_MAX = 64  # elements of a block for which the kernel is unrolled
+POINT_ROWS_MAX = {1: 8, 2: 4}  # rows of a block for each point, by the strided operand's axes
 
 
-def rows_together(rows: int, ndim: int) -> int:
-    """How many rows of a block a point does: a divisor of them.
+def rows_per_point(rows: int, ndim: int) -> int:
+    """Return the number of a block's rows that one grid point computes: a divisor of `rows`.
 
-    Of more rows times a matrix it does one: backends compute several such points at once.
+    Blocks of many rows times a matrix get one row for each point: backends compute several such
+    points at once.
     """
     if ndim == 2:
-        return rows if rows <= ROWS[ndim] else 1
-    return max(n for n in range(1, ROWS[ndim] + 1) if rows % n == 0)
+        return rows if rows <= POINT_ROWS_MAX[ndim] else 1
+    return max(n for n in range(1, POINT_ROWS_MAX[ndim] + 1) if rows % n == 0)
 
 
 def block_product(site: KernelSite) -> None:
-    """block_product(dense, blocks, bounds, columns): (block rows, groups, rows[, columns]).
+    """Build `block_product(dense, blocks, bounds, columns)`: (block rows, groups, rows[, columns]).
 
     `blocks` are one after the other in a vector. attrs: the dtype, the rows and the columns of a
-    block, and of how many rows a point has the totals.
+    block, and the number of rows that a point computes.
     """
     _, height, width, rows = site.attrs
     at = site.axis(-1, 0)
@@ -57,13 +58,16 @@ def block_product(site: KernelSite) -> None:
 
     def step(k: Value, *totals: Value) -> tuple[list[Value], list[Any]]:
         first, block = site.read(3, k) * width, k * (height * width) + group * (rows * width)
-        found, in_order = list(totals), list[Any]()  # values among effects: their order
+        sums, in_order = (
+            list(totals),
+            list[Any](),
+        )  # values among the effects fix the evaluation order
         for j in range(width):
             y = site.read(0, first + j, *column)
             for i in range(rows):
-                found[i] = _added(site.read(1, block + (i * width + j)), y, found[i])
-            in_order += found
-        return found, in_order
+                sums[i] = _multiply_add(site.read(1, block + (i * width + j)), y, sums[i])
+            in_order += sums
+        return sums, in_order
 
     zero = const(0, site.casts[0].compute)
     totals = fold_loop(site.read(2, at), site.read(2, at + 1), (zero,) * rows, step).results
@@ -71,7 +75,7 @@ def block_product(site: KernelSite) -> None:
         site.store(total, at, group, const(i, int64), *column)
 
 
-def _added(x: Value, y: Value, total: Value) -> Value:
+def _multiply_add(x: Value, y: Value, total: Value) -> Value:
     if total.dtype.kind == "f":
         return fma(x, y, total)
     return arithmetic.add(total, arithmetic.multiply(x, y))
@@ -87,24 +91,30 @@ BLOCK_PRODUCT = Op("sparse_block_product", "kernel", _dtypes, build=block_produc
 
 
 def times_strided(p: Pattern, blocks: Tensor, dense: Any) -> Tensor | None:
-    """The product of a matrix of blocks and a strided vector or matrix.
+    """Return the product of a matrix of blocks and a strided vector or matrix, or None.
 
-    None where there is anything to ask, convert or remember, and where blocks are large or complex:
-    then it is done by single elements.
+    None means that the caller takes the general path by single elements: an operand needs a check,
+    a conversion or a gradient, or the blocks are large or complex.
     """
     dtype, (height, width) = blocks.dtype, blocks.shape[1:]
     if (
-        type(dense) is not Tensor or dense.ndim not in ROWS or not p.count
-        or dense.shape[0] != p.shape[1] * width or height * width > UNROLLED
-        or dtype is not dense.dtype or dtype.kind not in "fiu" or dense.device is not p.device
-        or dense.requires_grad or blocks.requires_grad
-    ):  # fmt: skip
+        type(dense) is not Tensor
+        or dense.ndim not in POINT_ROWS_MAX
+        or not p.count
+        or dense.shape[0] != p.shape[1] * width
+        or height * width > UNROLLED_ELEMENTS_MAX
+        or dtype is not dense.dtype
+        or dtype.kind not in "fiu"
+        or dense.device is not p.device
+        or dense.requires_grad
+        or blocks.requires_grad
+    ):
         return None
-    rest = dense.shape[1:]
-    if rest == (1,):  # rows are what is spread, not columns
+    columns = dense.shape[1:]
+    if columns == (1,):  # grid points are spread over rows, not columns
         dense = dense.reshape(-1)
-    rows = rows_together(height, dense.ndim)
+    rows = rows_per_point(height, dense.ndim)
     shape = (p.shape[0], height // rows, rows, *dense.shape[1:])
     operands = (dense, blocks.reshape(-1), *positions(p, False))
-    made = make_node(BLOCK_PRODUCT, operands, shape, dtype, (dtype, height, width, rows))
-    return made.reshape(p.shape[0] * height, *rest)
+    product = make_node(BLOCK_PRODUCT, operands, shape, dtype, (dtype, height, width, rows))
+    return product.reshape(p.shape[0] * height, *columns)

@@ -1,7 +1,7 @@
 """Compressed rows of blocks (BSR): matrices whose entries are small dense matrices of one size.
 
 Such a matrix is a hybrid COO tensor of (block rows, block columns, rows, columns), whose first two
-dimensions are sparse; where its single elements are, is worked out once for a pattern.
+dimensions are sparse. The positions of its single elements are computed once for each pattern.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dovetail.extend import (
     sparse_bsr,
 )
 
-from .compressed import from_parts, required_matrix, values_beside
+from .compressed import as_values, check_parts, required_matrix
 from .construct import to_sparse
 from .moves import fully_sparse, view
 from .pattern import Pattern, derives, linear
@@ -47,8 +47,8 @@ class BSR(Entries):
     __slots__ = ()
 
     def as_coo(self) -> COO:
-        """Its elements, those that are 0 within blocks too, as a coalesced COO matrix."""
-        return of_bsr(self)
+        """Return the elements, zeros within blocks included, as a coalesced COO matrix."""
+        return bsr_to_coo(self)
 
     @property
     def layout(self) -> Layout:
@@ -68,7 +68,7 @@ class BSR(Entries):
 
     @property
     def nnz(self) -> int:
-        """The number of stored elements: of blocks, times what each holds."""
+        """The number of stored elements: all elements of the stored blocks."""
         rows, columns = self.blocksize
         return self.pattern.count * rows * columns
 
@@ -78,79 +78,79 @@ class BSR(Entries):
         return self.pattern.bounds, self.pattern.coords[1], self._values
 
     def crow_indices(self) -> Tensor:
-        """Where each block row starts among the blocks, and where the last ends, int64."""
+        """Return the start of each block row among the blocks, and the end of the last, int64."""
         return self.pattern.bounds
 
     def col_indices(self) -> Tensor:
-        """The block column of each block, int64."""
+        """Return the block column of each block, int64."""
         return self.pattern.coords[1]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For `copy` and `pickle`."""
+        """Return the constructor and its arguments, for `copy` and `pickle`."""
         return bsr, (self.pattern, self._values)
 
 
 def bsr(pattern: Pattern, values: Tensor) -> BSR:
-    """The matrix of a coalesced pattern of blocks, and the blocks."""
+    """Build the matrix of a coalesced pattern of blocks and the blocks."""
     x: BSR = object.__new__(BSR)
     x.pattern, x._values = pattern, values
     return x
 
 
-def hybrid(x: BSR) -> COO:
-    """The blocks as a hybrid tensor of 4 dimensions; nothing is computed."""
+def as_hybrid(x: BSR) -> COO:
+    """Return the blocks as a hybrid COO tensor of 4 dimensions; computes nothing."""
     return coo(x.pattern, x.values())
 
 
-def of_hybrid(x: COO) -> BSR:
-    """The opposite of `hybrid`."""
+def from_hybrid(x: COO) -> BSR:
+    """Build the BSR matrix of a hybrid tensor: the inverse of `as_hybrid`."""
     x = x.coalesce()
     return bsr(x.pattern, x.values())
 
 
-def swapped(x: BSR) -> BSR:
-    """The transpose: of the blocks, and within each."""
-    return of_hybrid(view(hybrid(x), ("permute", (1, 0, 3, 2))))
+def transpose_blocks(x: BSR) -> BSR:
+    """Transpose the matrix: the order of the blocks, and each block."""
+    return from_hybrid(view(as_hybrid(x), ("permute", (1, 0, 3, 2))))
 
 
 # --- to and from COO -----------------------------------------------------------------------------
 
 
-def of_bsr(x: BSR) -> COO:
-    """Its elements, those that are 0 within blocks too, as a coalesced COO matrix."""
+def bsr_to_coo(x: BSR) -> COO:
+    """Return the elements, zeros within blocks included, as a coalesced COO matrix."""
     pattern, order = single_elements(x.pattern, x.blocksize)
     return coo(pattern, rows_at(x.values().reshape(-1), order))
 
 
 @derives
 def single_elements(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
-    """The pattern of single elements, and where among those of all blocks each one is."""
-    if block not in p.kept:
+    """Return the pattern of single elements, and the index of each among the blocks' elements."""
+    if block not in p.derived:
         count = p.count * block[0] * block[1]
         flat = dt.arange(count, device=p.device).reshape(p.count, *block)
         spread = view(fully_sparse(coo(p, flat)), ("permute", (0, 2, 1, 3)))
         shape = (p.shape[0] * block[0], p.shape[1] * block[1])
-        apart = view(spread, ("reshape", shape)).coalesce()
-        dt.evaluate(apart.values())
-        p.kept[block] = apart.pattern, apart.values()
-    found: tuple[Pattern, Tensor] = p.kept[block]
-    return found
+        elements = view(spread, ("reshape", shape)).coalesce()
+        dt.evaluate(elements.values())
+        p.derived[block] = elements.pattern, elements.values()
+    result: tuple[Pattern, Tensor] = p.derived[block]
+    return result
 
 
-def fits(shape: Shape, block: Block) -> bool:
-    """Whether a matrix can be cut into blocks."""
+def is_divisible(shape: Shape, block: Block) -> bool:
+    """Return True if a matrix of this shape consists of whole blocks."""
     return all(n % b == 0 for n, b in zip(shape, block, strict=True))
 
 
-def bsr_of(x: COO, block: Block) -> BSR:
-    """A COO matrix in blocks. Raises: LayoutError where they do not fit its shape."""
-    if not fits(x.shape, block):
+def coo_to_bsr(x: COO, block: Block) -> BSR:
+    """Convert a COO matrix to BSR. Raises: LayoutError if its shape is no multiple of the block."""
+    if not is_divisible(x.shape, block):
         raise dt.LayoutError(
             f"to_sparse_bsr: sparse_bsr holds whole blocks: shape {x.shape} cannot be cut into "
             f"blocks of {block}; see x.to_sparse_csr()"
         )
     x = fully_sparse(x).coalesce()
-    pattern, at = _blocks(x.pattern, block)
+    pattern, at = _block_pattern(x.pattern, block)
     size = pattern.count * block[0] * block[1]
     blank = dt.zeros(size, dtype=x.dtype, device=x.device)
     values = scatter_rows(blank, x.values(), at) if x.nnz else blank
@@ -158,54 +158,54 @@ def bsr_of(x: COO, block: Block) -> BSR:
 
 
 @derives
-def _blocks(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
-    """The pattern of blocks that entries are in, and where among all of theirs each one is."""
+def _block_pattern(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
+    """Return the pattern of the stored blocks, and each entry's index among their elements."""
     name = ("blocks", block)
-    if name not in p.kept:
+    if name not in p.derived:
         rows, columns = p.coords
         shape = (p.shape[0] // block[0], p.shape[1] // block[1])
         coords = [rows // block[0], columns // block[1]]
-        places = Pattern(coords, shape, p.count, p.device)
+        with_repeats = Pattern(coords, shape, p.count, p.device)
         if p.count:
-            runs = places.runs((0, 1), places.order())
+            runs = with_repeats.runs((0, 1), with_repeats.order())
             owner = runs.owners()
-            coords = [runs.firsts(c) for c in coords]
+            coords = [runs.values_of_first(c) for c in coords]
             count = runs.starts.shape[0]
         else:
             owner, count = rows, 0
         at = linear([owner, rows % block[0], columns % block[1]], (count, *block), p)
         dt.evaluate(at, *coords)
-        whole = Pattern(coords, shape, count, p.device, unsorted_dims=0, unique=True)
-        p.kept[name] = whole, at
-    found: tuple[Pattern, Tensor] = p.kept[name]
-    return found
+        pattern = Pattern(coords, shape, count, p.device, unsorted_dims=0, unique=True)
+        p.derived[name] = pattern, at
+    result: tuple[Pattern, Tensor] = p.derived[name]
+    return result
 
 
-def usual_block(shape: Shape) -> Block:
-    """Two rows and two columns, where they fit."""
+def default_blocksize(shape: Shape) -> Block:
+    """Return blocks of two rows and two columns; of one along an axis of odd size."""
     rows, columns = (2 if n % 2 == 0 else 1 for n in shape)
     return rows, columns
 
 
 def from_dense(x: Tensor) -> BSR:
-    """A strided matrix in blocks of two by two, where they fit."""
+    """Convert a strided matrix to BSR with the default block size."""
     if x.ndim != 2:
         raise dt.LayoutError(
             f"to_sparse_bsr: sparse_bsr holds matrices, not shape {x.shape}; see x.to_sparse()"
         )
-    return to_sparse_bsr(x, usual_block(x.shape))
+    return to_sparse_bsr(x, default_blocksize(x.shape))
 
 
 @arguments.named(widen=False)
 def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
-    """The same elements by compressed rows of blocks; stored is a block with anything in it.
+    """Convert a matrix to compressed rows of blocks; a block is stored if any element is nonzero.
 
-    `blocksize`: the numbers of rows and of columns of a block, which divide those of `x`. How many
-    blocks there are depends on data: one host read.
+    `blocksize`: the numbers of rows and of columns of a block, which divide those of `x`. The
+    number of blocks depends on data: one host read.
     Shapes: of 2 dimensions; the result has the same.
     Dtypes: all; the result has the same.
     Raises: LayoutError for another number of dimensions and for blocks that do not fit;
-    ArgumentError, DTypeError for what is no tensor.
+    ArgumentError, DTypeError if x is no tensor.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0, 0, 1, 2], [0, 0, 3, 4]], device="reference").to_sparse_bsr((2, 2))
@@ -220,34 +220,40 @@ def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
         raise dt.LayoutError(
             f"to_sparse_bsr: sparse_bsr holds matrices, not shape {x.shape}; see x.to_sparse()"
         )
-    return bsr_of(required_matrix("to_sparse_bsr", "sparse_bsr", to_sparse(x)), block)
+    return coo_to_bsr(required_matrix("to_sparse_bsr", "sparse_bsr", to_sparse(x)), block)
 
 
-def _blocksize(name: str, given: object) -> Block:
-    found = arguments.integers(name, given, "blocksize")
-    if len(found) != 2 or min(found) < 1:
+def _blocksize(name: str, blocksize: object) -> Block:
+    sizes = arguments.integers(name, blocksize, "blocksize")
+    if len(sizes) != 2 or min(sizes) < 1:
         raise dt.ArgumentError(
-            f"{name}: blocksize is the rows and columns of a block, at least 1, not {found}"
+            f"{name}: blocksize is the rows and columns of a block, at least 1, not {sizes}"
         )
-    return found[0], found[1]
+    return sizes[0], sizes[1]
 
 
 @arguments.named(widen=False)
 def sparse_bsr_tensor(
-    crow_indices: object, col_indices: object, values: object,
-    size: Sequence[int] | None = None, *, dtype: DTypeLike = None, device: DeviceLike = None,
-    requires_grad: bool = False, check_invariants: bool = True,
-) -> BSR:  # fmt: skip
-    """A sparse matrix by rows of blocks: as `sparse_csr_tensor`, each value a small matrix.
+    crow_indices: object,
+    col_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+) -> BSR:
+    """Build a sparse matrix by rows of blocks: as `sparse_csr_tensor`, each value a small matrix.
 
     `crow_indices`, `col_indices`: integers that count blocks; columns ascend within a row.
     `values`: the blocks, one for each column.
     `size`: the shape, a multiple of the blocks'; left out, as small as the indices permit.
-    `requires_grad`: whether the gradient of the values is wanted.
-    `check_invariants`: indices are checked, which takes one host read; False trusts them. Tensors
-    are kept, not copied: do not write to the indices afterwards.
+    `requires_grad`: True to record the gradient of the values.
+    `check_invariants`: check the indices, which takes one host read; False trusts them. Tensors are
+    stored without a copy: do not write to the indices afterwards.
     Shapes: crow_indices (block rows + 1), col_indices (blocks), values (blocks, rows, columns).
-    Dtypes: indices are kept as int64; values any, `dtype` if given.
+    Dtypes: indices are stored as int64; values any, `dtype` if given.
     Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend.
 
@@ -257,24 +263,31 @@ def sparse_bsr_tensor(
     [[0.0, 0.0, 1.0, 2.0], [0.0, 0.0, 3.0, 4.0]]
     """
     name = "sparse_bsr_tensor"
-    values = values_beside(values, dtype, device, (crow_indices, col_indices))
+    values = as_values(values, dtype, device, (crow_indices, col_indices))
     if values.ndim != 3 or 0 in values.shape[1:]:
         raise dt.ShapeError(
             f"{name}: values are (blocks, rows, columns) of blocks that hold something, not of "
             f"shape {values.shape}"
         )
     if size is not None:
-        size = _in_blocks(name, size, values.shape[1:])
-    pattern, stored = from_parts(
-        name, ("crow_indices", "col_indices"), (crow_indices, col_indices), values, size, dtype,
-        device, check_invariants, 3,
-    )  # fmt: skip
-    made = bsr(pattern, stored)
-    wanted = arguments.flag(name, requires_grad, "requires_grad")
-    return made.requires_grad_() if wanted else made
+        size = _size_in_blocks(name, size, values.shape[1:])
+    pattern, stored = check_parts(
+        name,
+        ("crow_indices", "col_indices"),
+        (crow_indices, col_indices),
+        values,
+        size,
+        dtype,
+        device,
+        check_invariants,
+        3,
+    )
+    x = bsr(pattern, stored)
+    is_leaf = arguments.flag(name, requires_grad, "requires_grad")
+    return x.requires_grad_() if is_leaf else x
 
 
-def _in_blocks(name: str, size: Sequence[int], block: Shape) -> Shape:
+def _size_in_blocks(name: str, size: Sequence[int], block: Shape) -> Shape:
     shape = arguments.integers(name, size, "size")
     if len(shape) != 2 or any(n % b for n, b in zip(shape, block, strict=True)):
         raise dt.ShapeError(f"{name}: size {shape} is no matrix of whole blocks of {block}")

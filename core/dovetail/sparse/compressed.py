@@ -1,8 +1,8 @@
-"""Compressed rows and columns: matrices whose entries are kept by row (CSR) or by column (CSC).
+"""Compressed rows and columns: matrices whose entries are stored by row (CSR) or column (CSC).
 
-A matrix of compressed rows is a coalesced COO matrix that knows where each row starts, so the two
-share their pattern and their values. One of compressed columns is the transpose of such a matrix;
-the pattern keeps the order of its transpose, so that no conversion is worked out twice.
+A CSR matrix is a coalesced COO matrix with row pointers, so the two share their pattern and values.
+A CSC matrix is the transpose of such a matrix. The pattern caches the order of its transpose, so no
+conversion is computed twice.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Shape = tuple[int, ...]
 
 
 class CSR(Entries):
-    """A sparse matrix by rows: where each row starts, and the columns and values of its entries.
+    """A sparse matrix by rows: the start of each row, and the columns and values of its entries.
 
-    Columns ascend within a row, each there once. It shares what it stores with the coalesced COO
+    Columns ascend within a row, each once. It shares its memory with the coalesced COO
     matrix of the same entries. Gradients flow through `values()`.
 
     >>> import dovetail as dt
@@ -48,7 +48,7 @@ class CSR(Entries):
     __slots__ = ()
 
     def as_coo(self) -> COO:
-        """The same entries as a coalesced COO matrix; nothing is computed."""
+        """Return the entries as a coalesced COO matrix; computes nothing."""
         return coo(self.pattern, self._values)
 
     @property
@@ -67,20 +67,20 @@ class CSR(Entries):
         return self.pattern.bounds, self.pattern.coords[1], self._values
 
     def crow_indices(self) -> Tensor:
-        """Where each row starts among the entries, and where the last ends: (rows + 1) int64."""
+        """Return the start of each row and the end of the last: (rows + 1) int64."""
         return self.pattern.bounds
 
     def col_indices(self) -> Tensor:
-        """The column of each entry, (nnz) int64."""
+        """Return the column of each entry, (nnz) int64."""
         return self.pattern.coords[1]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For `copy` and `pickle`."""
+        """Return the constructor and its arguments, for `copy` and `pickle`."""
         return csr, (self.pattern, self._values)
 
 
 class CSC(Entries):
-    """A sparse matrix by columns: where each one starts, and the rows and values of its entries.
+    """A sparse matrix by columns: the start of each column, and the rows and values of its entries.
 
     Rows ascend within a column, each there once. Its transpose is a CSR matrix over the same
     memory. Gradients flow through `values()`.
@@ -94,8 +94,8 @@ class CSC(Entries):
     __slots__ = ()
 
     def as_coo(self) -> COO:
-        """The same entries as a COO matrix, by columns; nothing is computed."""
-        return view(turned(self), ("permute", (1, 0)))
+        """Return the entries as a COO matrix, by columns; computes nothing."""
+        return view(transposed_coo(self), ("permute", (1, 0)))
 
     @property
     def layout(self) -> Layout:
@@ -113,27 +113,27 @@ class CSC(Entries):
         return self.pattern.bounds, self.pattern.coords[1], self._values
 
     def ccol_indices(self) -> Tensor:
-        """Where each column starts among the entries, and where the last ends, int64."""
+        """Return the start of each column among the entries, and the end of the last, int64."""
         return self.pattern.bounds
 
     def row_indices(self) -> Tensor:
-        """The row of each entry, (nnz) int64."""
+        """Return the row of each entry, (nnz) int64."""
         return self.pattern.coords[1]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For `copy` and `pickle`."""
+        """Return the constructor and its arguments, for `copy` and `pickle`."""
         return csc, (self.pattern, self._values)
 
 
 def csr(pattern: Pattern, values: Tensor) -> CSR:
-    """The matrix of a coalesced pattern and its values."""
+    """Build the CSR matrix of a coalesced pattern and its values."""
     x: CSR = object.__new__(CSR)
     x.pattern, x._values = pattern, values
     return x
 
 
 def csc(pattern: Pattern, values: Tensor) -> CSC:
-    """The transpose of the matrix of a coalesced pattern and its values."""
+    """Build the CSC matrix that is the transpose of a coalesced pattern with these values."""
     x: CSC = object.__new__(CSC)
     x.pattern, x._values = pattern, values
     return x
@@ -142,13 +142,13 @@ def csc(pattern: Pattern, values: Tensor) -> CSC:
 # --- to and from COO -----------------------------------------------------------------------------
 
 
-def turned(x: CSC) -> COO:
-    """The transpose of a matrix of compressed columns; nothing is computed."""
+def transposed_coo(x: CSC) -> COO:
+    """Return the transpose of a CSC matrix as COO; computes nothing."""
     return coo(x.pattern, x.values())
 
 
 def required_matrix(name: str, layout: str, x: COO) -> COO:
-    """`x`, which is a matrix without dense dimensions. Raises: LayoutError."""
+    """Return the matrix `x` without dense dimensions. Raises: LayoutError if it is no matrix."""
     if x.ndim != 2:
         raise dt.LayoutError(
             f"{name}: {layout} holds matrices, not shape {x.shape}; see x.to_sparse() for COO"
@@ -156,27 +156,27 @@ def required_matrix(name: str, layout: str, x: COO) -> COO:
     return fully_sparse(x)
 
 
-def csr_of(x: COO) -> CSR:
-    """A COO matrix by rows."""
+def coo_to_csr(x: COO) -> CSR:
+    """Convert a COO matrix to CSR."""
     x = x.coalesce()
     return csr(x.pattern, x.values())
 
 
-def csc_of(x: COO) -> CSC:
-    """A COO matrix by columns."""
+def coo_to_csc(x: COO) -> CSC:
+    """Convert a COO matrix to CSC."""
     x = view(x, ("permute", (1, 0))).coalesce()
     return csc(x.pattern, x.values())
 
 
 @arguments.named(widen=False)
 def to_sparse_csr(x: Tensor) -> CSR:
-    """The same elements by compressed rows; of a strided matrix those that are not zero.
+    """Convert a matrix to compressed rows; a strided matrix gives its nonzero elements.
 
-    A coalesced COO matrix is that already: pattern and values are shared. Of a strided one there is
-    one host read of how many entries there are.
+    A coalesced COO matrix shares its pattern and values with the result. A strided one takes one
+    host read: the number of entries.
     Shapes: of 2 dimensions; the result has the same.
     Dtypes: all; the result has the same.
-    Raises: LayoutError for another number of dimensions, DTypeError for what is no tensor.
+    Raises: LayoutError for another number of dimensions, DTypeError if x is no tensor.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0, 5], [6, 7]], device="reference").to_sparse_csr()
@@ -186,18 +186,18 @@ def to_sparse_csr(x: Tensor) -> CSR:
     required("to_sparse_csr", x)
     if isinstance(x, CSR):
         return x
-    return csr_of(_matrix("to_sparse_csr", "sparse_csr", x))
+    return coo_to_csr(_to_coo_matrix("to_sparse_csr", "sparse_csr", x))
 
 
 @arguments.named(widen=False)
 def to_sparse_csc(x: Tensor) -> CSC:
-    """The same elements by compressed columns; of a strided matrix those that are not zero.
+    """Convert a matrix to compressed columns; a strided matrix gives its nonzero elements.
 
-    The order of the transpose is worked out once for all matrices with the same positions. Of a
-    strided one there is one host read of how many entries there are.
+    The order of the transpose is computed once for all matrices that share a pattern. A strided
+    matrix takes one host read: the number of entries.
     Shapes: of 2 dimensions; the result has the same.
     Dtypes: all; the result has the same.
-    Raises: LayoutError for another number of dimensions, DTypeError for what is no tensor.
+    Raises: LayoutError for another number of dimensions, DTypeError if x is no tensor.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0, 5], [6, 7]], device="reference").to_sparse_csc()
@@ -207,10 +207,10 @@ def to_sparse_csc(x: Tensor) -> CSC:
     required("to_sparse_csc", x)
     if isinstance(x, CSC):
         return x
-    return csc_of(_matrix("to_sparse_csc", "sparse_csc", x))
+    return coo_to_csc(_to_coo_matrix("to_sparse_csc", "sparse_csc", x))
 
 
-def _matrix(name: str, layout: str, x: Tensor) -> COO:
+def _to_coo_matrix(name: str, layout: str, x: Tensor) -> COO:
     if x.ndim != 2:
         raise dt.LayoutError(
             f"{name}: {layout} holds matrices, not shape {x.shape}; see x.to_sparse() for COO"
@@ -223,20 +223,26 @@ def _matrix(name: str, layout: str, x: Tensor) -> COO:
 
 @arguments.named(widen=False)
 def sparse_csr_tensor(
-    crow_indices: object, col_indices: object, values: object,
-    size: Sequence[int] | None = None, *, dtype: DTypeLike = None, device: DeviceLike = None,
-    requires_grad: bool = False, check_invariants: bool = True,
-) -> CSR:  # fmt: skip
-    """A sparse matrix by rows: entries crow_indices[i] to crow_indices[i + 1] - 1 are of row i.
+    crow_indices: object,
+    col_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+) -> CSR:
+    """Build a sparse matrix by rows; row i has entries crow_indices[i]..crow_indices[i + 1] - 1.
 
     `crow_indices`, `col_indices`: integers; columns ascend within a row, each there once.
-    `values`: what stands there, one for each column.
+    `values`: the values of the entries, one for each column index.
     `size`: the shape; left out, there are as many columns as the indices need.
-    `requires_grad`: whether the gradient of the values is wanted.
-    `check_invariants`: indices are checked, which takes one host read; False trusts them. Tensors
-    are kept, not copied: do not write to the indices afterwards.
+    `requires_grad`: True to record the gradient of the values.
+    `check_invariants`: check the indices, which takes one host read; False trusts them. Tensors are
+    stored without a copy: do not write to the indices afterwards.
     Shapes: crow_indices (rows + 1), col_indices and values (entries).
-    Dtypes: indices are kept as int64; values any, `dtype` if given.
+    Dtypes: indices are stored as int64; values any, `dtype` if given.
     Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend (see dt.sparse_coo_tensor, which takes any order).
 
@@ -245,30 +251,42 @@ def sparse_csr_tensor(
     >>> x.to_dense().tolist()
     [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]]
     """
-    pattern, stored = from_parts(
-        "sparse_csr_tensor", ("crow_indices", "col_indices"), (crow_indices, col_indices), values,
-        size, dtype, device, check_invariants,
-    )  # fmt: skip
-    made = csr(pattern, stored)
-    return made.requires_grad_() if _wanted("sparse_csr_tensor", requires_grad) else made
+    pattern, stored = check_parts(
+        "sparse_csr_tensor",
+        ("crow_indices", "col_indices"),
+        (crow_indices, col_indices),
+        values,
+        size,
+        dtype,
+        device,
+        check_invariants,
+    )
+    x = csr(pattern, stored)
+    return x.requires_grad_() if _requires_grad_flag("sparse_csr_tensor", requires_grad) else x
 
 
 @arguments.named(widen=False)
 def sparse_csc_tensor(
-    ccol_indices: object, row_indices: object, values: object,
-    size: Sequence[int] | None = None, *, dtype: DTypeLike = None, device: DeviceLike = None,
-    requires_grad: bool = False, check_invariants: bool = True,
-) -> CSC:  # fmt: skip
-    """A sparse matrix by columns: ccol_indices[j] to ccol_indices[j + 1] - 1 are of column j.
+    ccol_indices: object,
+    row_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+) -> CSC:
+    """Build a sparse matrix by columns; column j has ccol_indices[j]..ccol_indices[j + 1] - 1.
 
     `ccol_indices`, `row_indices`: integers; rows ascend within a column, each there once.
-    `values`: what stands there, one for each row.
+    `values`: the values of the entries, one for each row index.
     `size`: the shape; left out, there are as many rows as the indices need.
-    `requires_grad`: whether the gradient of the values is wanted.
-    `check_invariants`: indices are checked, which takes one host read; False trusts them. Tensors
-    are kept, not copied: do not write to the indices afterwards.
+    `requires_grad`: True to record the gradient of the values.
+    `check_invariants`: check the indices, which takes one host read; False trusts them. Tensors are
+    stored without a copy: do not write to the indices afterwards.
     Shapes: ccol_indices (columns + 1), row_indices and values (entries).
-    Dtypes: indices are kept as int64; values any, `dtype` if given.
+    Dtypes: indices are stored as int64; values any, `dtype` if given.
     Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend (see dt.sparse_coo_tensor, which takes any order).
 
@@ -279,64 +297,80 @@ def sparse_csc_tensor(
     """
     name = "sparse_csc_tensor"
     size = None if size is None else arguments.integers(name, size, "size")[::-1]
-    pattern, stored = from_parts(
-        name, ("ccol_indices", "row_indices"), (ccol_indices, row_indices), values, size, dtype,
-        device, check_invariants,
-    )  # fmt: skip
-    made = csc(pattern, stored)
-    return made.requires_grad_() if _wanted(name, requires_grad) else made
+    pattern, stored = check_parts(
+        name,
+        ("ccol_indices", "row_indices"),
+        (ccol_indices, row_indices),
+        values,
+        size,
+        dtype,
+        device,
+        check_invariants,
+    )
+    x = csc(pattern, stored)
+    return x.requires_grad_() if _requires_grad_flag(name, requires_grad) else x
 
 
-def _wanted(name: str, requires_grad: bool) -> bool:
+def _requires_grad_flag(name: str, requires_grad: bool) -> bool:
     return arguments.flag(name, requires_grad, "requires_grad")
 
 
-def from_parts(
-    name: str, names: tuple[str, str], given: tuple[object, object], values: object,
-    size: Sequence[int] | None, dtype: DTypeLike, device: DeviceLike, check: bool, ndim: int = 1,
-) -> tuple[Pattern, Tensor]:  # fmt: skip
-    """The pattern of starts of rows and columns, and the values.
+def check_parts(
+    name: str,
+    names: tuple[str, str],
+    indices: tuple[object, object],
+    values: object,
+    size: Sequence[int] | None,
+    dtype: DTypeLike,
+    device: DeviceLike,
+    check: bool,
+    ndim: int = 1,
+) -> tuple[Pattern, Tensor]:
+    """Check row starts, columns and values, and return the pattern and the values as a tensor.
 
-    Raises: as the function `name`.
+    `name`: the public function, for error messages; it lists the errors.
     """
     check = arguments.flag(name, check, "check_invariants")
-    stored = values_beside(values, dtype, device, given)
-    bounds, columns = (_index(name, what, x, stored) for what, x in zip(names, given, strict=True))
+    stored = as_values(values, dtype, device, indices)
+    bounds, columns = (
+        _index(name, what, x, stored) for what, x in zip(names, indices, strict=True)
+    )
     _require_fit(name, names, bounds, columns, stored, ndim)
     rows, count = bounds.shape[0] - 1, columns.shape[0]
     shape = None if size is None else arguments.integers(name, size, "size")
     if shape is not None:
         _require_shape(name, names, shape, rows)
     if shape is None or check:
-        facts = _facts(bounds, columns)
-        shape = (rows, facts[5] + 1) if shape is None else shape
+        summary = _index_summary(bounds, columns)
+        shape = (rows, summary[5] + 1) if shape is None else shape
         if check:
-            _require_order(name, names, facts, count, shape)
-    return compressed(bounds, columns, shape, count), stored
+            _require_order(name, names, summary, count, shape)
+    return pattern_from_bounds(bounds, columns, shape, count), stored
 
 
-def compressed(bounds: Tensor, columns: Tensor, shape: Sequence[int], count: int) -> Pattern:
-    """The coalesced pattern of starts of rows, and columns. Rows of entries are left pending."""
+def pattern_from_bounds(
+    bounds: Tensor, columns: Tensor, shape: Sequence[int], count: int
+) -> Pattern:
+    """Build the coalesced pattern of row starts and columns. Rows of entries stay pending."""
     entries = dt.arange(count, device=columns.device)
     rows = dt.searchsorted(bounds, entries, side="right") - 1
     pattern = Pattern(
         [rows, columns], tuple(shape), count, columns.device, unsorted_dims=0, unique=True
     )
-    pattern.know_bounds(bounds)
+    pattern.set_bounds(bounds)
     return pattern
 
 
-def values_beside(
-    values: object, dtype: DTypeLike, device: DeviceLike, given: Sequence[object]
+def as_values(
+    values: object, dtype: DTypeLike, device: DeviceLike, indices: Sequence[object]
 ) -> Tensor:
-    """The values as a tensor, on the device of the indices where none is named."""
+    """Return the values as a tensor, by default on the device of the indices."""
     if isinstance(values, Tensor):
-        found = values if device is None else values.to(device=device)
-        return found if dtype is None else found.astype(dtype, copy=False)
-    beside = [x.device for x in given if isinstance(x, Tensor)]
-    return dt.asarray(
-        values, dtype=dtype, device=beside[0] if device is None and beside else device
-    )
+        x = values if device is None else values.to(device=device)
+        return x if dtype is None else x.astype(dtype, copy=False)
+    devices = [x.device for x in indices if isinstance(x, Tensor)]
+    device = devices[0] if device is None and devices else device
+    return dt.asarray(values, dtype=dtype, device=device)
 
 
 def _index(name: str, what: str, x: object, values: Tensor) -> Tensor:
@@ -383,26 +417,26 @@ def _require_shape(name: str, names: tuple[str, str], shape: Shape, rows: int) -
         )
 
 
-def _facts(bounds: Tensor, columns: Tensor) -> list[int]:
-    """The first start and the last, the least step, whether order is broken, and the extremes.
+def _index_summary(bounds: Tensor, columns: Tensor) -> list[int]:
+    """Return first start, last start, least step, 1 if order is broken, and extreme columns.
 
     One host read.
     """
     count = columns.shape[0]
     steps = bounds[1:] - bounds[:-1]
-    found = [bounds[0], bounds[-1], dt.min(steps) if steps.size else bounds[0] * 0]
+    scalars = [bounds[0], bounds[-1], dt.min(steps) if steps.size else bounds[0] * 0]
     if count:
         at = dt.searchsorted(bounds, dt.arange(count, device=columns.device), side="right")
         broken = dt.logical_and(columns[1:] <= columns[:-1], at[1:] == at[:-1])
-        found += [dt.any(broken).astype(int64), dt.min(columns), dt.max(columns)]
-    numbers: list[int] = dt.stack(found).numpy().tolist()
+        scalars += [dt.any(broken).astype(int64), dt.min(columns), dt.max(columns)]
+    numbers: list[int] = dt.stack(scalars).numpy().tolist()
     return numbers if count else [*numbers, 0, 0, -1]
 
 
 def _require_order(
-    name: str, names: tuple[str, str], facts: list[int], count: int, shape: Shape
+    name: str, names: tuple[str, str], summary: list[int], count: int, shape: Shape
 ) -> None:
-    first, last, step, broken, low, high = facts
+    first, last, step, broken, low, high = summary
     if first or last != count or step < 0:
         raise dt.ArgumentError(
             f"{name}: {names[0]} have to ascend from 0 to the {count} of {names[1]}, and lead from "

@@ -1,4 +1,4 @@
-"""Making sparse tensors, and making them dense."""
+"""Construction of sparse tensors from indices and from strided tensors, and the way back."""
 
 from __future__ import annotations
 
@@ -29,21 +29,27 @@ NAME = "sparse_coo_tensor"
 
 @arguments.named(widen=False)
 def sparse_coo_tensor(
-    indices: object, values: object, size: Sequence[int] | None = None, *,
-    dtype: DTypeLike = None, device: DeviceLike = None, requires_grad: bool = False,
-    is_coalesced: bool = False, check_invariants: bool = True,
-) -> COO:  # fmt: skip
-    """A sparse tensor with `values` at `indices`; values at one position are to be added.
+    indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    is_coalesced: bool = False,
+    check_invariants: bool = True,
+) -> COO:
+    """Build a sparse tensor with `values` at `indices`; values at one position are added.
 
     `size`: the shape; left out, it is as small as the indices permit.
-    `requires_grad`: whether the gradient of the values is wanted.
+    `requires_grad`: True to record the gradient of the values.
     `is_coalesced`: promises lexicographic order without repetition.
-    `check_invariants`: indices are checked, which takes one host read of their extremes unless they
-    come from the host; False trusts them. Tensors are kept, not copied: do not write to the indices
-    afterwards.
+    `check_invariants`: check the indices, which takes one host read of their extremes unless they
+    come from the host; False trusts them. Tensors are stored without a copy: do not write to the
+    indices afterwards.
     Shapes: indices (sparse dimensions, entries), values (entries, *dense dimensions), `size` both
     sizes together.
-    Dtypes: indices are integers, kept as int64; values any, `dtype` if given.
+    Dtypes: indices are integers, stored as int64; values any, `dtype` if given.
     Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for a broken
     promise.
 
@@ -55,10 +61,11 @@ def sparse_coo_tensor(
     requires_grad, is_coalesced, check_invariants = (
         arguments.flag(NAME, value, name)
         for name, value in (
-            ("requires_grad", requires_grad), ("is_coalesced", is_coalesced),
+            ("requires_grad", requires_grad),
+            ("is_coalesced", is_coalesced),
             ("check_invariants", check_invariants),
         )
-    )  # fmt: skip
+    )
     stored = _values(values, dtype, device, indices)
     host = None if isinstance(indices, Tensor) else _host_indices(indices)
     at = indices if isinstance(indices, Tensor) else dt.asarray(host, device=stored.device)
@@ -72,15 +79,15 @@ def sparse_coo_tensor(
     coords = [at[d] for d in range(dims)]
     pattern = Pattern(coords, shape[:dims], count, stored.device, indices=at)
     if is_coalesced:
-        pattern = _claimed(pattern, check_invariants)
-    made = coo(pattern, stored)
-    return made.requires_grad_() if requires_grad else made
+        pattern = _as_coalesced(pattern, check_invariants)
+    x = coo(pattern, stored)
+    return x.requires_grad_() if requires_grad else x
 
 
 def _values(values: object, dtype: DTypeLike, device: DeviceLike, indices: object) -> Tensor:
     if isinstance(values, Tensor):
-        found = values if device is None else values.to(device=device)
-        return found if dtype is None else found.astype(dtype, copy=False)
+        x = values if device is None else values.to(device=device)
+        return x if dtype is None else x.astype(dtype, copy=False)
     if device is None and isinstance(indices, Tensor):
         device = indices.device
     return dt.asarray(values, dtype=dtype, device=device)
@@ -88,14 +95,14 @@ def _values(values: object, dtype: DTypeLike, device: DeviceLike, indices: objec
 
 def _host_indices(indices: object) -> np.ndarray[Any, Any]:
     try:
-        found = np.asarray(indices)
+        array = np.asarray(indices)
     except (TypeError, ValueError):
         raise dt.ShapeError(f"{NAME}: indices {arguments.shown(indices)} are no matrix") from None
-    if not found.size:
-        found = found.astype(np.int64)
-    if found.dtype.kind not in "iu":
-        raise dt.DTypeError(f"{NAME}: indices are integers, not {found.dtype}")
-    return found.astype(np.int64)
+    if not array.size:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise dt.DTypeError(f"{NAME}: indices are integers, not {array.dtype}")
+    return array.astype(np.int64)
 
 
 def _require_fit(at: Tensor, values: Tensor) -> None:
@@ -116,9 +123,9 @@ def _require_fit(at: Tensor, values: Tensor) -> None:
         )
 
 
-def _extremes(host: Any, at: Tensor, wanted: bool) -> tuple[list[int], list[int]]:
-    """The lowest and the highest index along each dimension."""
-    if not wanted:
+def _extremes(host: Any, at: Tensor, needed: bool) -> tuple[list[int], list[int]]:
+    """Return the lowest and the highest index along each dimension, or empty lists."""
+    if not needed:
         return [], []
     if host is not None:
         return host.min(1).tolist(), host.max(1).tolist()
@@ -161,9 +168,9 @@ def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
             )
 
 
-def _claimed(pattern: Pattern, check: bool) -> Pattern:
-    known = pattern.coalesced() if check else (pattern, None)
-    if known[1] is not None:
+def _as_coalesced(pattern: Pattern, check: bool) -> Pattern:
+    coalesced = pattern.coalesce() if check else (pattern, None)
+    if coalesced[1] is not None:
         raise dt.ArgumentError(
             f"{NAME}: is_coalesced=True, but the indices are not in lexicographic order without "
             "repetition; leave it out, and see x.coalesce()"
@@ -172,7 +179,7 @@ def _claimed(pattern: Pattern, check: bool) -> Pattern:
 
 
 def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> COO:
-    """A tensor without entries."""
+    """Build a tensor without entries."""
     coords = [dt.zeros(0, dtype=dt.int64, device=device) for _ in range(sparse_dim)]
     values = dt.zeros((0, *shape[sparse_dim:]), dtype=dtype, device=device)
     return coo(Pattern(coords, shape[:sparse_dim], 0, device), values)
@@ -183,14 +190,14 @@ def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> 
 
 @arguments.named(widen=False)
 def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
-    """The elements of a tensor that are not zero as a sparse tensor, coalesced.
+    """Convert a tensor to a coalesced sparse tensor of its nonzero elements.
 
-    `sparse_dim`: how many of the first axes are sparse; all unless given. Where it is fewer, a
-    block is stored if anything in it is not zero. How many entries there are depends on data: two
-    kernels with one host read between. NaN is not zero.
+    `sparse_dim`: the number of leading axes that are sparse; all by default. With fewer, a block is
+    stored if any of its elements is nonzero. The number of entries depends on data: two kernels
+    with one host read between. NaN is not zero.
     Shapes: any; the result has the same.
     Dtypes: all; the result has the same.
-    Raises: ArgumentError for `sparse_dim` out of range, DTypeError for what is no tensor.
+    Raises: ArgumentError for `sparse_dim` out of range, DTypeError if x is no tensor.
 
     >>> import dovetail as dt
     >>> dt.asarray([[0, 5], [6, 0]], device="reference").to_sparse().indices().tolist()
@@ -206,15 +213,15 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
         x = x.as_coo()
     if isinstance(x, COO):
         return x if x.sparse_dim() == dims else to_sparse(x.to_dense(), dims)
-    there = x != 0
+    is_stored = x != 0
     if dims < x.ndim:
-        there = dt.any(there, axis=tuple(range(dims, x.ndim)))
+        is_stored = dt.any(is_stored, axis=tuple(range(dims, x.ndim)))
     if not dims:  # one entry, or none
         coords: tuple[Tensor, ...] = ()
-        count = int(there.item())
+        count = int(is_stored.item())
         values = x.reshape(1, *x.shape)[:count]
     else:
-        coords = dt.nonzero(there)
+        coords = dt.nonzero(is_stored)
         count = coords[0].shape[0]
         column = [r.reshape(count, *(1,) * (x.ndim - dims)) for r in coords]
         axes = (-1, *range(dims, x.ndim))
@@ -224,21 +231,21 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
 
 
 def to_dense(x: Entries) -> Tensor:
-    """The same elements as a strided tensor; values at one position are added.
+    """Convert a sparse tensor to a strided one; values at one position are added.
 
     Shapes: any; the result has the same.
     Dtypes: all; the result has the same.
-    Raises: LayoutError for what is not sparse, DTypeError, OutOfMemoryError.
+    Raises: LayoutError if x is not sparse, DTypeError, OutOfMemoryError.
 
     >>> import dovetail as dt
     >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
     >>> dt.sparse.to_dense(x).tolist()
     [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
     """
-    found = required_sparse("to_dense", x)
-    if not isinstance(found, COO):
-        return found.run_rule("to_dense", "to_dense", found)
-    x = found.coalesce()
+    entries = required_sparse("to_dense", x)
+    if not isinstance(entries, COO):
+        return entries.run_rule("to_dense", "to_dense", entries)
+    x = entries.coalesce()
     p, dense = x.pattern, x.shape[x.sparse_dim() :]
     blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)
     filled = scatter_rows(blank, x.values(), linear(p.coords, p.shape, p))

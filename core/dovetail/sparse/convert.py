@@ -1,4 +1,4 @@
-"""Sparse tensors of other libraries, and files."""
+"""Conversion from and to SciPy and PyData/sparse, and .npz files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SciPyArray: TypeAlias = Any  # one of scipy.sparse, which has no types
 PyDataArray: TypeAlias = Any  # a `COO` of PyData/sparse, which has none either
 
 
-def _require_known(x: Tensor) -> None:
+def _require_numpy_dtype(x: Tensor) -> None:
     if x.dtype is dt.bfloat16:
         raise dt.DTypeError(
             "to_scipy, to_pydata: bfloat16 is not known to NumPy; see x.astype(dt.float32)"
@@ -42,19 +42,22 @@ def _require_known(x: Tensor) -> None:
 
 
 def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    _require_known(x)
+    _require_numpy_dtype(x)
     return x.indices().numpy(), x.values().numpy()
 
 
 @arguments.named(widen=False)
 def from_scipy(
-    matrix: object, *, layout: Layout | None = None, dtype: DTypeLike = None,
+    matrix: object,
+    *,
+    layout: Layout | None = None,
+    dtype: DTypeLike = None,
     device: DeviceLike = None,
-) -> Entries:  # fmt: skip
-    """A SciPy sparse array or matrix as a sparse tensor.
+) -> Entries:
+    """Convert a SciPy sparse array or matrix to a sparse tensor.
 
-    `matrix`: in any of SciPy's forms. `layout`: `dt.sparse_coo` unless given, or that of another
-    sparse layout; from the same form of SciPy's nothing is sorted.
+    `matrix`: in any of SciPy's forms. `layout`: `dt.sparse_coo` by default, or another sparse
+    layout; a matrix in SciPy's form of that layout is not sorted again.
     Shapes: that of the matrix.
     Dtypes: that of the matrix.
     Raises: ArgumentError for anything else, LayoutError for a layout that does not hold it,
@@ -68,35 +71,38 @@ def from_scipy(
     if not hasattr(matrix, "tocoo"):
         raise dt.ArgumentError(f"from_scipy: {type(matrix).__name__} is no SciPy sparse array")
     if layout is None or layout is sparse_coo:
-        return _coo_of(matrix, dtype, device)
+        return _coo_from_scipy(matrix, dtype, device)
     if not isinstance(layout, Layout) or layout not in _CANONICAL:
         raise dt.ArgumentError(
             f"from_scipy: layout is one of dt.sparse_coo, dt.sparse_csr, dt.sparse_csc and "
             f"dt.sparse_bsr, not {arguments.shown(layout)}"
         )
-    found: SciPyArray = matrix
+    array: SciPyArray = matrix
     form, make = _CANONICAL[layout]
-    if found.ndim != 2:
+    if array.ndim != 2:
         raise dt.LayoutError(
-            f"from_scipy: {layout.name} holds matrices, not shape {found.shape}; see dt.sparse_coo"
+            f"from_scipy: {layout.name} holds matrices, not shape {array.shape}; see dt.sparse_coo"
         )
-    found = found.asformat(form, copy=True)
-    found.sum_duplicates()
-    starts, columns = found.indptr.astype(np.int64), found.indices.astype(np.int64)
-    made: Entries = make(starts, columns, found.data, found.shape, dtype=dtype, device=device)
-    return made
+    array = array.asformat(form, copy=True)
+    array.sum_duplicates()
+    starts, columns = array.indptr.astype(np.int64), array.indices.astype(np.int64)
+    x: Entries = make(starts, columns, array.data, array.shape, dtype=dtype, device=device)
+    return x
 
 
-def _coo_of(matrix: SciPyArray, dtype: DTypeLike, device: DeviceLike) -> COO:
-    found = matrix.tocoo()
-    coords = getattr(found, "coords", None) or (found.row, found.col)
+def _coo_from_scipy(matrix: SciPyArray, dtype: DTypeLike, device: DeviceLike) -> COO:
+    array = matrix.tocoo()
+    coords = getattr(array, "coords", None) or (array.row, array.col)
     return sparse_coo_tensor(
-        np.stack([np.asarray(c, np.int64) for c in coords]), found.data, found.shape,
-        dtype=dtype, device=device,
-    )  # fmt: skip
+        np.stack([np.asarray(c, np.int64) for c in coords]),
+        array.data,
+        array.shape,
+        dtype=dtype,
+        device=device,
+    )
 
 
-# SciPy's form of a layout, and what makes a tensor of its parts.
+# SciPy's name of a layout, and the function that builds a tensor from its parts.
 _CANONICAL: dict[Any, tuple[str, Any]] = {
     sparse_csr: ("csr", sparse_csr_tensor),
     sparse_csc: ("csc", sparse_csc_tensor),
@@ -105,9 +111,9 @@ _CANONICAL: dict[Any, tuple[str, Any]] = {
 
 
 def to_scipy(x: Entries, form: str | None = None) -> SciPyArray:
-    """A SciPy sparse array with the same elements.
+    """Convert a sparse tensor to a SciPy sparse array.
 
-    `form`: "coo", or of matrices also "csr", "csc" or "bsr"; unless given that of the layout.
+    `form`: "coo", for matrices also "csr", "csc" or "bsr"; by default that of the layout.
     Shapes: any; dense dimensions become sparse ones.
     Dtypes: all that NumPy has.
     Raises: ArgumentError for another `form`, ShapeError for one of matrices only, LayoutError,
@@ -125,32 +131,32 @@ def to_scipy(x: Entries, form: str | None = None) -> SciPyArray:
         raise dt.ShapeError(f"to_scipy: {form} is for matrices, not shape {x.shape}; see 'coo'")
     sparse = importlib.import_module("scipy.sparse")
     if own != "coo":
-        made = _of_parts(sparse, own, x)
-        return made if form == own else made.asformat(form)
+        array = _scipy_from_parts(sparse, own, x)
+        return array if form == own else array.asformat(form)
     x = x.as_coo()
     indices, values = _host(fully_sparse(x))
-    made = sparse.coo_array((values.copy(), tuple(indices.copy())), x.shape)
-    made.has_canonical_format = x.is_coalesced()
-    return made if form == "coo" else made.asformat(form)
+    array = sparse.coo_array((values.copy(), tuple(indices.copy())), x.shape)
+    array.has_canonical_format = x.is_coalesced()
+    return array if form == "coo" else array.asformat(form)
 
 
-def _of_parts(sparse: Any, form: str, x: Entries) -> SciPyArray:
-    """Of CSR, CSC and BSR: their parts are SciPy's."""
-    _require_known(x)
+def _scipy_from_parts(sparse: Any, form: str, x: Entries) -> SciPyArray:
+    """Build a SciPy array from a CSR, CSC or BSR tensor, whose parts are those of SciPy."""
+    _require_numpy_dtype(x)
     starts, columns, values = (part.numpy().copy() for part in x.parts)
-    made = getattr(sparse, f"{form}_array")((values, columns, starts), x.shape)
-    made.has_canonical_format = True
-    return made
+    array = getattr(sparse, f"{form}_array")((values, columns, starts), x.shape)
+    array.has_canonical_format = True
+    return array
 
 
 @arguments.named(widen=False)
 def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = None) -> COO:
-    """A `sparse.COO` of PyData/sparse, or what has `tocoo`, as a sparse tensor.
+    """Convert a `sparse.COO` of PyData/sparse, or an array with `tocoo`, to a sparse tensor.
 
     `array`: of PyData/sparse, with 0 as fill value.
     Shapes: that of the array.
     Dtypes: that of the array.
-    Raises: ArgumentError for another fill value than 0, and for what is no such array.
+    Raises: ArgumentError for another fill value than 0, and for any other object.
 
     >>> import dovetail as dt
     >>> import sparse  # doctest: +SKIP
@@ -161,20 +167,20 @@ def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = 
         raise dt.ArgumentError(
             f"from_pydata: {type(array).__name__} is no sparse array of PyData/sparse"
         )
-    found: PyDataArray = array
+    source: PyDataArray = array
     if not hasattr(array, "coords"):
-        found = found.tocoo()
-    if found.fill_value != 0:
+        source = source.tocoo()
+    if source.fill_value != 0:
         raise dt.ArgumentError(
-            f"from_pydata: the fill value is {found.fill_value!r}; only 0 has a meaning here"
+            f"from_pydata: the fill value is {source.fill_value!r}; only 0 has a meaning here"
         )
     return sparse_coo_tensor(
-        np.asarray(found.coords), found.data, found.shape, dtype=dtype, device=device
+        np.asarray(source.coords), source.data, source.shape, dtype=dtype, device=device
     )
 
 
 def to_pydata(x: Entries) -> PyDataArray:
-    """A `sparse.COO` of PyData/sparse with the same elements.
+    """Convert a sparse tensor to a `sparse.COO` of PyData/sparse.
 
     Shapes: any; dense dimensions become sparse ones.
     Dtypes: all that NumPy has.
@@ -185,22 +191,22 @@ def to_pydata(x: Entries) -> PyDataArray:
     >>> dt.sparse.to_pydata(x).nnz  # doctest: +SKIP
     2
     """
-    found = fully_sparse(required_sparse("to_pydata", x).as_coo()).coalesce()
-    indices, values = _host(found)
-    made = getattr(importlib.import_module("sparse"), "COO", None)
-    if made is None:
+    entries = fully_sparse(required_sparse("to_pydata", x).as_coo()).coalesce()
+    indices, values = _host(entries)
+    build = getattr(importlib.import_module("sparse"), "COO", None)
+    if build is None:
         raise ModuleNotFoundError("to_pydata: the module `sparse` found here is not PyData/sparse")
-    return made(indices.copy(), values.copy(), x.shape, has_duplicates=False, sorted=True)
+    return build(indices.copy(), values.copy(), x.shape, has_duplicates=False, sorted=True)
 
 
 @arguments.named(widen=False)
 def save(file: File, x: Entries) -> None:
-    """Writes a tensor to an .npz file, as `load` reads it, compressed; returns nothing.
+    """Write a tensor to a compressed .npz file that `load` reads; return None.
 
     `file`: a path, or a file that is open for bytes.
     Shapes: any.
     Dtypes: all; bfloat16 is written as float32 with its name.
-    Raises: LayoutError for what is not sparse, DTypeError, OSError, ArgumentTypeError.
+    Raises: LayoutError if x is not sparse, DTypeError, OSError, ArgumentTypeError.
 
     >>> import io
     >>> import dovetail as dt
@@ -214,19 +220,24 @@ def save(file: File, x: Entries) -> None:
     path = file if hasattr(file, "write") else os.fspath(arguments.path("save", file, "file"))
     values = x.values().astype(dt.float32) if x.dtype is dt.bfloat16 else x.values()
     np.savez_compressed(
-        path, format=FORMAT, indices=x.indices().numpy(), values=values.numpy(),
-        shape=np.asarray(x.shape, np.int64), dtype=x.dtype.name, is_coalesced=x.is_coalesced(),
-    )  # fmt: skip
+        path,
+        format=FORMAT,
+        indices=x.indices().numpy(),
+        values=values.numpy(),
+        shape=np.asarray(x.shape, np.int64),
+        dtype=x.dtype.name,
+        is_coalesced=x.is_coalesced(),
+    )
 
 
 @arguments.named(widen=False)
 def load(file: File, *, device: DeviceLike = None) -> COO:
-    """The tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
+    """Read a tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
 
-    `file`: a path, or a file that is open for bytes. Nothing in it is run: one that holds Python
-    objects is refused.
-    Raises: ArgumentError for another or a damaged file, OSError for one that cannot be opened; what
-    is wrong with its indices as `sparse_coo_tensor`.
+    `file`: a path, or a file that is open for bytes. A file with pickled Python objects is refused,
+    so no code from the file runs.
+    Raises: ArgumentError for another or a damaged file, OSError if it cannot be opened; for wrong
+    indices the errors of `sparse_coo_tensor`.
 
     >>> import io
     >>> import dovetail as dt
@@ -240,70 +251,76 @@ def load(file: File, *, device: DeviceLike = None) -> COO:
     """
     if not hasattr(file, "read"):
         arguments.path("load", file, "file")
-    found = _Arrays(file)
-    if found.word("format") == FORMAT:
+    arrays = _Arrays(file)
+    if arrays.word("format") == FORMAT:
         return sparse_coo_tensor(
-            found.of("indices", "iu", 2), found.of("values", "biufc"), found.shape(),
-            dtype=found.word("dtype"), device=device,
-            is_coalesced=bool(found.of("is_coalesced", "b", 0)),
-        )  # fmt: skip
+            arrays.array("indices", "iu", 2),
+            arrays.array("values", "biufc"),
+            arrays.shape(),
+            dtype=arrays.word("dtype"),
+            device=device,
+            is_coalesced=bool(arrays.array("is_coalesced", "b", 0)),
+        )
     return sparse_coo_tensor(
-        _scipy_indices(found), found.of("data", "biufc", 1), found.shape(), device=device
+        _scipy_indices(arrays), arrays.array("data", "biufc", 1), arrays.shape(), device=device
     )
 
 
-def _scipy_indices(found: _Arrays) -> Any:
-    form = found.word("format")
+def _scipy_indices(arrays: _Arrays) -> Any:
+    form = arrays.word("format")
     if form == "coo":
-        if "coords" in found.arrays:
-            return found.of("coords", "iu", 2)
-        pair = [found.of("row", "iu", 1), found.of("col", "iu", 1)]
+        if "coords" in arrays.arrays:
+            return arrays.array("coords", "iu", 2)
+        pair = [arrays.array("row", "iu", 1), arrays.array("col", "iu", 1)]
     elif form in ("csr", "csc"):
-        starts, minor = found.of("indptr", "iu", 1).astype(np.int64), found.of("indices", "iu", 1)
+        starts, minor = (
+            arrays.array("indptr", "iu", 1).astype(np.int64),
+            arrays.array("indices", "iu", 1),
+        )
         falls = (starts[1:] < starts[:-1]).any()  # a difference could overflow
         if not len(starts) or starts[0] or falls or starts[-1] != len(minor):
-            raise found.wrong("its 'indptr' does not lead from 0 up to the number of its indices")
+            raise arrays.error("its 'indptr' does not lead from 0 up to the number of its indices")
         major = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         pair = [major, minor] if form == "csr" else [minor, major]
     else:
-        raise found.wrong(f"its format {form!r} is not known here; save it as coo")
+        raise arrays.error(f"its format {form!r} is not known here; save it as coo")
     if len(pair[0]) != len(pair[1]):
-        raise found.wrong(f"it has {len(pair[0])} rows and {len(pair[1])} columns")
+        raise arrays.error(f"it has {len(pair[0])} rows and {len(pair[1])} columns")
     return np.stack([x.astype(np.int64) for x in pair])
 
 
 class _Arrays:
-    """The arrays in an .npz file, each checked when it is taken."""
+    """The arrays of an .npz file, with checked access to each."""
 
     def __init__(self, file: File) -> None:
         self.file = file
         with open(file, "rb") if isinstance(file, str | os.PathLike) else nullcontext(file) as f:
             try:
-                with np.load(f, allow_pickle=False) as held:
-                    self.arrays = {name: held[name] for name in held.files}
-            except Exception as error:  # a dozen kinds: NumPy's, zipfile's, zlib's
+                with np.load(f, allow_pickle=False) as archive:
+                    self.arrays = {name: archive[name] for name in archive.files}
+            except Exception as error:  # NumPy, zipfile and zlib raise a dozen kinds
                 why = f"{type(error).__name__}: {error}".partition("\n")[0]
-                raise self.wrong(f"it is no .npz file of arrays, or damaged ({why})") from error
+                raise self.error(f"it is no .npz file of arrays, or damaged ({why})") from error
 
-    def wrong(self, what: str) -> dt.ArgumentError:
-        """The error that says so."""
+    def error(self, what: str) -> dt.ArgumentError:
+        """Build the error for this file."""
         return dt.ArgumentError(f"sparse.load: {self.file} holds no sparse tensor: {what}")
 
-    def of(self, name: str, kinds: str, ndim: int | None = None) -> np.ndarray[Any, Any]:
-        """The array of a name, which has one of these kinds of dtype."""
-        found = self.arrays.get(name)
-        if not isinstance(found, np.ndarray):
-            raise self.wrong(f"it has no array {name!r}, but {', '.join(self.arrays)[:200]}")
-        if found.dtype.kind not in kinds or ndim not in (None, found.ndim):
-            raise self.wrong(f"its {name!r} is of dtype {found.dtype} and shape {found.shape}")
-        return found
+    def array(self, name: str, kinds: str, ndim: int | None = None) -> np.ndarray[Any, Any]:
+        """Return an array. Raises: ArgumentError for another dtype kind or number of dimensions."""
+        value = self.arrays.get(name)
+        if not isinstance(value, np.ndarray):
+            raise self.error(f"it has no array {name!r}, but {', '.join(self.arrays)[:200]}")
+        if value.dtype.kind not in kinds or ndim not in (None, value.ndim):
+            raise self.error(f"its {name!r} is of dtype {value.dtype} and shape {value.shape}")
+        return value
 
     def word(self, name: str) -> str:
-        """The one text that an array holds."""
-        found = self.of(name, "US", 0).item()
-        return found.decode("ascii", "replace") if isinstance(found, bytes) else str(found)
+        """Return the text of an array that holds one string."""
+        text = self.array(name, "US", 0).item()
+        return text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
 
     def shape(self) -> list[int]:
-        """The shape that the file names."""
-        found: list[int] = self.of("shape", "iu", 1).tolist()
-        return found
+        """Return the shape of the tensor in the file."""
+        sizes: list[int] = self.array("shape", "iu", 1).tolist()
+        return sizes

@@ -1,8 +1,8 @@
-"""Elementwise ops: on what is stored, where f(0, ...) = 0; else the result would be dense.
+"""Elementwise ops on the stored values, for ops with f(0, ...) = 0; others would be dense.
 
-Of several sparse operands the entries are brought together: the union of their positions, or for
-products the intersection. With a strided operand only those ops have a meaning that give 0 wherever
-the sparse one is 0: multiply, divide, logical_and, bitwise_and and lcm.
+Several sparse operands are aligned to the union of their positions, or for products to the
+intersection. With a strided operand, only ops that give 0 wherever the sparse operand is 0 have a
+rule: multiply, divide, logical_and, bitwise_and and lcm.
 """
 
 from __future__ import annotations
@@ -36,27 +36,26 @@ from .tensor import COO, apply_to_values, coo
 
 Tensor = dt.Tensor
 
-# Algebra that no row says, and that f(0, ...) = 0 does not show: these hold for all numbers (for
-# products where 0 times infinity is what is not stored: 0).
-LINEAR = frozenset(("positive", "copy", "negative"))  # of a sum: the sum of it for each part
-# Of either operand 0, these are 0:
-PRODUCTS = frozenset(("multiply", "logical_and", "bitwise_and", "lcm"))
+# Algebraic properties that the op table does not have and f(0, ...) = 0 does not imply. For
+# products, an element that is not stored times infinity is 0.
+LINEAR = frozenset(("positive", "copy", "negative"))  # f(a + b) = f(a) + f(b)
+PRODUCTS = frozenset(("multiply", "logical_and", "bitwise_and", "lcm"))  # 0 if an operand is 0
 SCALINGS = frozenset(("multiply", "divide"))  # by a number that is neither 0, infinite nor NaN
 
 
 def elementwise(op: Op, args: Sequence[Any], attrs: Any) -> COO:
-    """An elementwise op of operands of which at least one is sparse.
+    """Apply an elementwise op to operands of which at least one is sparse.
 
-    Raises: LayoutError where the result would be dense; ShapeError, DTypeError, DeviceError.
+    Raises: LayoutError if the result would be dense; ShapeError, DTypeError, DeviceError.
     """
     _require_one_device(op, args)
     strided = [a for a in args if isinstance(a, Tensor) and not isinstance(a, COO)]
     if strided:
-        return _with_strided(op, args, attrs)
+        return _apply_with_strided(op, args, attrs)
     _require_zero(op, args, attrs)
     sparse = [a for a in args if isinstance(a, COO)]
     if len(sparse) > 1:
-        return _several(op, args, attrs)
+        return _apply_to_several(op, args, attrs)
     (x,) = sparse
     if op.name in LINEAR:
         return apply_to_values(op, x, attrs)
@@ -72,30 +71,30 @@ def _require_one_device(op: Op, args: Sequence[Any]) -> None:
         raise dt.DeviceError(f"{op.name}: operands are on {names}; move one with x.to(device)")
 
 
-# --- what comes out where nothing is stored ------------------------------------------------------
+# --- the result at positions that are not stored -------------------------------------------------
 
 
 def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
-    if op.name in SCALINGS and len(args) == 2 and _is_plain(args[1]):
+    if op.name in SCALINGS and len(args) == 2 and _is_finite_nonzero(args[1]):
         return
     kinds = tuple(a.dtype if isinstance(a, COO) else type(a) for a in args)
     casts, _ = op.dtypes(op.name, kinds, attrs)
     numbers = tuple(0 if isinstance(a, COO) else a for a in args)
-    shown = _result(op, tuple(map(_Constant, numbers, casts)))
-    if shown:
+    nonzero = _evaluate_constants(op, tuple(map(_Constant, numbers, casts)))
+    if nonzero:
         operands = ", ".join("0" if isinstance(a, COO) else arguments.shown(a) for a in args)
         raise dt.LayoutError(
-            f"{op.name}: {op.name}({operands}) is {shown}, so the result would be dense; "
+            f"{op.name}: {op.name}({operands}) is {nonzero}, so the result would be dense; "
             "convert the sparse operand with x.to_dense()"
         )
 
 
-def _is_plain(number: Any) -> bool:
+def _is_finite_nonzero(number: Any) -> bool:
     return isinstance(number, (int, float)) and number != 0 and abs(number) < float("inf")
 
 
 class _Constant:
-    """A number of a dtype, as a key: 0, 0.0, -0.0 and False are four."""
+    """A number of a dtype, as a cache key: 0, 0.0, -0.0 and False are four different keys."""
 
     def __init__(self, number: Any, dtype: DType) -> None:
         self.number, self.dtype = number, dtype.compute
@@ -109,7 +108,7 @@ class _Constant:
 
     @property
     def fits(self) -> bool:
-        """Whether the dtype holds it; the op says so itself if not."""
+        """True if the dtype can hold the number; if not, the op itself raises the error."""
         d, number = self.dtype, self.number
         if d.kind in "iu":
             return bool(d.min <= number <= d.max)
@@ -117,46 +116,48 @@ class _Constant:
 
 
 @lru_cache(1024)
-def _result(op: Op, operands: tuple[_Constant, ...]) -> str:
-    """What the op gives for these numbers, as text; nothing if that is 0. By the interpreter."""
+def _evaluate_constants(op: Op, operands: tuple[_Constant, ...]) -> str:
+    """Return the op's result for these numbers as text, or "" if it is 0; uses the interpreter."""
     if not all(x.fits for x in operands):
         return ""
     value = op.expression(*(const(x.number, x.dtype) for x in operands))
     builder = KernelBuilder(op.name)
     out = builder.buffer("out", value.dtype, "w")
     builder.store(out, builder.axis(const(1, int64)), value)
-    found = np.zeros(1, value.dtype.__numpy_dtype__)
-    interpret(legalize(builder.build(), Capabilities()), [found], (), (), (1,))
-    return "" if found[0] == 0 else str(found[0])
+    result = np.zeros(1, value.dtype.__numpy_dtype__)
+    interpret(legalize(builder.build(), Capabilities()), [result], (), (), (1,))
+    return "" if result[0] == 0 else str(result[0])
 
 
 # --- several sparse operands ---------------------------------------------------------------------
 
 
-def _several(op: Op, args: Sequence[Any], attrs: Any) -> COO:
-    sparse = aligned([a for a in args if isinstance(a, COO)], op.name)
+def _apply_to_several(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    sparse = align([a for a in args if isinstance(a, COO)], op.name)
     joint = intersection if op.name in PRODUCTS and len(sparse) == 2 else union
     pattern, values = joint(sparse)
-    given = iter(values)
-    return coo(pattern, apply(op, [next(given) if isinstance(a, COO) else a for a in args], attrs))
+    next_values = iter(values)
+    return coo(
+        pattern, apply(op, [next(next_values) if isinstance(a, COO) else a for a in args], attrs)
+    )
 
 
-def aligned(tensors: Sequence[COO], name: str) -> list[COO]:
-    """The tensors, coalesced, of one shape and one number of sparse dimensions."""
+def align(tensors: Sequence[COO], name: str) -> list[COO]:
+    """Return the tensors coalesced, with one shape and one number of sparse dimensions."""
     shape = broadcast_shapes(name, *(x.shape for x in tensors))
-    found = [x if x.shape == shape else view(x, ("expand", shape)) for x in tensors]
-    if len({x.sparse_dim() for x in found}) > 1:
-        found = [fully_sparse(x) for x in found]
-    return [x.coalesce() for x in found]
+    expanded = [x if x.shape == shape else view(x, ("expand", shape)) for x in tensors]
+    if len({x.sparse_dim() for x in expanded}) > 1:
+        expanded = [fully_sparse(x) for x in expanded]
+    return [x.coalesce() for x in expanded]
 
 
 # --- a strided operand ---------------------------------------------------------------------------
 
 
-def _with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
-    """The entries of the sparse operand, each with the element of the other in its place.
+def _apply_with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    """Apply the op to each entry of the sparse operand and the strided element at its position.
 
-    What is not stored stays 0, also where the strided operand is 0, infinite or NaN.
+    Elements that are not stored stay 0, even if the strided operand is 0, infinite or NaN there.
     """
     fits = op.name in PRODUCTS or (op.name == "divide" and isinstance(args[0], COO))
     if not fits or len(args) != 2:
@@ -168,13 +169,13 @@ def _with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
     x, y = (args[0], args[1]) if first else (args[1], args[0])
     shape = broadcast_shapes(op.name, x.shape, y.shape)
     x = (x if x.shape == shape else view(x, ("expand", shape))).coalesce()
-    there = elements(y, x)
-    pair = (x.values(), there) if first else (there, x.values())
+    at_entries = elements_at_entries(y, x)
+    pair = (x.values(), at_entries) if first else (at_entries, x.values())
     return coo(x.pattern, apply(op, pair, attrs))
 
 
-def elements(y: Tensor, x: COO) -> Tensor:
-    """The elements (blocks, of a hybrid tensor) of strided `y` where `x` has entries.
+def elements_at_entries(y: Tensor, x: COO) -> Tensor:
+    """Return the elements (for a hybrid tensor the blocks) of strided `y` at the entries of `x`.
 
     `y` must broadcast to x's shape.
     """
@@ -195,12 +196,12 @@ def elements(y: Tensor, x: COO) -> Tensor:
 
 
 def softmax(x: COO, axis: int) -> COO:
-    """Softmax over the entries along an axis; what is not stored counts as minus infinity."""
+    """Return softmax over the entries along an axis; missing elements count as minus infinity."""
     return _softmax(x, axis, logarithm=False)
 
 
 def log_softmax(x: COO, axis: int) -> COO:
-    """The logarithm of `softmax`, where something is stored."""
+    """Return the logarithm of `softmax` at the entries."""
     return _softmax(x, axis, logarithm=True)
 
 
@@ -214,13 +215,13 @@ def _softmax(x: COO, axis: int, logarithm: bool) -> COO:
     if not p.count:
         return x
     values = values if values.dtype.kind == "f" else values.astype(dt.float32)
-    kept = [d for d in range(len(p.shape)) if d != axis]
-    order = None if axis == len(p.shape) - 1 else p.order_by(kept)
-    runs = p.runs(kept, order)
+    other_axes = [d for d in range(len(p.shape)) if d != axis]
+    order = None if axis == len(p.shape) - 1 else p.order_by(other_axes)
+    runs = p.runs(other_axes, order)
     owner = runs.owners()
-    shifted = values - rows_at(runs.combined("max", values.detach()), owner)
+    shifted = values - rows_at(runs.combine("max", values.detach()), owner)
     e = dt.exp(shifted)
-    total = runs.combined("sum", e)
+    total = runs.combine("sum", e)
     if logarithm:
         return coo(p, shifted - rows_at(dt.log(total), owner))
     return coo(p, e / rows_at(total, owner))

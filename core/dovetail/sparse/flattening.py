@@ -1,8 +1,9 @@
-"""Sparse tensors as arguments and results of captured functions: their parts, and the way back.
+"""Flattening of sparse tensors into strided ones, for arguments and results of captured functions.
 
-The positions are parts like the values, so that a function is captured once for all patterns with
-so many entries. Beside them goes what a product asks of a pattern, and what else is known of it, so
-that no call works it out again. Tensors of one pattern have one again.
+Positions are flattened like values, so one capture serves all patterns with the same number of
+entries. Tensors that a pattern has derived (row pointers, the transpose, operands of products) are
+flattened with it, so no call computes them again. Tensors that share a pattern share it again
+after unflattening.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dovetail.extend import is_capturing
 
 from .blocks import BSR, Block, single_elements
 from .compressed import CSC
-from .moves import transposed
+from .moves import transpose_pattern
 from .pattern import Pattern
 from .products import positions
 from .tensor import COO, Entries
@@ -23,120 +24,142 @@ from .tensor import COO, Entries
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
 Known: TypeAlias = dict[int, tuple[int, object]]
+"""Patterns that are flattened already, by id: their number, and the pattern to keep it alive."""
 
 
-class PatternWay(NamedTuple):
-    """How a pattern is made of vectors."""
+class PatternSpec(NamedTuple):
+    """A recipe that rebuilds a pattern from its flattened vectors."""
 
     shape: Shape
     entries: int
     unsorted_dims: int
     unique: bool
-    bounds: bool  # whether its row pointers are there
-    positions: tuple[tuple[bool, int], ...]  # of products: of the transpose? so many tensors
-    transposed: PatternWay | int | None  # and the order of the entries there
-    elements: tuple[tuple[Block, PatternWay | int], ...]  # of blocks, and where each one is
+    bounds: bool  # True if the row pointers are flattened too
+    positions: tuple[tuple[bool, int], ...]  # operands of products: (of the transpose, tensors)
+    transpose: PatternSpec | int | None  # followed by the order of the entries there
+    elements: tuple[tuple[Block, PatternSpec | int], ...]  # of blocks, each followed by its order
 
-    def made(self, parts: Iterator[Tensor], known: list[object], device: dt.Device) -> Pattern:
-        """The pattern."""
+    def build(self, parts: Iterator[Tensor], patterns: list[object], device: dt.Device) -> Pattern:
+        """Build the pattern from the next flattened vectors, and append it to `known`."""
         coords = [next(parts) for _ in self.shape]
         p = Pattern(
-            coords, self.shape, self.entries, device, unsorted_dims=self.unsorted_dims,
+            coords,
+            self.shape,
+            self.entries,
+            device,
+            unsorted_dims=self.unsorted_dims,
             unique=self.unique,
-        )  # fmt: skip
-        known.append(p)
+        )
+        patterns.append(p)
         if self.bounds:
-            p.know_bounds(next(parts))
-        for turned, n in self.positions:
-            p.kept["positions", turned] = tuple(next(parts) for _ in range(n))
-        if self.transposed is not None:
-            p.know_transposed(_made(self.transposed, parts, known, device), next(parts))
-        for block, way in self.elements:
-            p.kept[block] = _made(way, parts, known, device), next(parts)
+            p.set_bounds(next(parts))
+        for transpose, n in self.positions:
+            p.derived["positions", transpose] = tuple(next(parts) for _ in range(n))
+        if self.transpose is not None:
+            p.set_transpose(_build(self.transpose, parts, patterns, device), next(parts))
+        for block, spec in self.elements:
+            p.derived[block] = _build(spec, parts, patterns, device), next(parts)
         return p
 
 
-class TurnedWay(NamedTuple):
-    """How the transpose of a pattern is made that remembers where it is from."""
+class TransposeSpec(NamedTuple):
+    """A recipe for the transpose of a pattern that refers to the pattern as its source."""
 
-    of: PatternWay | int
+    of: PatternSpec | int
 
 
-class EntriesWay(NamedTuple):
-    """How a sparse tensor is made of its values and its pattern."""
+class EntriesSpec(NamedTuple):
+    """A recipe that rebuilds a sparse tensor from its values and its pattern."""
 
     kind: type[Entries]
-    pattern: PatternWay | TurnedWay | int
+    pattern: PatternSpec | TransposeSpec | int
 
-    def unflatten(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
-        """See `dovetail.extend.LayoutTensor`."""
-        values, way = next(parts), self.pattern
-        p = _made(way.of if isinstance(way, TurnedWay) else way, parts, known, values.device)
+    def unflatten(self, parts: Iterator[Tensor], patterns: list[object]) -> Tensor:
+        """Build the sparse tensor; the protocol is that of `dovetail.extend.LayoutTensor`."""
+        values, spec = next(parts), self.pattern
+        p = _build(
+            spec.of if isinstance(spec, TransposeSpec) else spec, parts, patterns, values.device
+        )
         x: Entries = object.__new__(self.kind)
-        x.pattern = transposed(p) if isinstance(way, TurnedWay) else p
+        x.pattern = transpose_pattern(p) if isinstance(spec, TransposeSpec) else p
         x._values = values
         return x
 
 
-def _made(
-    way: PatternWay | int, parts: Iterator[Tensor], known: list[object], device: dt.Device
+def _build(
+    spec: PatternSpec | int, parts: Iterator[Tensor], patterns: list[object], device: dt.Device
 ) -> Pattern:
-    if isinstance(way, PatternWay):
-        return way.made(parts, known, device)
-    p = known[way]
+    if isinstance(spec, PatternSpec):
+        return spec.build(parts, patterns, device)
+    p = patterns[spec]
     assert isinstance(p, Pattern)
     return p
 
 
-def flatten(x: Entries, known: Known) -> tuple[Sequence[Tensor], EntriesWay]:
-    """See `dovetail.extend.LayoutTensor`."""
+def flatten(x: Entries, patterns: Known) -> tuple[Sequence[Tensor], EntriesSpec]:
+    """Return the strided tensors of `x` and its recipe, as `dovetail.extend.LayoutTensor` asks."""
     p, parts = x.pattern, [x.values()]
     source = p.transposed_from if isinstance(x, COO) else None
-    if not is_capturing():  # of arguments: a result's may not be needed
-        _know(x, p if source is None else source, source is not None)
+    if not is_capturing():  # arguments only: a result may never be multiplied
+        _derive_for_products(x, p if source is None else source, source is not None)
     if source is None:
-        return parts, EntriesWay(type(x), _taken(p, known, parts))
-    return parts, EntriesWay(type(x), TurnedWay(_taken(source, known, parts)))
+        return parts, EntriesSpec(type(x), _flatten_pattern(p, patterns, parts))
+    return parts, EntriesSpec(type(x), TransposeSpec(_flatten_pattern(source, patterns, parts)))
 
 
-def _know(x: Entries, p: Pattern, turned: bool) -> None:
-    """Works out what products of a tensor ask of its pattern, if nobody has."""
+def _derive_for_products(x: Entries, p: Pattern, transpose: bool) -> None:
+    """Compute the operands that products of `x` need of its pattern, unless they are cached."""
     if isinstance(x, BSR):
         positions(single_elements(p, x.blocksize)[0], False)
     elif len(p.shape) == 2 and p.is_coalesced and p.count:
-        positions(p, turned or isinstance(x, CSC))
+        positions(p, transpose or isinstance(x, CSC))
 
 
-def _taken(p: Pattern, known: Known, parts: list[Tensor], inner: bool = False) -> PatternWay | int:
-    """Adds what a pattern is made of. `inner`: of another one, of which it does not know."""
-    if id(p) in known:
-        return known[id(p)][0]
-    known[id(p)] = len(known), p
+def _flatten_pattern(
+    p: Pattern, patterns: Known, parts: list[Tensor], inner: bool = False
+) -> PatternSpec | int:
+    """Append the vectors of a pattern to `parts`, and return its recipe or its number in `known`.
+
+    `inner`: the pattern is derived from another one; patterns derived from it are left out.
+    """
+    if id(p) in patterns:
+        return patterns[id(p)][0]
+    patterns[id(p)] = len(patterns), p
     parts += p.coords
-    bounds = p.known_bounds()
+    bounds = p.cached_bounds()
     parts += [] if bounds is None else [bounds]
-    found = [(t, p.kept["positions", t]) for t in (False, True) if ("positions", t) in p.kept]
-    for _, tensors in found:
+    products = [
+        (t, p.derived["positions", t]) for t in (False, True) if ("positions", t) in p.derived
+    ]
+    for _, tensors in products:
         parts += tensors
-    turned = None if inner else p.known_transposed()
-    way = None if turned is None else _taken(turned[0], known, parts, True)
-    parts += [] if turned is None else [turned[1]]
-    elements: list[tuple[Block, PatternWay | int]] = []
-    for name, kept in [] if inner else list(p.kept.items()):
+    transpose = None if inner else p.cached_transpose()
+    transpose_spec = (
+        None if transpose is None else _flatten_pattern(transpose[0], patterns, parts, True)
+    )
+    parts += [] if transpose is None else [transpose[1]]
+    elements: list[tuple[Block, PatternSpec | int]] = []
+    for name, value in [] if inner else list(p.derived.items()):
         if _is_block(name):
-            elements.append((name, _taken(kept[0], known, parts, True)))  # type: ignore[arg-type]  # as asked
-            parts.append(kept[1])
-    return PatternWay(
-        p.shape, p.count, p.unsorted_dims, p.unique, bounds is not None,
-        tuple((t, len(tensors)) for t, tensors in found), way, tuple(elements),
-    )  # fmt: skip
+            elements.append((name, _flatten_pattern(value[0], patterns, parts, True)))  # type: ignore[arg-type]  # a block's value is (pattern, order)
+            parts.append(value[1])
+    return PatternSpec(
+        p.shape,
+        p.count,
+        p.unsorted_dims,
+        p.unique,
+        bounds is not None,
+        tuple((t, len(tensors)) for t, tensors in products),
+        transpose_spec,
+        tuple(elements),
+    )
 
 
 def _is_block(name: Any) -> bool:
-    """Whether a pattern keeps by this name the single elements of its blocks."""
+    """Return True if `name` is the key of a pattern's single elements: a block size."""
     return isinstance(name, tuple) and len(name) == 2 and all(type(n) is int for n in name)
 
 
 def install() -> None:
-    """Has all sparse tensors be flattened so."""
+    """Set `flatten` as the flattening of all sparse tensors."""
     Entries.__flatten__ = flatten  # type: ignore[assignment, method-assign]  # typed more narrowly

@@ -1,6 +1,6 @@
-"""What the layout kit (`dovetail test-layout sparse_coo`) is told of this layout.
+"""Declared gaps of the sparse layouts, for the layout kit (`dovetail test-layout sparse_coo`).
 
-That is what of a strided tensor has no meaning here, or another one.
+A gap is a test case of strided tensors that has no meaning here, or a different one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBERS = {
 
 
 def gaps() -> dict[str, str]:
-    """By pattern of case names, the reason."""
+    """Return the reason of each gap, keyed by a pattern of case names."""
     return {
         **{f"apply.of_layouts.{op}{'' if '-' in op else '-*'}": DENSE for op in _OF_ZEROS.split()},
         **{f"apply.special_values.{op}-*": DENSE for op in _SPECIAL.split()},

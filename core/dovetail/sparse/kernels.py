@@ -1,9 +1,8 @@
-"""Kernels of this layout's ops, over dense vectors with loaded bounds.
+"""Kernels of the sparse layouts' ops, over dense vectors with loop bounds read from memory.
 
-Segments are runs of entries that belong together: segment s is starts[s]..starts[s + 1] - 1, the
-last one ends with the entries. None is empty. `order`, where it is given, says which entry stands
-at each place. Every fold is in ascending order, so that a result depends on neither threads nor
-device.
+A segment is a run of entries: segment s is starts[s]..starts[s + 1] - 1, and the last one ends with
+the entries. No segment is empty. `order`, if it is passed, is the index of the entry at each
+position. Every fold is in ascending order, so a result depends on neither threads nor device.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ divide = complex_arithmetic.either(lambda x, y: x / y, complex_arithmetic.divide
 
 
 def _bounds(site: KernelSite, starts: int, s: Value, n: Value) -> tuple[Value, Value]:
-    """Where segment `s` starts and ends, of `n` entries."""
+    """Return the start and the end of segment `s` among `n` entries."""
     following = s + 1
     inside = following < site.size(starts, 0)
     end = site.read(starts, choose(inside, following, s))
@@ -44,43 +43,43 @@ def _bounds(site: KernelSite, starts: int, s: Value, n: Value) -> tuple[Value, V
 
 
 def segments(combine: Callable[[Value, Value], Value]) -> Callable[[KernelSite], None]:
-    """segments(values, starts[, order]): the values of each segment, combined."""
+    """Build the kernel `segments(values, starts[, order])`: fold the values of each segment."""
 
     def build(site: KernelSite) -> None:
-        s, *rest = [site.axis(-1, d) for d in range(site.rank(-1))]
+        s, *inner = [site.axis(-1, d) for d in range(site.rank(-1))]
         start, stop = _bounds(site, 1, s, site.size(0, 0))
 
         def value(k: Value) -> Value:
             at = site.read(2, k) if len(site.casts) == 3 else k
-            return site.read(0, at, *rest)
+            return site.read(0, at, *inner)
 
         def step(k: Value, total: Value) -> tuple[Value, ...]:
             return (combine(total, value(k)),)
 
-        site.store(fold_loop(start + 1, stop, (value(start),), step).results[0], s, *rest)
+        site.store(fold_loop(start + 1, stop, (value(start),), step).results[0], s, *inner)
 
     return build
 
 
 def row_sums(site: KernelSite) -> None:
-    """row_sums(values, bounds): the sum of each row's values, 0 of a row without any.
+    """Build `row_sums(values, bounds)`: sum the values of each row; an empty row gives 0.
 
-    The first value stands as it is, as in `segments`.
+    The fold starts from the first value, as in `segments`.
     """
     row = site.axis(-1, 0)
     start, stop = site.read(1, row), site.read(1, row + 1)
-    some = start < stop
-    first = site.read(0, choose(some, start, const(0, int64)))
+    nonempty = start < stop
+    first = site.read(0, choose(nonempty, start, const(0, int64)))
     zero = const(0, first.dtype)
 
     def step(k: Value, total: Value) -> tuple[Value, ...]:
         return (arithmetic.add(total, site.read(0, k)),)
 
-    site.store(fold_loop(start + 1, stop, (choose(some, first, zero),), step).results[0], row)
+    site.store(fold_loop(start + 1, stop, (choose(nonempty, first, zero),), step).results[0], row)
 
 
 def owners(site: KernelSite) -> None:
-    """owners(starts[, order]): for each entry the segment that it belongs to. attrs: how many."""
+    """Build `owners(starts[, order])`: store the segment of each entry. attrs: the entries."""
     s = site.axis(0, 0)
     start, stop = _bounds(site, 0, s, site.number("n", site.attrs))
 
@@ -91,10 +90,7 @@ def owners(site: KernelSite) -> None:
 
 
 def product(site: KernelSite) -> None:
-    """product(dense, values, bounds, columns[, order]): a compressed times a dense matrix.
-
-    Or times a vector.
-    """
+    """Build `product(dense, values, bounds, columns[, order])`: CSR times a matrix or vector."""
     row, *column = [site.axis(-1, d) for d in range(site.rank(-1))]
     ordered = len(site.casts) == 5
 
@@ -113,10 +109,10 @@ def product(site: KernelSite) -> None:
 
 
 def substitution(lower: bool, unit: bool) -> Callable[[KernelSite], None]:
-    """substitution(b, values, bounds, columns): the result starts as b, and ends as what solves.
+    """Build `substitution(b, values, bounds, columns)`: solve a triangular system in place of b.
 
-    Rows one after the other, from that with the diagonal alone; entries of the other triangle, and
-    of a unit diagonal those on it, are not looked at.
+    Rows are solved one after the other, beginning with the row that has only its diagonal. Entries
+    of the other triangle are ignored, and those on the diagonal too if `unit`.
     """
 
     def build(site: KernelSite) -> None:
@@ -128,13 +124,13 @@ def substitution(lower: bool, unit: bool) -> Callable[[KernelSite], None]:
 
             def step(k: Value, total: Value, pivot: Value) -> tuple[Value, ...]:
                 j, v = site.read(3, k), site.read(1, k)
-                known = j < i if lower else i < j
+                is_solved = j < i if lower else i < j
                 x = site.current(j, column)
                 if total.dtype.kind == "f":
-                    less = fma(-v, x, total)
+                    reduced = fma(-v, x, total)
                 else:
-                    less = total - arithmetic.multiply(v, x)
-                return choose(known, less, total), choose(eq(j, i), v, pivot)
+                    reduced = total - arithmetic.multiply(v, x)
+                return choose(is_solved, reduced, total), choose(eq(j, i), v, pivot)
 
             zero = const(0, own.dtype)
             start, stop = site.read(2, i), site.read(2, i + 1)
@@ -148,8 +144,8 @@ def substitution(lower: bool, unit: bool) -> Callable[[KernelSite], None]:
     return build
 
 
-def sampled(site: KernelSite) -> None:
-    """sampled(x, y, rows, columns): at each entry the product of a row of x with one of y."""
+def sampled_product(site: KernelSite) -> None:
+    """Build `sampled(x, y, rows, columns)`: dot a row of x and a row of y for each entry."""
     k = site.axis(-1, 0)
     row, column = site.read(2, k), site.read(3, k)
 
@@ -161,10 +157,9 @@ def sampled(site: KernelSite) -> None:
 
 
 def expand(site: KernelSite) -> None:
-    """expand(ends, low, high): each run with each of its entries, as pairs.
+    """Build `expand(ends, low, high)`: store the pairs of each run and each of its entries.
 
-    For each run r and each entry of low[r]..high[r]-1 the pair of r and that entry; those of run r
-    end at ends[r] - 1. Runs may be empty.
+    Run r has the entries low[r]..high[r]-1, and its pairs end at ends[r] - 1. Runs may be empty.
     """
     run = site.axis(0, 0)
     low = site.read(1, run)
@@ -181,14 +176,14 @@ def expand(site: KernelSite) -> None:
     site.builder.effect(fold_loop(0, n, (), step))
 
 
-BLOCK = 1024  # entries of two merged lists that are walked one after the other
-WALKS = 4  # blocks that a grid point walks side by side: each waits for what it has just loaded
+BLOCK = 1024  # entries of two merged lists that one walk visits in sequence
+WALKS = 4  # blocks that a grid point walks at once, to hide the latency of each walk's loads
 
 
 def _split(site: KernelSite, d: Value) -> tuple[Value, Value]:
-    """How many of the first `d` entries, in joint order, are of the first list, and of the second.
+    """Return how many of the first `d` entries of the merged order each list contributes.
 
-    Of equal ones that of the first list comes first. Source: merge path (Odeh, Green, Mwassi,
+    Of equal entries, that of the first list comes first. Source: merge path (Odeh, Green, Mwassi,
     Shmueli and Birk, 2012, https://doi.org/10.1109/IPDPSW.2012.202).
     """
     n, m = site.size(0, 0), site.size(1, 0)
@@ -208,9 +203,9 @@ def _split(site: KernelSite, d: Value) -> tuple[Value, Value]:
 
 
 class _Walk:
-    """A block of two ascending lists without repetition, walked in joint order.
+    """A walk in merged order over one block of two strictly ascending lists.
 
-    Equal entries are taken together, where the first of them stands.
+    Equal entries of the two lists are visited together, at the position of the first.
     """
 
     def __init__(
@@ -219,16 +214,16 @@ class _Walk:
         self.site, self.n, self.m = site, site.size(0, 0), site.size(1, 0)
         (i, j), self.end, zero = begin, end, const(0, int64)
         before = site.read(0, choose(zero < i, i - 1, zero))
-        taken = (zero < i) & (j < self.m) & eq(site.read(1, self.inside(j, self.m)), before)
-        self.begin = (i, j + cast(taken, int64))
+        is_visited = (zero < i) & (j < self.m) & eq(site.read(1, self.inside(j, self.m)), before)
+        self.begin = (i, j + cast(is_visited, int64))
 
     def inside(self, i: Value, n: Value) -> Value:
         return choose(i < n, i, const(0, int64))
 
-    def taken(self, i: Value, j: Value) -> tuple[Value, Value]:
-        """Whether entry i of the first list comes next, and entry j of the second.
+    def next_entries(self, i: Value, j: Value) -> tuple[Value, Value]:
+        """Return whether entry i of the first list comes next, and whether entry j of the second.
 
-        Perhaps both do, and neither beyond the end of the block.
+        Both come next if they are equal; neither does beyond the end of the block.
         """
         here, there = i < self.end[0], j < self.end[1]
         x = self.site.read(0, self.inside(i, self.n))
@@ -238,22 +233,22 @@ class _Walk:
 
 
 def _walks(site: KernelSite, point: Value) -> list[_Walk]:
-    """The blocks of a grid point."""
+    """Return the walks of a grid point, one for each of its blocks."""
     total = site.size(0, 0) + site.size(1, 0)
     starts = [(point * WALKS + w) * BLOCK for w in range(WALKS + 1)]
     ends = [_split(site, choose(d < total, d, total)) for d in starts]
     return [_Walk(site, *pair) for pair in pairwise(ends)]
 
 
-# (entries of both lists, whether each is taken, what is carried) -> the new carry, and stores
+# (indices in both lists, masks of the next entries, carry) -> the new carry, and stores
 Emit = Callable[[Value, Value, Value, Value, Value], tuple[Value, list[Store]]]
 
 
-def _merging(site: KernelSite, point: Value, emit: Emit, carried: list[Value]) -> Loop:
-    """Walks the blocks of a point.
+def _walk_merged(site: KernelSite, point: Value, emit: Emit, carried: list[Value]) -> Loop:
+    """Return the loop that walks the blocks of a point and calls `emit` for each step.
 
-    For each of them `emit(i, j, first, second, carried)` gives the new carry, and effects; it is
-    asked beyond the last entry too, where neither is taken.
+    `emit(i, j, first, second, carried)` returns the new carry, and effects. It also runs beyond the
+    last entry, with `first` and `second` False.
     """
     walks = _walks(site, point)
 
@@ -261,10 +256,10 @@ def _merging(site: KernelSite, point: Value, emit: Emit, carried: list[Value]) -
         carries, effects = [], []
         for w, walk in enumerate(walks):
             i, j, own = state[3 * w : 3 * w + 3]
-            first, second = walk.taken(i, j)
-            own, made = emit(i, j, first, second, own)
+            first, second = walk.next_entries(i, j)
+            own, stores = emit(i, j, first, second, own)
             carries += [i + cast(first, int64), j + cast(second, int64), own]
-            effects += made
+            effects += stores
         return tuple(carries), tuple(effects)
 
     begin = [v for walk, own in zip(walks, carried, strict=True) for v in (*walk.begin, own)]
@@ -272,7 +267,7 @@ def _merging(site: KernelSite, point: Value, emit: Emit, carried: list[Value]) -
 
 
 def merge_counts(site: KernelSite) -> None:
-    """merge_counts(keys, others): how many different keys each block has, (points, WALKS)."""
+    """Build `merge_counts(keys, others)`: count each block's different keys, (points, WALKS)."""
 
     def emit(
         i: Value, j: Value, first: Value, second: Value, n: Value
@@ -280,25 +275,25 @@ def merge_counts(site: KernelSite) -> None:
         return n + cast(first | second, int64), []
 
     point = site.axis(-1, 0)
-    results = _merging(site, point, emit, [const(0, int64)] * WALKS).results
+    results = _walk_merged(site, point, emit, [const(0, int64)] * WALKS).results
     for w in range(WALKS):
         site.store(results[3 * w + 2], point, const(w, int64))
 
 
 def merge(site: KernelSite) -> None:
-    """merge(keys, others, before): for each different key where it is in either list, or -1."""
+    """Build `merge(keys, others, before)`: store each key's index in either list, or -1."""
     none, one = const(-1, int64), const(1, int64)
 
     def emit(
         i: Value, j: Value, first: Value, second: Value, at: Value
     ) -> tuple[Value, list[Store]]:
-        found = first | second
+        is_new = first | second
         effects = [
-            site.stored(choose(first, i, none), const(0, int64), at, when=found),
-            site.stored(choose(second, j, none), one, at, when=found),
+            site.stored(choose(first, i, none), const(0, int64), at, when=is_new),
+            site.stored(choose(second, j, none), one, at, when=is_new),
         ]
-        return at + cast(found, int64), effects
+        return at + cast(is_new, int64), effects
 
     point = site.axis(2, 0)
     before = [site.read(2, point, const(w, int64)) for w in range(WALKS)]
-    site.builder.effect(_merging(site, point, emit, before))
+    site.builder.effect(_walk_merged(site, point, emit, before))

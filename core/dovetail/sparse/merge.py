@@ -1,4 +1,4 @@
-"""Bringing the entries of several sparse tensors together: union and intersection of positions."""
+"""Union and intersection of the positions of several sparse tensors."""
 
 from __future__ import annotations
 
@@ -8,81 +8,85 @@ import dovetail as dt
 from dovetail.extend import gather_at, rows_at
 
 from .pattern import Pattern
-from .rows import merged
+from .rows import merge_keys
 from .tensor import COO
 
 Tensor = dt.Tensor
 
 
 def union(tensors: Sequence[COO]) -> tuple[Pattern, list[Tensor]]:
-    """The positions at which some tensor has an entry, and the values of each there, else 0.
+    """Return the union of the tensors' positions, and the values of each tensor there or 0.
 
-    The tensors are coalesced and of one shape. One host read for each but the first: how many
-    positions there are.
+    The tensors must be coalesced and of one shape. One host read for each tensor but the first: the
+    number of positions.
     """
-    first, *rest = tensors
+    first, *others = tensors
     pattern = first.pattern
-    places: list[Tensor | None] = [None]  # of each tensor's entries in the union; -1 for none
-    for x in rest:
+    entries: list[Tensor | None] = [None]  # for each tensor, its entry at each position; -1: none
+    for x in others:
         if x.pattern is pattern:
-            places.append(None)
+            entries.append(None)
             continue
         pattern, old, new = _union(pattern, x.pattern)
-        places = [old if at is None else _through(at, old) for at in places]
-        places.append(new)
+        entries = [old if at is None else _compose(at, old) for at in entries]
+        entries.append(new)
     values = [x.values() for x in tensors]
     return pattern, [
-        v if at is None else _or_zero(v, at) for v, at in zip(values, places, strict=True)
+        v if at is None else _gather_or_zero(v, at) for v, at in zip(values, entries, strict=True)
     ]
 
 
-def _through(at: Tensor, further: Tensor) -> Tensor:
-    """Places in one union as places in the next."""
+def _compose(at: Tensor, further: Tensor) -> Tensor:
+    """Return `at[further]`, with -1 where `further` is negative."""
     if not at.shape[0]:
         return dt.zeros_like(further) - 1
     return dt.where(further < 0, -1, rows_at(at, dt.maximum(further, 0)))
 
 
-def _or_zero(values: Tensor, at: Tensor) -> Tensor:
-    """Values at places, 0 where a place is negative."""
+def _gather_or_zero(values: Tensor, at: Tensor) -> Tensor:
+    """Return the values at the indices `at`, and 0 where an index is negative."""
     column = at.reshape(at.shape[0], *(1,) * (values.ndim - 1))
     if not values.shape[0]:
         return dt.zeros((at.shape[0], *values.shape[1:]), dtype=values.dtype, device=values.device)
     axes = (-1, *range(1, values.ndim))
-    there = gather_at(values, {0: dt.maximum(column, 0)}, (at.shape[0], *values.shape[1:]), axes)
+    gathered = gather_at(values, {0: dt.maximum(column, 0)}, (at.shape[0], *values.shape[1:]), axes)
     zero = False if values.dtype is dt.bool else 0
-    return dt.where(column < 0, zero, there)
+    return dt.where(column < 0, zero, gathered)
 
 
 def _union(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
-    """The joint pattern, and for each of its positions the entry of p and that of q, or -1."""
+    """Return the union pattern, and for each of its positions the entry of p and of q, or -1."""
     if not p.count or not q.count:
-        some = q if q.count else p
-        place = dt.arange(some.count, device=p.device)
-        return some, *((dt.zeros_like(place) - 1, place) if q.count else (place, place - 1 - place))
+        nonempty = q if q.count else p
+        entry = dt.arange(nonempty.count, device=p.device)
+        return nonempty, *(
+            (dt.zeros_like(entry) - 1, entry) if q.count else (entry, entry - 1 - entry)
+        )
     mine, theirs = p.keys(), q.keys()
     if len(mine) > 1:
         return _union_by_sorting(p, q)
-    both = merged(mine[0], theirs[0])
+    both = merge_keys(mine[0], theirs[0])
     dt.evaluate(both)
     old, new = both[0], both[1]
-    coords = [_either(a, b, old, new) for a, b in zip(p.coords, q.coords, strict=True)]
+    coords = [_select(a, b, old, new) for a, b in zip(p.coords, q.coords, strict=True)]
     dt.evaluate(*coords)
     joint = Pattern(coords, p.shape, both.shape[1], p.device, unsorted_dims=0, unique=True)
     return joint, old, new
 
 
-def _either(a: Tensor, b: Tensor, old: Tensor, new: Tensor) -> Tensor:
-    """Entries of `a` at the places `old`, of `b` at the places `new` where these are negative."""
+def _select(a: Tensor, b: Tensor, old: Tensor, new: Tensor) -> Tensor:
+    """Return `a[old]`, or `b[new]` where `old` is negative."""
     return dt.where(old < 0, rows_at(b, dt.maximum(new, 0)), rows_at(a, dt.maximum(old, 0)))
 
 
 def _union_by_sorting(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
-    """`_union` for positions that no single number names."""
+    """Return the result of `_union` for shapes whose positions do not fit one int64 key."""
     both = Pattern(
         [dt.concat([a, b]) for a, b in zip(p.coords, q.coords, strict=True)],
-        p.shape, p.count + q.count, p.device,
-    )  # fmt: skip
+        p.shape,
+        p.count + q.count,
+        p.device,
+    )
     order = both.order_by(range(len(p.shape)))
     starts = both.runs(range(len(p.shape)), order).starts
     count = starts.shape[0]
@@ -96,23 +100,23 @@ def _union_by_sorting(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
 
 
 def intersection(tensors: Sequence[COO]) -> tuple[Pattern, list[Tensor]]:
-    """The positions at which both tensors have an entry, and the values of each there.
+    """Return the positions at which both tensors have an entry, and the values of each there.
 
-    The tensors are coalesced and of one shape. One host read: how many positions there are.
+    The tensors must be coalesced and of one shape. One host read: the number of positions.
     """
     x, y = tensors
     if x.pattern is y.pattern:
         return x.pattern, [x.values(), y.values()]
     swapped = x.nnz > y.nnz
     few, many = (y, x) if swapped else (x, y)
-    at, there = common(few.pattern, many.pattern)
-    pattern = few.pattern.chosen(at)
-    values = [rows_at(few.values(), at), rows_at(many.values(), there)]
+    at, match = matching_entries(few.pattern, many.pattern)
+    pattern = few.pattern.select(at)
+    values = [rows_at(few.values(), at), rows_at(many.values(), match)]
     return pattern, values[::-1] if swapped else values
 
 
-def common(p: Pattern, q: Pattern) -> tuple[Tensor, Tensor]:
-    """The pairs of entries of two coalesced patterns at the same position, in order."""
+def matching_entries(p: Pattern, q: Pattern) -> tuple[Tensor, Tensor]:
+    """Return the pairs of entries of two coalesced patterns at the same position, in order."""
     nothing = dt.zeros(0, dtype=dt.int64, device=p.device)
     if not p.count or not q.count:
         return nothing, nothing
@@ -121,6 +125,6 @@ def common(p: Pattern, q: Pattern) -> tuple[Tensor, Tensor]:
         _, a, b = _union(p, q)
         (at,) = dt.nonzero(dt.logical_and(a >= 0, b >= 0))
         return rows_at(a, at), rows_at(b, at)
-    place = dt.minimum(dt.searchsorted(theirs[0], mine[0]), q.count - 1)
-    (at,) = dt.nonzero(rows_at(theirs[0], place) == mine[0])
-    return at, rows_at(place, at)
+    candidate = dt.minimum(dt.searchsorted(theirs[0], mine[0]), q.count - 1)
+    (at,) = dt.nonzero(rows_at(theirs[0], candidate) == mine[0])
+    return at, rows_at(candidate, at)

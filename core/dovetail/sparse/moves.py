@@ -1,4 +1,4 @@
-"""Shapes and arrangement: the four moves of `dovetail.layout`, index arrays, concat, diagonal."""
+"""Rules that rearrange entries: the moves of `dovetail.layout`, index arrays, concat, diagonal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import dovetail as dt
 from dovetail.extend import arguments, rows_at
 
 from .construct import empty
-from .pattern import Pattern, linear, unravelled, zeros
+from .pattern import Pattern, linear, unravel, zeros
 from .rows import expand
 from .tensor import COO, coo
 
@@ -22,23 +22,27 @@ Shape = tuple[int, ...]
 
 
 def view(x: COO, move: Any) -> COO:
-    """The tensor after a layout move. Values are shared where all of them stay."""
+    """Apply a layout move to the tensor. The result shares the values if all of them remain."""
     return _MOVES[move[0]](x, *move[1:])
 
 
 def fully_sparse(x: COO) -> COO:
-    """The same with every dimension sparse: each block becomes entries, zeros in it too."""
+    """Convert dense dimensions to sparse ones: each element of a block, zeros too, is an entry."""
     dense = x.shape[x.sparse_dim() :]
     if not dense:
         return x
     p, block = x.pattern, math.prod(dense)
-    place = dt.arange(p.count * block, device=x.device)
-    entry, inside = place // max(block, 1), place % max(block, 1)
-    coords = [rows_at(r, entry) for r in p.coords] + unravelled(inside, dense)
+    position = dt.arange(p.count * block, device=x.device)
+    entry, inside = position // max(block, 1), position % max(block, 1)
+    coords = [rows_at(r, entry) for r in p.coords] + unravel(inside, dense)
     pattern = Pattern(
-        coords, x.shape, p.count * block, x.device,
-        unsorted_dims=0 if p.unsorted_dims == 0 and p.unique else None, unique=p.unique,
-    )  # fmt: skip
+        coords,
+        x.shape,
+        p.count * block,
+        x.device,
+        unsorted_dims=0 if p.unsorted_dims == 0 and p.unique else None,
+        unique=p.unique,
+    )
     return coo(pattern, x.values().reshape(-1))
 
 
@@ -51,46 +55,51 @@ def _permute(x: COO, axes: Shape) -> COO:
         x, dims = fully_sparse(x), x.ndim
     p, sparse = x.pattern, axes[:dims]
     if sparse == (1, 0):
-        return coo(transposed(p), _turned_values(x, axes))
+        return coo(transpose_pattern(p), _permute_values(x, axes))
     pattern = p.like(
-        [p.coords[a] for a in sparse], tuple(p.shape[a] for a in sparse),
-        unsorted_dims=_unsorted_after(sparse) if p.unsorted_dims == 0 else None, unique=p.unique,
-    )  # fmt: skip
-    return coo(pattern, _turned_values(x, axes))
+        [p.coords[a] for a in sparse],
+        tuple(p.shape[a] for a in sparse),
+        unsorted_dims=_unsorted_after(sparse) if p.unsorted_dims == 0 else None,
+        unique=p.unique,
+    )
+    return coo(pattern, _permute_values(x, axes))
 
 
-def _turned_values(x: COO, axes: Shape) -> Tensor:
+def _permute_values(x: COO, axes: Shape) -> Tensor:
     dims, values = x.sparse_dim(), x.values()
     if axes[dims:] == tuple(range(dims, x.ndim)):
         return values
     return values.permute_dims((0, *(a - dims + 1 for a in axes[dims:])))
 
 
-def transposed(p: Pattern) -> Pattern:
-    """Of a matrix. It remembers where it is from: there its order is kept, once it is known."""
+def transpose_pattern(p: Pattern) -> Pattern:
+    """Return the pattern of the transpose of a matrix.
+
+    It refers to its source, which caches the order of the transposed entries.
+    """
     if p.transposed_from is not None:
         return p.transposed_from
-    turned = p.like(
+    result = p.like(
         p.coords[::-1],
         p.shape[::-1],
         unsorted_dims=1 if p.unsorted_dims == 0 else None,
         unique=p.unique,
     )
-    turned.is_captured = p.is_captured  # nothing new stands in it
-    if not turned.is_coalesced:
-        turned.transposed_from = p
-    return turned
+    result.is_captured = p.is_captured  # it has the vectors of `p`
+    if not result.is_coalesced:
+        result.transposed_from = p
+    return result
 
 
 def _unsorted_after(axes: Shape) -> int:
-    """By how many of the first axes to sort again after an exchange of axes.
+    """Return the number of leading axes to sort by after a permutation of sorted entries.
 
-    Order was lexicographic before; those behind the exchanged ones still stand as they did.
+    Axes behind the exchanged ones keep their order.
     """
-    kept = len(axes)
-    while kept > 0 and (kept == len(axes) or axes[kept - 1] < axes[kept]):
-        kept -= 1
-    return 0 if axes == tuple(sorted(axes)) else kept
+    unsorted = len(axes)
+    while unsorted > 0 and (unsorted == len(axes) or axes[unsorted - 1] < axes[unsorted]):
+        unsorted -= 1
+    return 0 if axes == tuple(sorted(axes)) else unsorted
 
 
 def _expand(x: COO, shape: Shape) -> COO:
@@ -99,16 +108,16 @@ def _expand(x: COO, shape: Shape) -> COO:
     values, wanted = x.values(), (x.nnz, *shape[dims:])
     if values.shape != wanted:
         values = dt.broadcast_to(values, wanted)
-    p = _with_axes_before(x.pattern, lead)
+    p = _prepend_axes(x.pattern, lead)
     if p.shape == shape[:dims]:
         return coo(p, values)
     if 0 in shape[:dims]:
         return empty(shape, dims, x.dtype, x.device)
-    return _repeated(coo(p, values), shape[:dims])
+    return _repeat_entries(coo(p, values), shape[:dims])
 
 
-def _with_axes_before(p: Pattern, lead: int) -> Pattern:
-    """The pattern with axes of size 1 in front."""
+def _prepend_axes(p: Pattern, lead: int) -> Pattern:
+    """Return the pattern with `lead` axes of size 1 in front."""
     if not lead:
         return p
     shape, unsorted_dims = (1,) * lead + p.shape, 0 if p.unsorted_dims == 0 else None
@@ -117,18 +126,20 @@ def _with_axes_before(p: Pattern, lead: int) -> Pattern:
     )
 
 
-def _repeated(x: COO, sizes: Shape) -> COO:
-    """Every entry once for each position along the axes of size 1 that are to grow."""
+def _repeat_entries(x: COO, sizes: Shape) -> COO:
+    """Copy every entry to each position along the axes of size 1 that grow to `sizes`."""
     p = x.pattern
     grown = [d for d, n in enumerate(sizes) if n != p.shape[d]]
     repeats = math.prod(sizes[d] for d in grown)
-    place = dt.arange(p.count * repeats, device=x.device)
-    first = all(n == 1 for n in p.shape[: max(grown) + 1])  # order stays if whole copies follow
-    last = all(n == 1 for n in p.shape[min(grown) :])  # or if copies of one entry do
-    turn, entry = place % repeats, place // repeats
+    position = dt.arange(p.count * repeats, device=x.device)
+    first = all(
+        n == 1 for n in p.shape[: max(grown) + 1]
+    )  # sorted if whole copies follow each other
+    last = all(n == 1 for n in p.shape[min(grown) :])  # or copies of one entry
+    copy, entry = position % repeats, position // repeats
     if first:
-        turn, entry = place // max(p.count, 1), place % max(p.count, 1)
-    copies = dict(zip(grown, unravelled(turn, tuple(sizes[d] for d in grown)), strict=True))
+        copy, entry = position // max(p.count, 1), position % max(p.count, 1)
+    copies = dict(zip(grown, unravel(copy, tuple(sizes[d] for d in grown)), strict=True))
     coords = [copies[d] if d in copies else rows_at(r, entry) for d, r in enumerate(p.coords)]
     in_order = p.unsorted_dims == 0 and (first or (last and p.unique))
     pattern = Pattern(
@@ -157,23 +168,23 @@ def _slice(x: COO, starts: Shape, lengths: Shape, steps: Shape) -> COO:
     ]
     if inside:
         (at,) = dt.nonzero(reduce(dt.logical_and, inside))
-        p, values = p.chosen(at), rows_at(values, at)
-    return coo(_renumbered(p, cut, starts, lengths, steps), values)
+        p, values = p.select(at), rows_at(values, at)
+    return coo(_renumber(p, cut, starts, lengths, steps), values)
 
 
-def _renumbered(p: Pattern, cut: list[int], starts: Shape, lengths: Shape, steps: Shape) -> Pattern:
-    """The pattern with positions counted along the slice, of which all are."""
+def _renumber(p: Pattern, cut: list[int], starts: Shape, lengths: Shape, steps: Shape) -> Pattern:
+    """Return the pattern with positions counted along the slice; all entries must lie in it."""
     if not cut:
         return p
     coords = list(p.coords)
     for d in cut:
         moved = coords[d] - starts[d] if starts[d] else coords[d]
         coords[d] = moved if steps[d] == 1 else -moved if steps[d] == -1 else moved // steps[d]
-    turned = any(steps[d] < 0 and lengths[d] > 1 for d in cut)
+    is_reversed = any(steps[d] < 0 and lengths[d] > 1 for d in cut)
     return p.like(
         coords,
         lengths[: len(p.shape)],
-        unsorted_dims=None if turned else p.unsorted_dims,
+        unsorted_dims=None if is_reversed else p.unsorted_dims,
         unique=p.unique,
     )
 
@@ -184,7 +195,7 @@ def _as_slice(start: int, length: int, step: int) -> slice:
 
 
 def _within(row: Tensor, start: int, length: int, step: int) -> Tensor:
-    """Whether an index is one of start, start + step, ..."""
+    """Return a mask: True if the index is one of start, start + step, ..."""
     low, high = sorted((start, start + (length - 1) * step))
     inside = dt.logical_and(row >= low, row <= high)
     if abs(step) > 1 and length > 1:
@@ -195,7 +206,7 @@ def _within(row: Tensor, start: int, length: int, step: int) -> Tensor:
 def _reshape(x: COO, shape: Shape) -> COO:
     if shape == x.shape:
         return x
-    dims = _split(x, shape)
+    dims = _sparse_axes_after(x, shape)
     if dims is None:
         x, dims = fully_sparse(x), len(shape)
     p = x.pattern
@@ -205,16 +216,16 @@ def _reshape(x: COO, shape: Shape) -> COO:
     if new == p.shape:
         return coo(p, values)
     if tuple(n for n in p.shape if n != 1) == tuple(n for n in new if n != 1) and p.count:
-        rest = iter([r for r, n in zip(p.coords, p.shape, strict=True) if n != 1])
-        coords = [zeros(p) if n == 1 else next(rest) for n in new]
+        coords_left = iter([r for r, n in zip(p.coords, p.shape, strict=True) if n != 1])
+        coords = [zeros(p) if n == 1 else next(coords_left) for n in new]
     else:
-        _require_room("reshape", p.shape, x.shape)
-        coords = unravelled(linear(p.coords, p.shape, p), new)
+        _require_int64_positions("reshape", p.shape, x.shape)
+        coords = unravel(linear(p.coords, p.shape, p), new)
     return coo(p.like(coords, new, unsorted_dims=unsorted_dims, unique=p.unique), values)
 
 
-def _split(x: COO, shape: Shape) -> int | None:
-    """How many axes of the new shape are the old sparse ones; None where no place parts them."""
+def _sparse_axes_after(x: COO, shape: Shape) -> int | None:
+    """Return how many leading axes of `shape` the sparse axes fill, or None if none matches."""
     if not x.dense_dim():
         return len(shape)
     sparse, dense = x.pattern.size, math.prod(x.shape[x.sparse_dim() :])
@@ -224,7 +235,7 @@ def _split(x: COO, shape: Shape) -> int | None:
     return None
 
 
-def _require_room(name: str, shape: Shape, whole: Shape) -> None:
+def _require_int64_positions(name: str, shape: Shape, whole: Shape) -> None:
     if math.prod(shape) >= 1 << 63:
         raise dt.ShapeError(f"{name}: shape {whole} has more elements than an int64 can number")
 
@@ -240,28 +251,28 @@ _MOVES: dict[str, Callable[..., COO]] = {
 # --- index arrays --------------------------------------------------------------------------------
 
 
-def index(x: COO, parts: list[Any]) -> COO:
-    """`x[...]` with arrays of integers or masks, by NumPy's rules.
+def index(x: COO, items: list[Any]) -> COO:
+    """Return `x[...]` with arrays of integers or masks, by NumPy's rules.
 
-    How many entries the result has depends on data: two rounds of kernels, one host read between.
+    The number of entries depends on data: two rounds of kernels with one host read between.
     """
-    basic, arrays = _parted(x, parts)
+    basic, arrays = _split_index(x, items)
     dims = x.sparse_dim()
     named = [*arrays, *(a for a, part in basic.items() if not isinstance(part, slice))]
-    if x.dense_dim() and (max(named) >= dims or any(part is None for part in parts)):
+    if x.dense_dim() and (max(named) >= dims or any(part is None for part in items)):
         x = fully_sparse(x)
     for axis, part in basic.items():
         if isinstance(part, slice):
-            x = _sliced(x, axis, part)
-    return _picked(x, parts, basic, arrays)
+            x = _slice_axis(x, axis, part)
+    return _select_by_arrays(x, items, basic, arrays)
 
 
-def _parted(x: COO, parts: list[Any]) -> tuple[dict[int, Any], dict[int, Tensor]]:
-    """By axis of `x`: slices and integers, and the positions of index arrays (masks resolved)."""
+def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Tensor]]:
+    """Return slices and integers by axis of `x`, and index arrays by axis (masks as positions)."""
     basic: dict[int, Any] = {}
     arrays: dict[int, Tensor] = {}
     axis = 0
-    for part in parts:
+    for part in items:
         if part is None or part is Ellipsis:
             continue
         if isinstance(part, bool) or (_is_mask(part) and not part.ndim):
@@ -285,8 +296,8 @@ def _positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
             f"{axis}..{axis + part.ndim - 1} of shape {x.shape}"
         )
     if is_mask:
-        found = dt.nonzero(dt.asarray(part, device=x.device))
-        return tuple(found)
+        nonzero = dt.nonzero(dt.asarray(part, device=x.device))
+        return tuple(nonzero)
     n = x.shape[axis]
     at = dt.asarray(part, device=x.device).astype(dt.int64)
     if at.size:
@@ -298,7 +309,7 @@ def _positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
     return (dt.where(at < 0, at + n, at),)
 
 
-def _sliced(x: COO, axis: int, part: slice) -> COO:
+def _slice_axis(x: COO, axis: int, part: slice) -> COO:
     start, stop, step = part.indices(x.shape[axis])
     n = len(range(start, stop, step))
     starts = tuple(start if d == axis else 0 for d in range(x.ndim))
@@ -306,10 +317,12 @@ def _sliced(x: COO, axis: int, part: slice) -> COO:
     return _slice(x, starts, lengths, tuple(step if d == axis else 1 for d in range(x.ndim)))
 
 
-def _picked(x: COO, parts: list[Any], basic: dict[int, Any], arrays: dict[int, Tensor]) -> COO:
-    """The join of entries and index arrays on the axes that arrays or integers name."""
+def _select_by_arrays(
+    x: COO, items: list[Any], basic: dict[int, Any], arrays: dict[int, Tensor]
+) -> COO:
+    """Join entries and index arrays on the axes that arrays or integers index."""
     for axis, part in basic.items():
-        if not isinstance(part, slice):  # an integer beside arrays takes part in broadcasting
+        if not isinstance(part, slice):  # an integer next to arrays takes part in broadcasting
             i = range(x.shape[axis])[part] if -x.shape[axis] <= part < x.shape[axis] else None
             if i is None:
                 raise dt.IndexOutOfRange(
@@ -320,35 +333,35 @@ def _picked(x: COO, parts: list[Any], basic: dict[int, Any], arrays: dict[int, T
     named = sorted(arrays)
     shape = dt.broadcast_shapes(*(a.shape for a in arrays.values()))
     wanted = [dt.broadcast_to(arrays[a], shape).reshape(-1) for a in named]
-    query, entry = _joined(x.pattern, named, wanted)
-    return _arranged(x, parts, named, shape, query, entry)
+    query, entry = _join(x.pattern, named, wanted)
+    return _arrange_axes(x, items, named, shape, query, entry)
 
 
-def _joined(p: Pattern, named: list[int], wanted: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """The pairs (query, entry) that agree along the named axes; by query, then by entry."""
+def _join(p: Pattern, named: list[int], wanted: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the pairs (query, entry) equal along the named axes, ordered by query, then entry."""
     sizes = [p.shape[a] for a in named]
-    _require_room("index", tuple(sizes), p.shape)
+    _require_int64_positions("index", tuple(sizes), p.shape)
     sorted_ = p.unsorted_dims == 0 and named == list(range(len(named)))
     order = None if sorted_ else p.order_by(named)
     keys = p.key(named) if order is None else rows_at(p.key(named), order)
-    asked = linear(wanted, sizes, p)
-    low, high = dt.searchsorted(keys, asked), dt.searchsorted(keys, asked, side="right")
-    query, place = expand(low, high)
-    return query, place if order is None else rows_at(order, place)
+    queries = linear(wanted, sizes, p)
+    low, high = dt.searchsorted(keys, queries), dt.searchsorted(keys, queries, side="right")
+    query, position = expand(low, high)
+    return query, position if order is None else rows_at(order, position)
 
 
-def _arranged(
-    x: COO, parts: list[Any], named: list[int], shape: Shape, query: Tensor, entry: Tensor
+def _arrange_axes(
+    x: COO, items: list[Any], named: list[int], shape: Shape, query: Tensor, entry: Tensor
 ) -> COO:
-    """The result's axes, in the order that NumPy gives them."""
-    looked_up = unravelled(query, shape)
+    """Build the result with its axes in NumPy's order."""
+    looked_up = unravel(query, shape)
     before: list[tuple[int, int]] = []
     coords: list[Tensor] = []
     sizes: list[int] = []
     axis = others = 0
     p = x.pattern
     count = query.shape[0]
-    for part in parts:
+    for part in items:
         if part is None or part is Ellipsis:
             others += 1
             if part is None:
@@ -365,9 +378,12 @@ def _arranged(
         axis += width
     at = before[0][1] if len(set(before)) == 1 else 0
     pattern = Pattern(
-        [*coords[:at], *looked_up, *coords[at:]], (*sizes[:at], *shape, *sizes[at:]), count,
-        x.device, unique=p.unique,
-    )  # fmt: skip
+        [*coords[:at], *looked_up, *coords[at:]],
+        (*sizes[:at], *shape, *sizes[at:]),
+        count,
+        x.device,
+        unique=p.unique,
+    )
     return coo(pattern, rows_at(x.values(), entry))
 
 
@@ -379,51 +395,57 @@ def _is_mask(part: Any) -> bool:
 
 
 def concat(tensors: Sequence[Tensor], axis: int) -> COO:
-    """The tensors one after the other along an axis."""
-    given: list[Any] = list(tensors)
-    if not all(isinstance(x, COO) for x in given):
+    """Concatenate the tensors along an axis."""
+    operands: list[Any] = list(tensors)
+    if not all(isinstance(x, COO) for x in operands):
         raise dt.LayoutError(
             "concat: some tensors are sparse_coo, others strided; convert them with x.to_sparse() "
             "or x.to_dense()"
         )
-    shapes = [x.shape for x in given]
+    shapes = [x.shape for x in operands]
     if len({s[:axis] + s[axis + 1 :] if len(s) == len(shapes[0]) else None for s in shapes}) > 1:
         raise dt.ShapeError(
             f"concat: shapes {', '.join(map(str, shapes))} differ besides axis {axis}; see dt.stack"
         )
-    if len({x.sparse_dim() for x in given}) > 1 or axis >= given[0].sparse_dim():
-        given = [fully_sparse(x) for x in given]
-    dims, first = given[0].sparse_dim(), 0
+    if len({x.sparse_dim() for x in operands}) > 1 or axis >= operands[0].sparse_dim():
+        operands = [fully_sparse(x) for x in operands]
+    dims, first = operands[0].sparse_dim(), 0
     columns: list[list[Tensor]] = [[] for _ in range(dims)]
-    for x in given:
+    for x in operands:
         for d in range(dims):
             row = x.pattern.coords[d]
             columns[d].append(row + first if d == axis and first else row)
         first += x.shape[axis]
-    in_order = axis == 0 and all(x.pattern.unsorted_dims == 0 for x in given)
+    in_order = axis == 0 and all(x.pattern.unsorted_dims == 0 for x in operands)
     pattern = Pattern(
         [dt.concat(c) for c in columns],
-        tuple(first if d == axis else n for d, n in enumerate(given[0].shape[:dims])),
-        sum(x.nnz for x in given), given[0].device,
-        unsorted_dims=0 if in_order else None, unique=all(x.pattern.unique for x in given),
-    )  # fmt: skip
-    return coo(pattern, dt.concat([x.values() for x in given]))
+        tuple(first if d == axis else n for d, n in enumerate(operands[0].shape[:dims])),
+        sum(x.nnz for x in operands),
+        operands[0].device,
+        unsorted_dims=0 if in_order else None,
+        unique=all(x.pattern.unique for x in operands),
+    )
+    return coo(pattern, dt.concat([x.values() for x in operands]))
 
 
 # --- diagonals -----------------------------------------------------------------------------------
 
 
 def diagonal(x: COO, offset: int) -> COO:
-    """The elements of the last two axes whose column less row is `offset`, as the last axis."""
+    """Return the diagonal of the last two axes with column - row == offset, as the last axis."""
     x = fully_sparse(x)
     p = x.pattern
     n, m = p.shape[-2:]
     length = max(min(n, m - offset) if offset >= 0 else min(n + offset, m), 0)
     (at,) = dt.nonzero(dt.equal(p.coords[-2] + offset, p.coords[-1]))
-    chosen = p.chosen(at)
-    last = chosen.coords[-2] if offset >= 0 else chosen.coords[-1]
+    selected = p.select(at)
+    last = selected.coords[-2] if offset >= 0 else selected.coords[-1]
     pattern = Pattern(
-        [*chosen.coords[:-2], last], (*p.shape[:-2], length), chosen.count, x.device,
-        unsorted_dims=0 if p.unsorted_dims == 0 else None, unique=p.unique,
-    )  # fmt: skip
+        [*selected.coords[:-2], last],
+        (*p.shape[:-2], length),
+        selected.count,
+        x.device,
+        unsorted_dims=0 if p.unsorted_dims == 0 else None,
+        unique=p.unique,
+    )
     return coo(pattern, rows_at(x.values(), at))

@@ -1,7 +1,7 @@
-"""Where the entries of a sparse tensor are, and what follows from that: order, runs, compression.
+"""Positions of a sparse tensor's entries, and their cached order, runs and row pointers.
 
-A pattern is immutable, and shared by all tensors with these positions, so what is derived of it is
-derived once. Values take no part in it.
+A pattern is immutable, and shared by all tensors with these positions, so each derived tensor is
+computed once. A pattern does not refer to values.
 """
 
 from __future__ import annotations
@@ -20,78 +20,85 @@ from .rows import Runs
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
 R = TypeVar("R")
-KEY_BITS = 62  # of a linearised position; larger shapes are sorted by several keys
+KEY_BITS_MAX = 62  # of a linearised position; larger shapes are sorted by several keys
 
 
 def derives(f: Callable[..., R]) -> Callable[..., R]:
-    """A function that derives something of a pattern, and keeps it there.
+    """Decorate a function that derives tensors from a pattern and caches them on the pattern.
 
-    While a function is captured it is worked out apart from that, as of a constant; of a pattern
-    that is made there, anew, and not kept: what is captured belongs to each run. (What an argument
-    came with stays: see `flattening`.)
+    During a capture, the function of a pattern from outside runs uncaptured, as for a constant. Of
+    a pattern that is built in the capture, a copy is used and the result is not cached, because
+    captured tensors belong to one run. Tensors that `flattening` passed with an argument stay.
     """
 
     @functools.wraps(f)
-    def derived(p: Pattern, *args: Any) -> R:
+    def wrapper(p: Pattern, *args: Any) -> R:
         if not is_capturing():
             return f(p, *args)
         if p.is_captured:
-            anew = p.like(p.coords, unsorted_dims=p.unsorted_dims, unique=p.unique)
-            anew.transposed_from = p.transposed_from
-            anew._bounds, anew._transposed, anew.kept = p._bounds, p._transposed, {**p.kept}
-            return f(anew, *args)
+            copy = p.like(p.coords, unsorted_dims=p.unsorted_dims, unique=p.unique)
+            copy.transposed_from = p.transposed_from
+            copy._bounds, copy._transpose, copy.derived = p._bounds, p._transpose, {**p.derived}
+            return f(copy, *args)
         with uncaptured():
-            found = f(p, *args)
-            dt.evaluate(*_tensors(found))
-            return found
+            result = f(p, *args)
+            dt.evaluate(*_tensors(result))
+            return result
 
-    return derived
+    return wrapper
 
 
-def _tensors(found: Any) -> list[Tensor]:
-    """All tensors in what was derived."""
-    if isinstance(found, (tuple, list)):
-        return [t for part in found for t in _tensors(part)]
-    if isinstance(found, Pattern):
-        return list(found.coords)
-    if isinstance(found, Runs):
-        return list(found.operands)
-    return [found] if isinstance(found, Tensor) else []
+def _tensors(result: Any) -> list[Tensor]:
+    """Return all tensors in a derived value."""
+    if isinstance(result, (tuple, list)):
+        return [t for part in result for t in _tensors(part)]
+    if isinstance(result, Pattern):
+        return list(result.coords)
+    if isinstance(result, Runs):
+        return list(result.operands)
+    return [result] if isinstance(result, Tensor) else []
 
 
 class Pattern:
     """Positions of entries: a vector of int64 for each sparse dimension (`coords`), of one length.
 
-    `unsorted_dims`: how many of the leading dimensions a stable sort has to go by for the order to
-    be lexicographic; 0 where it is. `unique`: no position is there twice.
+    `unsorted_dims`: the number of leading dimensions by which a stable sort makes the order
+    lexicographic; 0 if it is already. `unique`: no position occurs twice.
     """
 
     __slots__ = (
         "__weakref__",
-        "_back",
         "_bounds",
         "_coalesced",
+        "_coalesced_transpose",
         "_indices",
         "_keys",
         "_order",
         "_reduced",
-        "_transposed",
-        "_turned",
+        "_source_and_order",
+        "_transpose",
         "coords",
         "count",
+        "derived",
         "device",
         "is_captured",
-        "kept",
         "shape",
         "transposed_from",
         "unique",
         "unsorted_dims",
-    )  # fmt: skip
+    )
 
     def __init__(
-        self, coords: Sequence[Tensor], shape: Shape, count: int, device: dt.Device, *,
-        unsorted_dims: int | None = None, unique: bool = False, indices: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        coords: Sequence[Tensor],
+        shape: Shape,
+        count: int,
+        device: dt.Device,
+        *,
+        unsorted_dims: int | None = None,
+        unique: bool = False,
+        indices: Tensor | None = None,
+    ) -> None:
         self.coords, self.shape, self.count, self.device = tuple(coords), shape, count, device
         self.unsorted_dims = len(shape) if unsorted_dims is None else unsorted_dims
         self.unique = unique
@@ -103,17 +110,17 @@ class Pattern:
         self._keys: dict[tuple[int, ...], Tensor] = {}
         self._coalesced: tuple[Pattern, Runs | None] | None = None
         self._bounds: Tensor | None = None
-        self._transposed: tuple[Pattern, Tensor] | None = None
-        self._turned: tuple[Pattern, Runs | None] | None = None
+        self._transpose: tuple[Pattern, Tensor] | None = None
+        self._coalesced_transpose: tuple[Pattern, Runs | None] | None = None
         self._reduced: dict[Shape, tuple[Runs, Pattern]] = {}
-        self.kept: dict[object, Any] = {}  # what other modules derive of it
-        # of a transpose the pattern that it was made of, as long as that lives, and its order here
-        self._back: tuple[ref[Pattern], Tensor] | None = None
-        # the matrix of which it is the transpose, and which keeps the order of that
+        self.derived: dict[object, Any] = {}  # cached results of functions in other modules
+        # for a sorted transpose: a weak reference to its source, and the order of its entries here
+        self._source_and_order: tuple[ref[Pattern], Tensor] | None = None
+        # for an unsorted transpose: its source, which caches the order of the transpose
         self.transposed_from: Pattern | None = None
 
-    def __reduce__(self) -> Any:  # what is derived is derived again
-        return _again, (
+    def __reduce__(self) -> Any:  # cached tensors are left out, and computed again on use
+        return _rebuild, (
             self.coords,
             self.shape,
             self.count,
@@ -124,12 +131,12 @@ class Pattern:
 
     @property
     def is_coalesced(self) -> bool:
-        """Whether positions are in lexicographic order, each there once."""
+        """True if positions are in lexicographic order without repetition."""
         return self.unsorted_dims == 0 and self.unique
 
     @property
     def size(self) -> int:
-        """The number of positions that there are."""
+        """The number of elements of the sparse dimensions."""
         return math.prod(self.shape)
 
     @property
@@ -137,25 +144,25 @@ class Pattern:
     def indices(self) -> Tensor:
         """The positions as one (dimensions, entries) tensor."""
         if self._indices is None:
-            self._indices = stacked(self.coords, self.count, self.device)
+            self._indices = stack_rows(self.coords, self.count, self.device)
         return self._indices
 
     # --- order
 
     @derives
     def key(self, dims: Sequence[int]) -> Tensor:
-        """Positions along some dimensions as one number each, the last dimension fastest."""
+        """Return row-major numbers of the positions along some dimensions."""
         if len(dims) == 1:
             return self.coords[dims[0]]
-        which = tuple(dims)
-        if which not in self._keys:
+        cache_key = tuple(dims)
+        if cache_key not in self._keys:
             coords, sizes = [self.coords[d] for d in dims], [self.shape[d] for d in dims]
-            self._keys[which] = linear(coords, sizes, self)
-        return self._keys[which]
+            self._keys[cache_key] = linear(coords, sizes, self)
+        return self._keys[cache_key]
 
     @derives
     def order(self) -> Tensor | None:
-        """What sorts the entries lexicographically, stably; None where they are sorted."""
+        """Return the permutation that sorts the entries lexicographically, or None if sorted."""
         if self.unsorted_dims == 0:
             return None
         if self._order is None:
@@ -164,41 +171,44 @@ class Pattern:
 
     @derives
     def order_by(self, dims: Sequence[int]) -> Tensor:
-        """What sorts the entries by some dimensions, stably."""
+        """Return the permutation that stably sorts the entries by some dimensions."""
         order: Tensor | None = None
         for group in reversed(self._groups(dims)):
             key = self.key(group)
             key = key if order is None else rows_at(key, order)
-            found = order_of(key, _bits(math.prod(self.shape[d] for d in group)))
-            order = found if order is None else rows_at(order, found)
+            group_order = order_of(key, _bits(math.prod(self.shape[d] for d in group)))
+            order = group_order if order is None else rows_at(order, group_order)
         assert order is not None
         return order
 
     def _groups(self, dims: Sequence[int]) -> list[list[int]]:
-        """Consecutive dimensions whose joint key fits an int64."""
+        """Split dimensions into consecutive groups whose joint key fits an int64."""
         groups: list[list[int]] = [[]]
         for d in dims:
-            if _bits(math.prod(self.shape[e] for e in (*groups[-1], d))) > KEY_BITS:
+            if _bits(math.prod(self.shape[e] for e in (*groups[-1], d))) > KEY_BITS_MAX:
                 groups.append([])
             groups[-1].append(d)
         return [g for g in groups if g] or [[]]
 
     def keys(self) -> list[Tensor]:
-        """Keys of whole positions, the most significant first; nearly always one."""
+        """Return keys of whole positions, the most significant first; nearly always one."""
         return [self.key(g) for g in self._groups(range(len(self.shape)))]
 
     def runs(self, dims: Sequence[int], order: Tensor | None) -> Runs:
-        """The runs of entries, in that order, that agree along `dims`. One host read: how many."""
+        """Return the runs of entries, in `order`, that are equal along `dims`.
+
+        One host read: the number of runs.
+        """
         keys = [self.key(g) for g in self._groups(dims)] if dims else []
         moved = keys
-        if order is not None:  # 0.5 M entries: 0.4 ms to move, 1.4 where each is read twice
+        if order is not None:  # 0.5 M entries: 0.4 ms to move once, 1.4 if each is read twice
             moved = [rows_at(key, order) for key in keys]
             dt.evaluate(*moved)
         (starts,) = dt.nonzero(self._changes(moved))
-        return Runs(starts, order, self.count, known=tuple(zip(keys, moved, strict=True)))
+        return Runs(starts, order, self.count, reordered=tuple(zip(keys, moved, strict=True)))
 
     def _changes(self, keys: Sequence[Tensor]) -> Tensor:
-        """Whether each entry differs from the one before it; they have these keys."""
+        """Return a mask: True if an entry's keys differ from those of the entry before it."""
         if not keys:
             return dt.arange(self.count, device=self.device) == 0
         here = [key[1:] != key[:-1] for key in keys]
@@ -206,30 +216,30 @@ class Pattern:
         return dt.concat([dt.ones(1, dtype=dt.bool, device=self.device), different])
 
     @derives
-    def without(self, gone: Shape) -> tuple[Runs, Pattern]:
-        """The runs of entries that differ along `gone` alone, and the pattern that is left.
+    def reduce_axes(self, axes: Shape) -> tuple[Runs, Pattern]:
+        """Return the runs of entries that differ along `axes` only, and the pattern without them.
 
-        One host read: how many. Asked of a coalesced pattern.
+        The pattern must be coalesced. One host read: the number of runs.
         """
-        if gone not in self._reduced:
-            left = [d for d in range(len(self.shape)) if d not in gone]
-            trailing = gone == tuple(range(len(left), len(self.shape)))
+        if axes not in self._reduced:
+            left = [d for d in range(len(self.shape)) if d not in axes]
+            trailing = axes == tuple(range(len(left), len(self.shape)))
             runs = self.runs(left, None if trailing else self.order_by(left))
-            coords = [runs.firsts(self.coords[d]) for d in left]
+            coords = [runs.values_of_first(self.coords[d]) for d in left]
             dt.evaluate(*runs.operands, *coords)
-            runs.known = ()
+            runs.reordered = ()
             shape = tuple(self.shape[d] for d in left)
             count = runs.starts.shape[0]
-            kept = Pattern(coords, shape, count, self.device, unsorted_dims=0, unique=True)
-            self._reduced[gone] = runs, kept
-        return self._reduced[gone]
+            pattern = Pattern(coords, shape, count, self.device, unsorted_dims=0, unique=True)
+            self._reduced[axes] = runs, pattern
+        return self._reduced[axes]
 
     @derives
-    def coalesced(self) -> tuple[Pattern, Runs | None]:
-        """The same positions in order, each once; and the runs of entries that become one.
+    def coalesce(self) -> tuple[Pattern, Runs | None]:
+        """Return the sorted pattern without repetition, and the runs of entries to sum.
 
-        Where nothing becomes one, the runs are None if nothing moves either. One host read of how
-        many entries there are, or of whether they are in order already.
+        The runs are None if the pattern is coalesced already. One host read: the number of entries,
+        or whether they are sorted.
         """
         if self.is_coalesced:
             return self, None
@@ -240,24 +250,25 @@ class Pattern:
     def _coalesce(self) -> tuple[Pattern, Runs | None]:
         source = self.transposed_from
         if source is None:
-            return self._in_order()
+            return self._sort_unique()
         if source.is_captured and is_capturing():
-            return self._in_turn(source)
-        if source._turned is None:
-            source._turned = self._in_turn(source)
-        return source._turned
+            return self._coalesce_transpose(source)
+        if source._coalesced_transpose is None:
+            source._coalesced_transpose = self._coalesce_transpose(source)
+        return source._coalesced_transpose
 
-    def _in_turn(self, source: Pattern) -> tuple[Pattern, Runs | None]:
-        """The same of the transpose of a pattern."""
+    def _coalesce_transpose(self, source: Pattern) -> tuple[Pattern, Runs | None]:
+        """Coalesce the transpose of `source`, with the order that `source` caches."""
         if not source.is_coalesced:
-            return self._in_order()
-        pattern, found = source.transposed
+            return self._sort_unique()
+        pattern, order = source.transpose
         everything = dt.arange(self.count, device=self.device)
-        return pattern, Runs(everything, found, self.count)
+        return pattern, Runs(everything, order, self.count)
 
-    def _in_order(self) -> tuple[Pattern, Runs | None]:
-        look = not (self.unique and is_capturing())  # it saves a sort, and takes a host read
-        if look and self.unsorted_dims == len(self.shape) and self._is_ascending():
+    def _sort_unique(self) -> tuple[Pattern, Runs | None]:
+        # the check may save a sort, but it takes a host read
+        may_check = not (self.unique and is_capturing())
+        if may_check and self.unsorted_dims == len(self.shape) and self._is_ascending():
             return self.like(self.coords, unsorted_dims=0, unique=True, indices=self._indices), None
         order = self.order()
         if self.unique:
@@ -265,16 +276,15 @@ class Pattern:
             runs = Runs(everything, order, self.count)
         else:
             runs = self.runs(range(len(self.shape)), order)
-        coords = [runs.firsts(r) for r in self.coords]
+        coords = [runs.values_of_first(r) for r in self.coords]
         dt.evaluate(runs.starts, *coords)
-        runs.known = ()
+        runs.reordered = ()
         self._keys.clear()
-        return Pattern(
-            coords, self.shape, runs.starts.size, self.device, unsorted_dims=0, unique=True
-        ), (runs)
+        count = runs.starts.size
+        return Pattern(coords, self.shape, count, self.device, unsorted_dims=0, unique=True), runs
 
     def _is_ascending(self) -> bool:
-        """Whether every position is behind the one before it."""
+        """Return True if the positions are strictly ascending. One host read."""
         if len(keys := self.keys()) > 1:
             return False
         return not bool(dt.any(keys[0][1:] <= keys[0][:-1]).item())
@@ -284,88 +294,102 @@ class Pattern:
     @property
     @derives
     def bounds(self) -> Tensor:
-        """Of a coalesced matrix: where each row starts among the entries, and where the last ends.
-
-        These are CSR's row pointers.
-        """
+        """The row pointers of a coalesced matrix: the start of each row and the end of the last."""
         if self._bounds is None:
             at = dt.arange(self.shape[0] + 1, device=self.device)
             self._bounds = dt.searchsorted(self.coords[0], at)
             dt.evaluate(self._bounds)
         return self._bounds
 
-    def know_bounds(self, bounds: Tensor) -> None:
-        """Takes note of row pointers that somebody has."""
+    def set_bounds(self, bounds: Tensor) -> None:
+        """Store row pointers that the caller has."""
         self._bounds = bounds
 
-    def known_bounds(self) -> Tensor | None:
-        """The row pointers, if they have been worked out."""
+    def cached_bounds(self) -> Tensor | None:
+        """Return the row pointers if they are cached, else None."""
         return self._bounds
 
-    def know_transposed(self, other: Pattern, order: Tensor) -> None:
-        """Takes note of what somebody has: see `transposed`."""
-        self._transposed = other, order
+    def set_transpose(self, other: Pattern, order: Tensor) -> None:
+        """Store the sorted transpose and its order of entries: the value of `transpose`."""
+        self._transpose = other, order
 
-    def known_transposed(self) -> tuple[Pattern, Tensor] | None:
-        """The transpose and its order, if they have been worked out."""
-        return self._transposed
+    def cached_transpose(self) -> tuple[Pattern, Tensor] | None:
+        """Return the value of `transpose` if it is cached, else None."""
+        return self._transpose
 
     @property
     @derives
-    def transposed(self) -> tuple[Pattern, Tensor]:
-        """Of a coalesced matrix: its transpose, coalesced, and the order of the entries there."""
-        if self._transposed is not None:
-            return self._transposed
-        if self._back is not None and (origin := self._back[0]()) is not None:
-            return origin, self._inverse(self._back[1])
+    def transpose(self) -> tuple[Pattern, Tensor]:
+        """The coalesced transpose of a coalesced matrix, and the order of the entries there."""
+        if self._transpose is not None:
+            return self._transpose
+        if (
+            self._source_and_order is not None
+            and (origin := self._source_and_order[0]()) is not None
+        ):
+            return origin, self._inverse(self._source_and_order[1])
         order = self.order_by([1])
         coords = [rows_at(r, order) for r in reversed(self.coords)]
         dt.evaluate(order, *coords)
         other = Pattern(
             coords, self.shape[::-1], self.count, self.device, unsorted_dims=0, unique=True
         )
-        other._back = ref(self), order
-        self._transposed = other, order
-        return self._transposed
+        other._source_and_order = ref(self), order
+        self._transpose = other, order
+        return self._transpose
 
     def _inverse(self, order: Tensor) -> Tensor:
-        """The order that undoes an order of the entries."""
-        if "inverse" not in self.kept:
-            place = dt.arange(self.count, device=self.device)
-            found = scatter_rows(dt.zeros_like(place), place, order)
-            dt.evaluate(found)
-            self.kept["inverse"] = found
-        inverse: Tensor = self.kept["inverse"]
+        """Return the inverse of a permutation of the entries."""
+        if "inverse" not in self.derived:
+            position = dt.arange(self.count, device=self.device)
+            inverse_order = scatter_rows(dt.zeros_like(position), position, order)
+            dt.evaluate(inverse_order)
+            self.derived["inverse"] = inverse_order
+        inverse: Tensor = self.derived["inverse"]
         return inverse
 
     # --- others
 
     def like(
-        self, coords: Sequence[Tensor], shape: Shape | None = None, *, unsorted_dims: int | None,
-        unique: bool, indices: Tensor | None = None,
-    ) -> Pattern:  # fmt: skip
-        """As many entries at other positions."""
+        self,
+        coords: Sequence[Tensor],
+        shape: Shape | None = None,
+        *,
+        unsorted_dims: int | None,
+        unique: bool,
+        indices: Tensor | None = None,
+    ) -> Pattern:
+        """Build a pattern with the same number of entries at other positions."""
         return Pattern(
-            coords, self.shape if shape is None else shape, self.count, self.device,
-            unsorted_dims=unsorted_dims, unique=unique, indices=indices,
-        )  # fmt: skip
+            coords,
+            self.shape if shape is None else shape,
+            self.count,
+            self.device,
+            unsorted_dims=unsorted_dims,
+            unique=unique,
+            indices=indices,
+        )
 
-    def chosen(self, at: Tensor, shape: Shape | None = None) -> Pattern:
-        """Some of the entries, in the same order."""
+    def select(self, at: Tensor, shape: Shape | None = None) -> Pattern:
+        """Return the pattern of the entries `at`, which ascend."""
         coords = [rows_at(r, at) for r in self.coords]
         return Pattern(
-            coords, self.shape if shape is None else shape, at.shape[0], self.device,
-            unsorted_dims=self.unsorted_dims, unique=self.unique,
-        )  # fmt: skip
+            coords,
+            self.shape if shape is None else shape,
+            at.shape[0],
+            self.device,
+            unsorted_dims=self.unsorted_dims,
+            unique=self.unique,
+        )
 
 
 def _bits(size: int) -> int:
-    """Of the numbers below `size`."""
+    """Return the number of bits of the integers below `size`."""
     return max(size - 1, 0).bit_length()
 
 
 def linear(coords: Sequence[Tensor], shape: Sequence[int], like: Pattern) -> Tensor:
-    """Row-major numbers of positions."""
+    """Return the row-major numbers of positions."""
     total: Tensor | None = None
     for row, n in zip(coords, shape, strict=True):
         total = row if total is None else total * n + row
@@ -373,12 +397,12 @@ def linear(coords: Sequence[Tensor], shape: Sequence[int], like: Pattern) -> Ten
 
 
 def zeros(like: Pattern) -> Tensor:
-    """A position 0 for each entry."""
+    """Return the position 0 for each entry."""
     return dt.zeros(like.count, dtype=dt.int64, device=like.device)
 
 
-def unravelled(key: Tensor, shape: Shape) -> list[Tensor]:
-    """Positions from their row-major numbers: the opposite of `linear`."""
+def unravel(key: Tensor, shape: Shape) -> list[Tensor]:
+    """Return positions from their row-major numbers: the inverse of `linear`."""
     coords: list[Tensor] = []
     for n in reversed(shape[1:]):
         coords.append(key % max(n, 1))
@@ -386,14 +410,14 @@ def unravelled(key: Tensor, shape: Shape) -> list[Tensor]:
     return [key, *reversed(coords)] if shape else []
 
 
-def stacked(coords: Sequence[Tensor], count: int, device: dt.Device) -> Tensor:
-    """Vectors as the rows of a matrix."""
+def stack_rows(coords: Sequence[Tensor], count: int, device: dt.Device) -> Tensor:
+    """Stack vectors as the rows of a matrix."""
     if not coords:
         return dt.zeros((0, count), dtype=dt.int64, device=device)
     return dt.stack(coords) if len(coords) > 1 else coords[0].reshape(1, count)
 
 
-def _again(
+def _rebuild(
     coords: Sequence[Tensor],
     shape: Shape,
     count: int,
@@ -401,5 +425,5 @@ def _again(
     unsorted_dims: int,
     unique: bool,
 ) -> Pattern:
-    """A pattern out of a pickle or a copy."""
+    """Build a pattern from a pickle or for a copy."""
     return Pattern(coords, shape, count, device, unsorted_dims=unsorted_dims, unique=unique)

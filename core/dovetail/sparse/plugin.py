@@ -1,4 +1,4 @@
-"""Plugin of the layout COO; CSR, CSC and BSR have their own, `plugin_csr` and its like."""
+"""Plugin of the layout COO; CSR, CSC and BSR have plugins of their own, such as `plugin_csr`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .gaps import gaps
 
 @hookimpl
 def dovetail_layout_info() -> LayoutInfo:
-    """Describe sparse COO: constructors of sparse tensors, and `x.to_sparse()` and its like."""
+    """Describe sparse COO: the constructors of sparse tensors, and the methods `x.to_sparse*()`."""
     return LayoutInfo(
         sparse_coo,
         functions={

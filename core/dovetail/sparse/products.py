@@ -1,9 +1,9 @@
 """Matrix products: sparse with strided, strided with sparse, sparse with sparse.
 
-The kernel is that of compressed rows: for each element of the result a fold over the entries of one
+The kernel is that of compressed rows: each element of the result is a fold over the entries of one
 row, columns ascending, with fused multiply-add. So the bits depend on neither threads nor device.
-The gradient by the strided operand is the product with the transpose; that by the values is the
-product of the two others, sampled at the entries. Both are differentiable in turn.
+The gradient by the strided operand is the product with the transpose. The gradient by the values is
+the product of the two other matrices, sampled at the entries. Both are differentiable again.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .construct import to_sparse
 from .moves import fully_sparse, view
 from .pattern import Pattern, derives, linear
 from .row_by_row import times_sparse
-from .rows import PRODUCT, SAMPLED, Runs, expand
+from .rows import PRODUCT, SAMPLED_PRODUCT, Runs, expand
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
-NARROW = 1 << 31  # positions below it are int32
+INT32_POSITIONS = 1 << 31  # positions below it fit int32
 
 
 def matmul(x1: Tensor, x2: Tensor) -> Tensor:
-    """The matrix product over the last two axes; those before them broadcast.
+    """Return the matrix product over the last two axes; the axes before them broadcast.
 
-    With a strided operand the result is strided; of two sparse ones it is sparse, and how many
-    entries it has depends on data: three rounds of kernels with a host read between.
+    With a strided operand the result is strided. Of two sparse operands it is sparse, and the
+    number of entries depends on data: three rounds of kernels with a host read between.
     Raises: ShapeError, DTypeError (bool has no product), DeviceError.
     """
     _require_fit(x1, x2)
@@ -38,15 +38,14 @@ def matmul(x1: Tensor, x2: Tensor) -> Tensor:
     dtype = dt.result_type(a, b)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
     if isinstance(a, COO):
-        made = _sparse_sparse(a, b) if isinstance(b, COO) else _sparse_strided(a, b)
+        product = _sparse_sparse(a, b) if isinstance(b, COO) else _sparse_strided(a, b)
     else:
         assert isinstance(b, COO)
-        made = _strided_sparse(a, b)
+        product = _strided_sparse(a, b)
     if x1.ndim > 1 and x2.ndim > 1:
-        return made
-    gone = (x1.ndim == 1, x2.ndim == 1)
-    kept = made.shape[:-2] + tuple(n for n, g in zip(made.shape[-2:], gone, strict=True) if not g)
-    return made.reshape(kept)
+        return product
+    matrix = zip(product.shape[-2:], (x1.ndim, x2.ndim), strict=True)
+    return product.reshape(product.shape[:-2] + tuple(n for n, ndim in matrix if ndim != 1))
 
 
 def _require_fit(x1: Tensor, x2: Tensor) -> None:
@@ -78,7 +77,7 @@ def _as_matrix(x: Tensor, axis: int) -> Any:
 
 
 def _sparse_strided(a: COO, b: Tensor) -> Tensor:
-    """(..., m, k) @ (..., k, n): as one product of matrices, the sparse one with blocks."""
+    """Multiply (..., m, k) by (..., k, n) as one product with a block-diagonal sparse matrix."""
     if a.ndim == 2:
         return _one_sparse_matrix(a, b)
     if b.ndim > 2:
@@ -93,20 +92,20 @@ def _sparse_strided(a: COO, b: Tensor) -> Tensor:
     columns = p.coords[0] * k + p.coords[2] if b.ndim > 2 else p.coords[2]
     width = blocks * k if b.ndim > 2 else k
     pattern = p.like([rows, columns], (blocks * m, width), unsorted_dims=0, unique=True)
-    made = product(pattern, tall.values(), b.reshape(width, b.shape[-1]))
-    return made.reshape(*batch, m, b.shape[-1])
+    result = product(pattern, tall.values(), b.reshape(width, b.shape[-1]))
+    return result.reshape(*batch, m, b.shape[-1])
 
 
 def _strided_sparse(a: Tensor, b: COO) -> Tensor:
-    """(..., m, k) @ (..., k, n): by the transposes; columns of the left one become contiguous."""
-    turned = dt.contiguous(a.mT)
+    """Multiply (..., m, k) by (..., k, n) by the transposes; the left one's is made contiguous."""
+    transpose = dt.contiguous(a.mT)
     if a.ndim > 2 or b.ndim > 2:
-        return _sparse_strided(b.mT, turned).mT  # type: ignore[arg-type]  # the transpose of a COO is one
+        return _sparse_strided(b.mT, transpose).mT  # type: ignore[arg-type]  # the transpose of a COO is one
     source = b.pattern.transposed_from
     if source is not None and source.is_coalesced:
-        return _Product.apply(source, False, b.values(), turned).mT
+        return _Product.apply(source, False, b.values(), transpose).mT
     b = b.coalesce()
-    return _Product.apply(b.pattern, True, b.values(), turned).mT
+    return _Product.apply(b.pattern, True, b.values(), transpose).mT
 
 
 def _broadcast(x: COO, shape: Shape) -> COO:
@@ -115,49 +114,55 @@ def _broadcast(x: COO, shape: Shape) -> COO:
 
 def _one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
     source = a.pattern.transposed_from
-    if source is not None and source.is_coalesced:  # its order is kept there: nothing is moved
-        p, is_turned, values = source, True, a.values()
+    if source is not None and source.is_coalesced:  # the source caches the order: no value moves
+        p, is_transposed, values = source, True, a.values()
     else:
         a = a.coalesce()
-        p, is_turned, values = a.pattern, False, a.values()
+        p, is_transposed, values = a.pattern, False, a.values()
     if b.ndim == 2:
-        return _Product.apply(p, is_turned, values, b)
+        return _Product.apply(p, is_transposed, values, b)
     batch, (k, n) = b.shape[:-2], b.shape[-2:]
     wide = dt.moveaxis(b.reshape(math.prod(batch), k, n), 0, 1).reshape(k, -1)
-    made = _Product.apply(p, is_turned, values, wide).reshape(a.shape[0], math.prod(batch), n)
-    return dt.moveaxis(made, 1, 0).reshape(*batch, a.shape[0], n)
+    result = _Product.apply(p, is_transposed, values, wide).reshape(a.shape[0], math.prod(batch), n)
+    return dt.moveaxis(result, 1, 0).reshape(*batch, a.shape[0], n)
 
 
-def times_vector(p: Pattern, turned: bool, values: Tensor, v: Tensor) -> Tensor | None:
-    """The product of a coalesced matrix, or of its transpose, and a strided vector.
+def times_vector(p: Pattern, transpose: bool, values: Tensor, v: Tensor) -> Tensor | None:
+    """Return the product of a coalesced matrix, or its transpose, and a strided vector, or None.
 
-    None where there is anything to ask, convert or remember: `matmul` does that. What that looks at
-    takes as long as the product of 100,000 entries.
+    None if an operand needs a check, a conversion or a gradient, which `matmul` does. Its checks
+    take as long as the product of 100,000 entries.
     """
     dtype = v.dtype
     if (
-        type(v) is not Tensor or v.ndim != 1 or v.shape[0] != p.shape[not turned] or not p.count
-        or dtype is not values.dtype or dtype is dt.bool or v.device is not p.device
-        or v.requires_grad or values.requires_grad
-    ):  # fmt: skip
+        type(v) is not Tensor
+        or v.ndim != 1
+        or v.shape[0] != p.shape[not transpose]
+        or not p.count
+        or dtype is not values.dtype
+        or dtype is dt.bool
+        or v.device is not p.device
+        or v.requires_grad
+        or values.requires_grad
+    ):
         return None
-    operands = (v, values, *positions(p, turned))
-    return make_node(PRODUCT, operands, p.shape[turned : turned + 1], dtype, dtype)
+    operands = (v, values, *positions(p, transpose))
+    return make_node(PRODUCT, operands, p.shape[transpose : transpose + 1], dtype, dtype)
 
 
 def product(p: Pattern, values: Tensor, dense: Tensor) -> Tensor:
-    """The product of a coalesced sparse matrix and a strided one."""
+    """Return the product of a coalesced sparse matrix and a strided one."""
     return _Product.apply(p, False, values, dense)
 
 
 class _Product(dt.autograd.Function):
-    """A, or its transpose, times a matrix; A has pattern `p` and `values`."""
+    """The product of A, or its transpose, and a matrix; A has pattern `p` and `values`."""
 
     @staticmethod
-    def forward(ctx: Any, p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
-        ctx.p, ctx.turned = p, turned
+    def forward(ctx: Any, p: Pattern, transpose: bool, values: Tensor, dense: Tensor) -> Tensor:
+        ctx.p, ctx.transpose = p, transpose
         ctx.save_for_backward(values, dense)
-        return _product(p, turned, values, dense)
+        return _product(p, transpose, values, dense)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -165,21 +170,21 @@ class _Product(dt.autograd.Function):
         values, dense = ctx.saved_tensors
         by_values = by_dense = None
         if ctx.needs_input_grad[2]:
-            x, y = (dense, g) if ctx.turned else (g, dense)
-            by_values = _Sampled.apply(ctx.p, x, y)
+            x, y = (dense, g) if ctx.transpose else (g, dense)
+            by_values = _SampledProduct.apply(ctx.p, x, y)
         if ctx.needs_input_grad[3]:
-            by_dense = _Product.apply(ctx.p, not ctx.turned, values, g)
+            by_dense = _Product.apply(ctx.p, not ctx.transpose, values, g)
         return None, None, by_values, by_dense
 
 
-class _Sampled(dt.autograd.Function):
-    """x @ y.T at the entries of a pattern."""
+class _SampledProduct(dt.autograd.Function):
+    """The elements of x @ y.T at the entries of a pattern."""
 
     @staticmethod
     def forward(ctx: Any, p: Pattern, x: Tensor, y: Tensor) -> Tensor:
         ctx.p = p
         ctx.save_for_backward(x, y)
-        return make_node(SAMPLED, (x, y, *p.coords), (p.count,), x.dtype, x.dtype)
+        return make_node(SAMPLED_PRODUCT, (x, y, *p.coords), (p.count,), x.dtype, x.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -191,47 +196,50 @@ class _Sampled(dt.autograd.Function):
         return None, by_x, by_y
 
 
-def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
-    shape: Shape = (p.shape[1] if turned else p.shape[0], dense.shape[1])
+def _product(p: Pattern, transpose: bool, values: Tensor, dense: Tensor) -> Tensor:
+    shape: Shape = (p.shape[1] if transpose else p.shape[0], dense.shape[1])
     if not p.count:
         return dt.zeros(shape, dtype=dense.dtype, device=dense.device)
-    if shape[1] == 1:  # a vector's elements do not share a load: rows are what is spread
+    if shape[1] == 1:  # a vector's elements share no load, so points are spread over rows
         shape, dense = shape[:1], dense.reshape(-1)
-    operands = (dense, values, *positions(p, turned))
-    made = make_node(PRODUCT, operands, shape, dense.dtype, dense.dtype)
-    return made.reshape(-1, 1) if dense.ndim == 1 else made
+    operands = (dense, values, *positions(p, transpose))
+    result = make_node(PRODUCT, operands, shape, dense.dtype, dense.dtype)
+    return result.reshape(-1, 1) if dense.ndim == 1 else result
 
 
 @derives
-def positions(p: Pattern, turned: bool) -> tuple[Tensor, ...]:
-    """Where rows start, columns, and of a transpose the order of the entries.
+def positions(p: Pattern, transpose: bool) -> tuple[Tensor, ...]:
+    """Return row pointers, columns, and for a transpose the order of the entries.
 
-    As int32 where they fit: a product with a vector reads as much of them as of values.
+    They are int32 if they fit: a product with a vector reads as many of them as of values.
     """
-    name = ("positions", turned)
-    if name not in p.kept:
-        rows, order = p.transposed if turned else (p, None)
-        found = [rows.bounds, rows.coords[1], *(() if order is None else (order,))]
-        if max(*p.shape, p.count) < NARROW:
-            found = [t.astype(dt.int32) for t in found]
-        dt.evaluate(*found)
-        p.kept[name] = tuple(found)
-    known: tuple[Tensor, ...] = p.kept[name]
-    return known
+    name = ("positions", transpose)
+    if name not in p.derived:
+        rows, order = p.transpose if transpose else (p, None)
+        operands = [rows.bounds, rows.coords[1], *(() if order is None else (order,))]
+        if max(*p.shape, p.count) < INT32_POSITIONS:
+            operands = [t.astype(dt.int32) for t in operands]
+        dt.evaluate(*operands)
+        p.derived[name] = tuple(operands)
+    result: tuple[Tensor, ...] = p.derived[name]
+    return result
 
 
 def kron(x1: Tensor, x2: Tensor) -> COO:
-    """The Kronecker product: an entry for every pair of entries. Of a strided one those not 0."""
+    """Return the Kronecker product: an entry for every pair of entries.
+
+    A strided operand contributes its nonzero elements.
+    """
     if x1.device is not x2.device:
         raise dt.DeviceError(
             f"kron: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
         )
     n = max(x1.ndim, x2.ndim)
-    a, b = (_with_axes(x if isinstance(x, COO) else to_sparse(x), n) for x in (x1, x2))
+    a, b = (_prepend_axes(x if isinstance(x, COO) else to_sparse(x), n) for x in (x1, x2))
     p, q = a.pattern, b.pattern
     shape = tuple(r * c for r, c in zip(p.shape, q.shape, strict=True))
-    place = dt.arange(p.count * q.count, device=x1.device)
-    left, right = place // max(q.count, 1), place % max(q.count, 1)
+    pair = dt.arange(p.count * q.count, device=x1.device)
+    left, right = pair // max(q.count, 1), pair % max(q.count, 1)
     coords = [
         rows_at(r, left) * m + rows_at(c, right)
         for r, c, m in zip(p.coords, q.coords, q.shape, strict=True)
@@ -239,13 +247,17 @@ def kron(x1: Tensor, x2: Tensor) -> COO:
     values = dt.multiply(rows_at(a.values(), left), rows_at(b.values(), right))
     in_order = n <= 1 and p.unsorted_dims == q.unsorted_dims == 0
     pattern = Pattern(
-        coords, shape, p.count * q.count, x1.device, unsorted_dims=0 if in_order else None,
+        coords,
+        shape,
+        p.count * q.count,
+        x1.device,
+        unsorted_dims=0 if in_order else None,
         unique=p.unique and q.unique,
-    )  # fmt: skip
+    )
     return coo(pattern, values)
 
 
-def _with_axes(x: COO, ndim: int) -> COO:
+def _prepend_axes(x: COO, ndim: int) -> COO:
     x = fully_sparse(x)
     return view(x, ("reshape", (1,) * (ndim - x.ndim) + x.shape))
 
@@ -254,7 +266,7 @@ def _with_axes(x: COO, ndim: int) -> COO:
 
 
 def _sparse_sparse(a: COO, b: COO) -> COO:
-    """(..., m, k) @ (..., k, n): every pair of entries that meet, then sums of those at one place.
+    """Multiply (..., m, k) by (..., k, n): expand all pairs of entries, then sum equal positions.
 
     Source: the expand, sort, compress scheme (Bell, Dalton and Olson, 2012,
     https://doi.org/10.1137/110838844).
@@ -266,15 +278,15 @@ def _sparse_sparse(a: COO, b: COO) -> COO:
     shape = (*batch, a.shape[-2], b.shape[-1])
     if not lead and (quick := times_sparse(a, b)) is not None:
         return quick
-    left, right = _meeting(a.pattern, b.pattern, lead)
+    left, right = _matching_pairs(a.pattern, b.pattern, lead)
     coords = [rows_at(a.pattern.coords[d], left) for d in range(lead + 1)]
     coords.append(rows_at(b.pattern.coords[lead + 1], right))
     values = rows_at(a.values(), left) * rows_at(b.values(), right)
-    return _summed_up(Pattern(coords, shape, left.shape[0], a.device), values)
+    return _sum_duplicates(Pattern(coords, shape, left.shape[0], a.device), values)
 
 
-def _summed_up(p: Pattern, values: Tensor) -> COO:
-    """Entries in the order of all dimensions but the last, coalesced."""
+def _sum_duplicates(p: Pattern, values: Tensor) -> COO:
+    """Coalesce entries that are already sorted by all dimensions but the last."""
     dims = range(len(p.shape))
     if not p.count or len(p.keys()) > 1:
         return coo(p, values).coalesce()
@@ -283,7 +295,9 @@ def _summed_up(p: Pattern, values: Tensor) -> COO:
     dt.evaluate(key)
     first = dt.ones(1, dtype=dt.bool, device=p.device)
     (starts,) = dt.nonzero(dt.concat([first, key[1:] != key[:-1]]))
-    rows = [rows_at(c, starts) for c in p.coords[:-1]]  # they stand as they stood
+    rows = [
+        rows_at(c, starts) for c in p.coords[:-1]
+    ]  # sorting by the last dimension does not move them
     dt.evaluate(*rows)
     last = rows_at(key, starts) - linear(rows, p.shape[:-1], p) * p.shape[-1]
     dt.evaluate(last)
@@ -292,11 +306,11 @@ def _summed_up(p: Pattern, values: Tensor) -> COO:
     )
     if pattern.count == p.count:
         return coo(pattern, rows_at(values, order))
-    return coo(pattern, Runs(starts, order, p.count).combined("sum", values))
+    return coo(pattern, Runs(starts, order, p.count).combine("sum", values))
 
 
-def _meeting(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
-    """The pairs of entries with p's column equal to q's row, within each block."""
+def _matching_pairs(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
+    """Return the pairs of entries with p's column equal to q's row, within each block."""
     blocks = range(lead)
     if not p.count or not q.count:
         nothing = dt.zeros(0, dtype=dt.int64, device=p.device)
@@ -304,6 +318,9 @@ def _meeting(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
     if not lead:
         row = p.coords[1]
         return expand(rows_at(q.bounds, row), rows_at(q.bounds, row + 1))
-    asked, keys = p.key([*blocks, lead + 1]), q.key([*blocks, lead])  # q is in the order of its key
-    low, high = dt.searchsorted(keys, asked), dt.searchsorted(keys, asked, side="right")
+    queries, keys = (
+        p.key([*blocks, lead + 1]),
+        q.key([*blocks, lead]),
+    )  # q is in the order of its key
+    low, high = dt.searchsorted(keys, queries), dt.searchsorted(keys, queries, side="right")
     return expand(low, high)

@@ -1,10 +1,10 @@
-"""Sparse @ sparse, a row of the result after the other: where a point has memory of its own near.
+"""Sparse @ sparse by rows (Gustavson), on devices with memory near each grid point.
 
-A grid point has some of the rows, and memory as wide as a row. First it notes in bits which
-columns a row has (a bit for each, and one for each 64 of these), and walks the bits, so that
-columns ascend; then it adds the products up at their columns, and takes them from there. What meets
-at one place is added in the order of the left matrix' entries, as by sorting, which needs no memory
-for rows and spreads over any number of points: the bits are the same.
+A grid point has some of the rows, and a workspace as wide as a row. It first marks the columns of
+a row in a bitmap (a bit for each column, and a summary bit for each 64 of these) and walks the
+bits, so columns ascend. Then it adds the products up at their columns, and reads the sums from
+there. Products at one position are added in the order of the left matrix' entries, as the sorting
+scheme does, so the bits are equal. Sorting needs no workspace and suits any number of points.
 
 Source: Gustavson, 1978, https://doi.org/10.1145/355791.355796.
 """
@@ -43,48 +43,54 @@ from .tensor import COO, coo
 
 Tensor = dt.Tensor
 WORD = 64  # bits
-POINTS = 4  # of the grid for each unit of the device's concurrency: rows are of different lengths
-WORKSPACE = 1 << 26  # bytes
-SPARSE_ROWS = 4  # rows for each product of which more had better not be walked
+POINTS_PER_UNIT = 4  # grid points for each unit of concurrency, as rows have different lengths
+WORKSPACE_BYTES_MAX = 1 << 26
+ROWS_PER_PRODUCT_MAX = 4  # with more rows than that, most are empty and sorting is faster
 
 
 def times_sparse(a: COO, b: COO) -> COO | None:
-    """The product of two coalesced matrices of one dtype; None where it had better be sorted.
+    """Return the product of two coalesced matrices of one dtype, or None if sorting is better.
 
-    Two host reads: how many products there are, and how many entries.
+    Two host reads: the number of products, and the number of entries.
     """
     p, q, x, y = a.pattern, b.pattern, a.values(), b.values()
     rows, columns = p.shape[0], q.shape[1]
     if (
-        x.dtype not in (dt.float32, dt.float64, dt.int32, dt.int64) or not p.count or not q.count
-        or x.requires_grad or y.requires_grad or rows > SPARSE_ROWS * p.count
-    ):  # fmt: skip
+        x.dtype not in (dt.float32, dt.float64, dt.int32, dt.int64)
+        or not p.count
+        or not q.count
+        or x.requires_grad
+        or y.requires_grad
+        or rows > ROWS_PER_PRODUCT_MAX * p.count
+    ):
         return None
     can = capabilities(p.device)
-    points = min(rows, POINTS * can.concurrency)
-    if not can.near or points * columns * x.dtype.itemsize > WORKSPACE:
+    points = min(rows, POINTS_PER_UNIT * can.concurrency)
+    if not can.near or points * columns * x.dtype.itemsize > WORKSPACE_BYTES_MAX:
         return None
-    total, limits = _limits(p, q)
-    if not total or rows > SPARSE_ROWS * total:
+    total, limits = _product_limits(p, q)
+    if not total or rows > ROWS_PER_PRODUCT_MAX * total:
         return None
     left, right = (p.coords[1], p.bounds), (q.coords[1], q.bounds)
-    found = make_node(COLUMNS, (*left, *right, limits), (total + rows,), int64, (points, columns))
+    padded_columns = make_node(
+        COLUMNS, (*left, *right, limits), (total + rows,), int64, (points, columns)
+    )
     first = dt.zeros(1, dtype=int64, device=p.device)
-    bounds = dt.concat([first, dt.cumulative_sum(found[total:])])
-    dt.evaluate(found, bounds)
+    bounds = dt.concat([first, dt.cumulative_sum(padded_columns[total:])])
+    dt.evaluate(padded_columns, bounds)
     count = int(bounds[-1].item())
-    at = make_node(CLOSED_UP, (found, limits, bounds), (count,), int64)
+    at = make_node(COMPACT, (padded_columns, limits, bounds), (count,), int64)
     operands = (x, *left, y, *right, bounds, at)
     values = make_node(VALUES, operands, (count,), x.dtype, (x.dtype, points, columns))
     dt.evaluate(at, values)
     owner = Runs(bounds[:-1], None, count).owners()
-    made = Pattern([owner, at], (rows, columns), count, p.device, unsorted_dims=0, unique=True)
-    made.know_bounds(bounds)
-    return coo(made, values)
+    pattern = Pattern([owner, at], (rows, columns), count, p.device, unsorted_dims=0, unique=True)
+    pattern.set_bounds(bounds)
+    return coo(pattern, values)
 
 
-def _limits(p: Pattern, q: Pattern) -> tuple[int, Tensor]:
-    """How many products there are, and where those of each row begin and the last ones end."""
+def _product_limits(p: Pattern, q: Pattern) -> tuple[int, Tensor]:
+    """Return the number of products, and the start of each row's products with the last end."""
     at = p.coords[1]
     first = dt.zeros(1, dtype=int64, device=p.device)
     ends = dt.cumulative_sum(rows_at(q.bounds, at + 1) - rows_at(q.bounds, at))
@@ -97,7 +103,10 @@ def _limits(p: Pattern, q: Pattern) -> tuple[int, Tensor]:
 
 
 def _rows(site: KernelSite, workspace: int, rows: int) -> tuple[Value, Value, Value]:
-    """A grid axis over the points, which have each a row of the workspace: it, and its rows."""
+    """Return the grid point, and the start and end of its rows.
+
+    `workspace`: the operand with one row for each point; `rows`: the number of rows in all.
+    """
     point = site.axis(workspace, 0)
     points = site.extent(workspace, 0)
     n, each = site.number("rows", rows), site.number("each", -(-rows // points))
@@ -105,8 +114,8 @@ def _rows(site: KernelSite, workspace: int, rows: int) -> tuple[Value, Value, Va
     return point, choose(start < n, start, n), choose(stop < n, stop, n)
 
 
-def _cleared(site: KernelSite, workspace: int, value: Value, point: Value) -> None:
-    """Fills a point's row of the workspace."""
+def _fill_row(site: KernelSite, workspace: int, value: Value, point: Value) -> None:
+    """Store `value` in a point's whole row of the workspace."""
 
     def step(k: Value) -> LoopStep:
         return (), [site.put(workspace, value, point, k)]
@@ -115,42 +124,42 @@ def _cleared(site: KernelSite, workspace: int, value: Value, point: Value) -> No
 
 
 def _products(site: KernelSite, at: Sequence[int], row: Value, each: Any) -> Loop:
-    """A loop over the pairs of entries that meet in a row: `each(k, entry)` gives effects.
+    """Return a loop over the products of a row; `each(k, entry)` returns the effects of one.
 
-    `at`: which operands are the left columns and bounds, and the right bounds.
+    `at`: the operand numbers of the left columns, the left bounds and the right bounds.
     """
     columns, bounds, others = at
 
-    def left(k: Value) -> LoopStep:
+    def left_step(k: Value) -> LoopStep:
         c = site.read(columns, k)
 
-        def right(entry: Value) -> LoopStep:
+        def right_step(entry: Value) -> LoopStep:
             return (), each(k, entry)
 
-        return (), [fold_loop(site.read(others, c), site.read(others, c + 1), (), right)]
+        return (), [fold_loop(site.read(others, c), site.read(others, c + 1), (), right_step)]
 
-    return fold_loop(site.read(bounds, row), site.read(bounds, row + 1), (), left)
+    return fold_loop(site.read(bounds, row), site.read(bounds, row + 1), (), left_step)
 
 
-def _ones(x: Value) -> Value:
-    """How many bits of a word are set. Source: Warren, Hacker's Delight, 5-1."""
+def _popcount(x: Value) -> Value:
+    """Return the number of set bits of a word. Source: Warren, Hacker's Delight, 5-1."""
 
-    def every(byte: int) -> Value:
+    def repeat(byte: int) -> Value:
         return const(int(f"{byte:02x}" * 8, 16), uint64)
 
-    x = x - ((x >> _word(1)) & every(0x55))
-    x = (x & every(0x33)) + ((x >> _word(2)) & every(0x33))
-    x = (x + (x >> _word(4))) & every(0x0F)
-    return cast((x * every(0x01)) >> _word(56), int64)
+    x = x - ((x >> _word(1)) & repeat(0x55))
+    x = (x & repeat(0x33)) + ((x >> _word(2)) & repeat(0x33))
+    x = (x + (x >> _word(4))) & repeat(0x0F)
+    return cast((x * repeat(0x01)) >> _word(56), int64)
 
 
 def _word(n: int) -> Value:
     return const(n, uint64)
 
 
-def _place(x: Value) -> Value:
-    """Where the lowest bit of a word stands that is set."""
-    return _ones((x & (~x + _word(1))) - _word(1))
+def _lowest_bit(x: Value) -> Value:
+    """Return the position of the lowest set bit of a word."""
+    return _popcount((x & (~x + _word(1))) - _word(1))
 
 
 def _bit(j: Value) -> Value:
@@ -158,29 +167,29 @@ def _bit(j: Value) -> Value:
 
 
 def _columns(launches: Launches) -> None:
-    """columns(columns, bounds, other columns, other bounds, limits).
+    """Launch `columns(columns, bounds, other columns, other bounds, limits)`.
 
-    Which columns each row of the product has, ascending, from its limit on; and behind all of them
-    how many each row has. attrs: points, columns of the product.
+    It stores the columns of each row of the product, ascending, from the row's limit on. Behind
+    them it stores the number of columns of each row. attrs: points, columns of the product.
     """
     points, columns = launches.attrs
     words = -(-columns // WORD)
     bits = launches.temporary(uint64, (points, words))
     above = launches.temporary(uint64, (points, -(-words // WORD)))
     launches.launch(
-        "sparse_columns", _note_columns, 0, 1, 2, 3, 4, bits, above, launches.result, changes=(5, 6)
+        "sparse_columns", _mark_columns, 0, 1, 2, 3, 4, bits, above, launches.result, changes=(5, 6)
     )
 
 
-def _note_columns(site: KernelSite) -> None:
+def _mark_columns(site: KernelSite) -> None:
     rows = site.extent(4, 0) - 1
     total = site.number("total", site.extent(-1, 0) - rows)
     point, start, stop = _rows(site, 5, rows)
     none = _word(0)
-    _cleared(site, 5, none, point)
-    _cleared(site, 6, none, point)
+    _fill_row(site, 5, none, point)
+    _fill_row(site, 6, none, point)
 
-    def noted(_: Value, entry: Value) -> list[Store]:
+    def mark(_: Value, entry: Value) -> list[Store]:
         j = site.read(2, entry)
         w = j >> 6
         t = w >> 6
@@ -190,33 +199,33 @@ def _note_columns(site: KernelSite) -> None:
         ]
 
     def row(i: Value) -> LoopStep:
-        walk, first = _products(site, (0, 1, 3), i, noted), site.read(4, i)
+        walk, first = _products(site, (0, 1, 3), i, mark), site.read(4, i)
 
         def of_above(t: Value, count: Value) -> LoopStep:
-            def of_word(_: Value, rest: Value, count: Value) -> LoopStep:
-                w = (t << 6) + _place(rest)
+            def of_word(_: Value, bits: Value, count: Value) -> LoopStep:
+                w = (t << 6) + _lowest_bit(bits)
 
-                def of_bit(_: Value, rest: Value, count: Value) -> LoopStep:
-                    j = (w << 6) + _place(rest)
-                    return (rest & (rest - _word(1)), count + 1), [site.stored(j, first + count)]
+                def of_bit(_: Value, bits: Value, count: Value) -> LoopStep:
+                    j = (w << 6) + _lowest_bit(bits)
+                    return (bits & (bits - _word(1)), count + 1), [site.stored(j, first + count)]
 
                 word = site.read(5, point, w)
-                loop = fold_loop(0, _ones(word), (word, count), of_bit)
-                after = rest & (rest - _word(1)), loop.results[1]
+                loop = fold_loop(0, _popcount(word), (word, count), of_bit)
+                after = bits & (bits - _word(1)), loop.results[1]
                 return after, [loop, site.put(5, none, point, w)]
 
             word = site.read(6, point, t)
-            loop = fold_loop(0, _ones(word), (word, count), of_word)
+            loop = fold_loop(0, _popcount(word), (word, count), of_word)
             return (loop.results[1],), [loop, site.put(6, none, point, t)]
 
-        found = fold_loop(0, site.size(6, 1), (const(0, int64),), of_above)
-        return (), [walk, found, site.stored(found.results[0], total + i)]
+        emitted = fold_loop(0, site.size(6, 1), (const(0, int64),), of_above)
+        return (), [walk, emitted, site.stored(emitted.results[0], total + i)]
 
     site.builder.effect(fold_loop(start, stop, (), row))
 
 
-def _close_up(site: KernelSite) -> None:
-    """closed_up(found, limits, bounds): columns without what is between those of two rows."""
+def _compact(site: KernelSite) -> None:
+    """Build `closed_up(padded, limits, bounds)`: copy the columns without the gaps between rows."""
     row = site.points("rows", site.extent(1, 0) - 1)
     start, limit = site.read(2, row), site.read(1, row)
 
@@ -227,9 +236,9 @@ def _close_up(site: KernelSite) -> None:
 
 
 def _values(launches: Launches) -> None:
-    """values(left, columns, bounds, right, other columns, other bounds, bounds, columns found).
+    """Launch `values(left, columns, bounds, right, other columns, other bounds, bounds, result's).
 
-    The sums at the columns found. attrs: dtype, points, columns of the product.
+    It stores the sums at the result's columns. attrs: dtype, points, columns of the product.
     """
     dtype, points, columns = launches.attrs
     sums = launches.temporary(dtype, (points, columns))
@@ -238,21 +247,21 @@ def _values(launches: Launches) -> None:
 
 def _add_up(site: KernelSite) -> None:
     dtype = site.casts[0]
-    nothing = const(-0.0 if dtype.kind == "f" else 0, dtype)  # added to anything, it is that
+    nothing = const(-0.0 if dtype.kind == "f" else 0, dtype)  # the identity of addition
     point, start, stop = _rows(site, 8, site.extent(6, 0) - 1)
-    _cleared(site, 8, nothing, point)
+    _fill_row(site, 8, nothing, point)
 
-    def added(k: Value, entry: Value) -> list[Store]:
+    def accumulate(k: Value, entry: Value) -> list[Store]:
         j, product = site.read(4, entry), arithmetic.multiply(site.read(0, k), site.read(3, entry))
         return [site.put(8, arithmetic.add(site.read(8, point, j), product), point, j)]
 
     def row(i: Value) -> LoopStep:
-        def taken(k: Value) -> LoopStep:
+        def move(k: Value) -> LoopStep:
             j = site.read(7, k)
             return (), [site.stored(site.read(8, point, j), k), site.put(8, nothing, point, j)]
 
-        walk = _products(site, (1, 2, 5), i, added)
-        return (), [walk, fold_loop(site.read(6, i), site.read(6, i + 1), (), taken)]
+        walk = _products(site, (1, 2, 5), i, accumulate)
+        return (), [walk, fold_loop(site.read(6, i), site.read(6, i + 1), (), move)]
 
     site.builder.effect(fold_loop(start, stop, (), row))
 
@@ -260,10 +269,10 @@ def _add_up(site: KernelSite) -> None:
 def _dtypes(
     op: str, operands: Sequence[dtype_rules.Given], attrs: tuple[DType, int, int]
 ) -> dtype_rules.Dtypes:
-    """Of `values`: two operands have that in attrs, the others are positions."""
+    """Return the dtypes of `values`: the factors have that of attrs, the others are positions."""
     return tuple(attrs[0] if k in (0, 3) else int64 for k in range(len(operands))), attrs[0]
 
 
 COLUMNS = Op("sparse_columns", "kernel", dtype_rules.integers, launches=_columns, arity=5)
-CLOSED_UP = Op("sparse_closed_up", "kernel", dtype_rules.integers, build=_close_up, arity=3)
+COMPACT = Op("sparse_closed_up", "kernel", dtype_rules.integers, build=_compact, arity=3)
 VALUES = Op("sparse_values", "kernel", _dtypes, launches=_values, arity=8)

@@ -1,4 +1,4 @@
-"""The ops of this layout as rows of their own, and how tensors are given to them."""
+"""Op rows of the sparse kernels, and the functions that apply them to tensors."""
 
 from __future__ import annotations
 
@@ -28,63 +28,67 @@ Tensor = dt.Tensor
 
 
 class Runs:
-    """Segments of entries: where each starts, and which entry stands where (None: in order).
+    """Segments of entries: the start of each, and the order of the entries (None: as stored).
 
-    `known`: numbers of the entries, and the same in that order.
+    `reordered`: pairs of a vector with a number for each entry and that vector in `order`.
     """
 
     def __init__(
-        self, starts: Tensor, order: Tensor | None, entries: int,
-        known: tuple[tuple[Tensor, Tensor], ...] = (),
-    ) -> None:  # fmt: skip
+        self,
+        starts: Tensor,
+        order: Tensor | None,
+        entries: int,
+        reordered: tuple[tuple[Tensor, Tensor], ...] = (),
+    ) -> None:
         self.starts, self.order, self.entries = starts, order, entries
-        self.known = known
-        self._first: Tensor | None = None  # where the first entry of each is; for `firsts`
+        self.reordered = reordered
+        self._first: Tensor | None = None  # the first entry of each segment
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
-        """What a row gets."""
+        """The operands that the op rows of segments expect."""
         return (self.starts,) if self.order is None else (self.starts, self.order)
 
-    def combined(self, how: str, values: Tensor, dtype: DType | None = None) -> Tensor:
-        """The values of each segment combined: "sum", "prod", "max" or "min"."""
+    def combine(self, reduction: str, values: Tensor, dtype: DType | None = None) -> Tensor:
+        """Reduce the values of each segment by "sum", "prod", "max" or "min"."""
         shape = (self.starts.size, *values.shape[1:])
         return make_node(
-            SEGMENTS[how], (values, *self.operands), shape, dtype or values.dtype, dtype
+            SEGMENTS[reduction], (values, *self.operands), shape, dtype or values.dtype, dtype
         )
 
-    def firsts(self, rows: Tensor) -> Tensor:
-        """What the first entry of each segment has."""
-        for given, moved in self.known:
-            if rows is given:
+    def values_of_first(self, rows: Tensor) -> Tensor:
+        """Return the elements of `rows` at the first entry of each segment."""
+        for vector, moved in self.reordered:
+            if rows is vector:
                 return rows_at(moved, self.starts)
         if self._first is None:
             self._first = self.starts
-            if self.order is not None:  # 0.5 M segments: two columns take 2.2 ms, 4.2 if it is not
-                self._first = rows_at(self.order, self.starts)  # made first
+            if self.order is not None:
+                # 0.5 M segments: two columns take 2.2 ms if it is evaluated once, else 4.2 ms
+                self._first = rows_at(self.order, self.starts)
                 dt.evaluate(self._first)
         return rows_at(rows, self._first)
 
     def owners(self) -> Tensor:
-        """For each entry its segment."""
+        """Return the segment of each entry."""
         return make_node(OWNERS, self.operands, (self.entries,), dt.int64, self.entries)
 
 
 def row_sums(values: Tensor, bounds: Tensor) -> Tensor:
-    """The sum of each row's values, which start at `bounds`; there are some."""
+    """Sum the values of each row, which start at `bounds`. `values` must not be empty."""
     return make_node(ROW_SUMS, (values, bounds), (bounds.shape[0] - 1,), values.dtype, values.dtype)
 
 
-def substituted(
+def substitute(
     b: Tensor, values: Tensor, bounds: Tensor, columns: Tensor, lower: bool, unit: bool
 ) -> Tensor:
-    """What solves a triangular system for each column of `b`, in its dtype."""
+    """Solve a triangular system for each column of `b` by substitution, in the dtype of `b`."""
     row = SUBSTITUTIONS[lower, unit]
     return make_node(row, (b, values, bounds, columns), b.shape, b.dtype, b.dtype)
 
 
 def expand(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """For each run low..high-1 of entries its (number, entry) pairs. One host read: how many."""
+    """Return the pairs (run, entry) of the runs low..high-1. One host read: their number."""
     if not low.shape[0]:
         return low, low
     ends = dt.cumulative_sum(high - low)
@@ -93,10 +97,10 @@ def expand(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     return pairs[0], pairs[1]
 
 
-def merged(keys: Tensor, others: Tensor) -> Tensor:
-    """Where each key of two ascending lists without repetition is in the first and in the second.
+def merge_keys(keys: Tensor, others: Tensor) -> Tensor:
+    """Return the index of each key of two strictly ascending lists in the first and in the second.
 
-    Shapes: (2, different keys); -1 is nowhere. One host read: how many there are.
+    Shapes: (2, different keys); -1 if a list lacks the key. One host read: the number of keys.
     """
     points = -(-(keys.shape[0] + others.shape[0]) // (BLOCK * WALKS))
     counts = make_node(MERGE_COUNTS, (keys, others), (points, WALKS), dt.int64)
@@ -107,11 +111,11 @@ def merged(keys: Tensor, others: Tensor) -> Tensor:
     return make_node(MERGE, (keys, others, before), (2, total), dt.int64)
 
 
-# --- gradients -----------------------------------------------------------------------------------
+# --- gradients: the tape passes arguments by the names of parameters -----------------------------
 
 
-def _runs(rest: list[Tensor], entries: int) -> Runs:
-    return Runs(rest[0], rest[1] if len(rest) == 2 else None, entries)
+def _runs(operands: list[Tensor], entries: int) -> Runs:
+    return Runs(operands[0], operands[1] if len(operands) == 2 else None, entries)
 
 
 def _sum_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
@@ -124,22 +128,25 @@ def _row_sums_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
 
 
 def _prod_gradient(g: Tensor, x: Tensor, rest: list[Tensor]) -> Tensor:
-    """Where one factor is 0, only its own derivative is not; where several are, none."""
+    """Return the gradient of a product; if one factor is 0, only its own derivative is nonzero.
+
+    If several factors are 0, all derivatives are 0.
+    """
     runs = _runs(rest, x.shape[0])
     at, zero = runs.owners(), dt.equal(x, 0)
-    count = runs.combined("sum", zero.astype(dt.int64))
+    count = runs.combine("sum", zero.astype(dt.int64))
     safe = dt.where(zero, 1.0, x)
-    others = rows_at(runs.combined("prod", safe), at) / safe
+    others = rows_at(runs.combine("prod", safe), at) / safe
     own = dt.equal(zero.astype(dt.int64), rows_at(count, at))
     return rows_at(g, at) * dt.where(own, others, 0.0)
 
 
 def _extreme_gradient(g: Tensor, x: Tensor, r: Tensor, rest: list[Tensor]) -> Tensor:
-    """Spread evenly over all extremes of a segment."""
+    """Return the gradient of max or min, spread evenly over all extremes of a segment."""
     runs = _runs(rest, x.shape[0])
     at = runs.owners()
     here = dt.logical_or(dt.equal(x, rows_at(r, at)), dt.isnan(x))
-    count = runs.combined("sum", here.astype(x.dtype))
+    count = runs.combine("sum", here.astype(x.dtype))
     return dt.where(here, rows_at(g / count, at), 0.0)
 
 
@@ -149,7 +156,7 @@ def _extreme_gradient(g: Tensor, x: Tensor, r: Tensor, rest: list[Tensor]) -> Te
 def _values_and_positions(
     op: str, operands: Sequence[dtype_rules.Given], attrs: object
 ) -> dtype_rules.Dtypes:
-    """Values in the dtype of attrs, else in their own; the other operands are positions."""
+    """Return the dtypes: values in the dtype of attrs, or their own; then int64 positions."""
     d = attrs if isinstance(attrs, DType) else operands[0]
     assert isinstance(d, DType)
     return (d, *(int64 for _ in operands[1:])), d
@@ -158,38 +165,53 @@ def _values_and_positions(
 def _factors_and_positions(
     op: str, operands: Sequence[dtype_rules.Given], attrs: DType
 ) -> dtype_rules.Dtypes:
-    """Two operands of the dtype in attrs, then positions."""
+    """Return the dtypes: two operands in the dtype of attrs, then int64 positions."""
     return (attrs, attrs, *(int64 for _ in operands[2:])), attrs
 
 
-def _segmented(name: str, combine: Callable[[Value, Value], Value], gradient: Any) -> Op:
-    return Op(f"sparse_{name}", "kernel", _values_and_positions,
-              build=kernels.segments(combine), gradient=(gradient,))  # fmt: skip
+def _segment_op(name: str, combine: Callable[[Value, Value], Value], gradient: Any) -> Op:
+    return Op(
+        f"sparse_{name}",
+        "kernel",
+        _values_and_positions,
+        build=kernels.segments(combine),
+        gradient=(gradient,),
+    )
 
 
-def _row(
+def _kernel_op(
     name: str, rule: dtype_rules.DTypeRule, build: Callable[[KernelSite], None], arity: int = 1
 ) -> Op:
     return Op(f"sparse_{name}", "kernel", rule, build=build, arity=arity)
 
 
-SUM = _segmented("sum", arithmetic.add, _sum_gradient)
-ROW_SUMS = Op("sparse_row_sums", "kernel", _values_and_positions, build=kernels.row_sums,
-              gradient=(_row_sums_gradient,))  # fmt: skip
-PROD = _segmented("prod", arithmetic.multiply, _prod_gradient)
-MAX = _segmented("max", arithmetic.maximum, _extreme_gradient)
-MIN = _segmented("min", arithmetic.minimum, _extreme_gradient)
-OWNERS = _row("owners", dtype_rules.integers, kernels.owners)
-EXPAND = _row("spread", dtype_rules.integers, kernels.expand)
-PRODUCT = _row("product", _factors_and_positions, kernels.product, 2)
-SAMPLED = _row("sampled", _factors_and_positions, kernels.sampled, 2)
-MERGE_COUNTS = _row("merge_counts", dtype_rules.integers, kernels.merge_counts, 2)
-MERGE = _row("merge", dtype_rules.integers, kernels.merge, 3)
+SUM = _segment_op("sum", arithmetic.add, _sum_gradient)
+ROW_SUMS = Op(
+    "sparse_row_sums",
+    "kernel",
+    _values_and_positions,
+    build=kernels.row_sums,
+    gradient=(_row_sums_gradient,),
+)
+PROD = _segment_op("prod", arithmetic.multiply, _prod_gradient)
+MAX = _segment_op("max", arithmetic.maximum, _extreme_gradient)
+MIN = _segment_op("min", arithmetic.minimum, _extreme_gradient)
+OWNERS = _kernel_op("owners", dtype_rules.integers, kernels.owners)
+EXPAND = _kernel_op("spread", dtype_rules.integers, kernels.expand)
+PRODUCT = _kernel_op("product", _factors_and_positions, kernels.product, 2)
+SAMPLED_PRODUCT = _kernel_op("sampled", _factors_and_positions, kernels.sampled_product, 2)
+MERGE_COUNTS = _kernel_op("merge_counts", dtype_rules.integers, kernels.merge_counts, 2)
+MERGE = _kernel_op("merge", dtype_rules.integers, kernels.merge, 3)
 SUBSTITUTIONS = {
     (lower, unit): Op(
-        f"sparse_{'lower' if lower else 'upper'}{'_unit' * unit}_solve", "kernel",
-        _factors_and_positions, build=kernels.substitution(lower, unit), updates=True, arity=2,
+        f"sparse_{'lower' if lower else 'upper'}{'_unit' * unit}_solve",
+        "kernel",
+        _factors_and_positions,
+        build=kernels.substitution(lower, unit),
+        updates=True,
+        arity=2,
     )
-    for lower in (True, False) for unit in (True, False)
-}  # fmt: skip
+    for lower in (True, False)
+    for unit in (True, False)
+}
 SEGMENTS = {"sum": SUM, "prod": PROD, "max": MAX, "min": MIN}

@@ -1,4 +1,7 @@
-"""What the sparse layouts say of each verb (see `dovetail.layouts`), and how its tensors look."""
+"""Registration of the sparse layouts' rules and of their text and HTML representations.
+
+The verbs that a rule can have are listed in `dovetail.layouts`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from .tensor import COO, coo
 
 
 def to_device(x: COO, device: dt.Device) -> COO:
-    """The same entries on another device."""
+    """Copy the positions and the values to another device."""
     p = x.pattern
     coords = [r.to(device=device) for r in p.coords]
     moved = type(p)(
@@ -24,8 +27,8 @@ def to_device(x: COO, device: dt.Device) -> COO:
 
 
 def install() -> None:
-    """Gives the tensors of these layouts their rules."""
-    found: dict[str, Any] = {
+    """Set the rules of the layout classes, and their flattening."""
+    rule_of: dict[str, Any] = {
         "apply": elementwise.elementwise,
         "softmax": elementwise.softmax,
         "log_softmax": elementwise.log_softmax,
@@ -42,10 +45,16 @@ def install() -> None:
         "variance": reductions.variance,
         "to_device": to_device,
     }
-    COO.rules = {verb: family.mixed(rule) for verb, rule in found.items()} | {"to_dense": to_dense}
-    CSR.rules = CSC.rules = BSR.rules = family.rules(found)
+    COO.rules = {verb: family.accept_all_layouts(rule) for verb, rule in rule_of.items()} | {
+        "to_dense": to_dense
+    }
+    CSR.rules = CSC.rules = BSR.rules = family.rules(rule_of)
     flattening.install()
     for kind in (COO, CSR, CSC, BSR):
-        for name, rule in {"__repr__": show.represent, "__str__": show.represent,
-                           "_repr_html_": show.html}.items():  # fmt: skip
+        representations = {
+            "__repr__": show.represent,
+            "__str__": show.represent,
+            "_repr_html_": show.html,
+        }
+        for name, rule in representations.items():
             setattr(kind, name, rule)

@@ -1,4 +1,4 @@
-"""What picks or orders entries: `nonzero`, `tril` and `triu`, `sort`."""
+"""Rules that select or reorder entries: `nonzero`, `tril` and `triu`, `sort`."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ import dovetail as dt
 from dovetail.extend import rows_at
 
 from .moves import fully_sparse
-from .pattern import Pattern, stacked
+from .pattern import Pattern, stack_rows
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
 
 
 def nonzero(x: COO) -> Tensor:
-    """The positions of what is not zero, (dimensions, how many), in row-major order.
+    """Return the positions of the nonzero elements, (dimensions, count), in row-major order.
 
-    One host read: how many. Entries that are stored and zero are left out.
+    One host read: the count. Stored zeros are left out.
     """
     x = fully_sparse(x).coalesce()
-    there = x.values() if x.dtype is dt.bool else dt.not_equal(x.values(), 0)
-    (at,) = dt.nonzero(there)
-    return stacked(x.pattern.chosen(at).coords, at.shape[0], x.device)
+    is_nonzero = x.values() if x.dtype is dt.bool else dt.not_equal(x.values(), 0)
+    (at,) = dt.nonzero(is_nonzero)
+    return stack_rows(x.pattern.select(at).coords, at.shape[0], x.device)
 
 
 def triangle(x: COO, k: int, upper: bool) -> COO:
-    """The entries on one side of the k-th diagonal of the last two axes, and on it.
+    """Select the entries on the k-th diagonal of the last two axes and on one side of it.
 
-    One host read: how many.
+    One host read: the number of entries.
     """
     if x.dense_dim() >= 2:
         return coo(x.pattern, (dt.triu if upper else dt.tril)(x.values(), k))
     x = fully_sparse(x)
     p = x.pattern
-    apart = p.coords[-1] - p.coords[-2]
-    (at,) = dt.nonzero(apart >= k if upper else apart <= k)
-    return coo(p.chosen(at), rows_at(x.values(), at))
+    distance = p.coords[-1] - p.coords[-2]
+    (at,) = dt.nonzero(distance >= k if upper else distance <= k)
+    return coo(p.select(at), rows_at(x.values(), at))
 
 
 def sort(x: COO, axis: int, descending: bool) -> COO:
-    """The elements along an axis in order, those that are not stored among them as zeros.
+    """Sort the elements along an axis; elements that are not stored count as zeros.
 
-    What is below zero comes to the beginning of the axis and what is above it to the end, or, where
-    `descending`, the other way round; NaN to the end. As many entries are stored as before.
+    Negative values move to the beginning of the axis and positive ones to the end, or the other way
+    round if `descending`. NaN moves to the end. The number of stored entries stays the same.
     """
     x = x.coalesce()
     if axis >= x.sparse_dim():
@@ -53,15 +53,15 @@ def sort(x: COO, axis: int, descending: bool) -> COO:
     p, values = x.pattern, x.values()
     if not p.count:
         return x
-    kept = [d for d in range(x.ndim) if d != axis]
+    other_axes = [d for d in range(x.ndim) if d != axis]
     order = dt.argsort(values.detach(), descending=descending)
-    group = p.key(kept) if kept else dt.zeros_like(order)
-    if math.prod(p.shape[d] for d in kept) > 1:
-        whole = p.chosen(order).order_by(kept)
-        order = rows_at(order, whole)
+    group = p.key(other_axes) if other_axes else dt.zeros_like(order)
+    if math.prod(p.shape[d] for d in other_axes) > 1:
+        by_group = p.select(order).order_by(other_axes)
+        order = rows_at(order, by_group)
     group, values = rows_at(group, order), rows_at(values, order)
-    place = _places(group, values, p.shape[axis], descending)
-    coords = [place if d == axis else rows_at(r, order) for d, r in enumerate(p.coords)]
+    position = _sorted_positions(group, values, p.shape[axis], descending)
+    coords = [position if d == axis else rows_at(r, order) for d, r in enumerate(p.coords)]
     last = axis == x.ndim - 1
     pattern = Pattern(
         coords, p.shape, p.count, p.device, unsorted_dims=0 if last else None, unique=True
@@ -69,8 +69,11 @@ def sort(x: COO, axis: int, descending: bool) -> COO:
     return coo(pattern, values)
 
 
-def _places(group: Tensor, values: Tensor, n: int, descending: bool) -> Tensor:
-    """Where ordered values of ascending groups stand along an axis of `n` elements."""
+def _sorted_positions(group: Tensor, values: Tensor, n: int, descending: bool) -> Tensor:
+    """Return the positions of sorted values along an axis of `n` elements.
+
+    `group` ascends and tells which values lie on the same line along the axis.
+    """
     low = dt.searchsorted(group, group)
     high = dt.searchsorted(group, group, side="right")
     rank = dt.arange(group.shape[0], device=group.device) - low

@@ -1,4 +1,4 @@
-"""How sparse tensors look: as text, in a notebook, and as a picture of where entries are."""
+"""Representations of sparse tensors: text, HTML, and an SVG picture of the pattern."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .family import as_coo
 from .moves import fully_sparse
 from .tensor import COO, Entries, required_sparse
 
-SHOWN = 8  # entries in text
-CELLS = 100  # of a picture, along its longer side
+SHOWN_ENTRIES_MAX = 8
+PICTURE_CELLS_MAX = 100  # along the longer side
 
 
 def facts(x: Entries) -> str:
-    """Shape, number of entries, density, dtype and device in a line."""
+    """Return shape, number of entries, density, dtype and device as one line."""
     dims, order = _dims_and_order(x)
     return (
         f"shape={x.shape}{dims}, nnz={x.nnz} ({_percent(x)}){order}, dtype={x.dtype.name}, "
@@ -31,7 +31,7 @@ def facts(x: Entries) -> str:
 
 
 def _dims_and_order(x: Entries) -> tuple[str, str]:
-    """What there is to say of the shape, and of the order of entries; empty where nothing is."""
+    """Return text about sparse dimensions or block size, and about missing order, or "" each."""
     if isinstance(x, BSR):
         return f", blocksize={x.blocksize}", ""
     if not isinstance(x, COO):
@@ -45,54 +45,54 @@ def _percent(x: Entries) -> str:
 
 
 def represent(x: Entries) -> str:
-    """`repr(x)`: the first and last entries, then the facts."""
+    """Return `repr(x)`: the first and last entries, then the line of `facts`."""
     lines = [f"  {at} -> {value}" for at, value in _entries(as_coo(x))]
-    if x.nnz > SHOWN:
-        lines.insert(SHOWN // 2, "  ...")
+    if x.nnz > SHOWN_ENTRIES_MAX:
+        lines.insert(SHOWN_ENTRIES_MAX // 2, "  ...")
     return "\n".join([f"{x.layout.name}_tensor(", *lines, f"  {facts(x)})"])
 
 
 def _entries(x: COO) -> list[tuple[str, str]]:
-    """The position and value of the first and last entries, as text."""
-    half, n = SHOWN // 2, x.nnz
-    parts = [slice(0, n)] if n <= SHOWN else [slice(0, half), slice(n - half, n)]
-    found: list[tuple[str, str]] = []
-    for part in parts:
+    """Return the position and value of the first and last entries, as text."""
+    half, n = SHOWN_ENTRIES_MAX // 2, x.nnz
+    slices = [slice(0, n)] if n <= SHOWN_ENTRIES_MAX else [slice(0, half), slice(n - half, n)]
+    entries: list[tuple[str, str]] = []
+    for part in slices:
         values = x.values()[part].detach()
         values = values.astype(dt.float32) if x.dtype is dt.bfloat16 else values
         at = [row[part].tolist() for row in x.pattern.coords]
-        shown = [_value(v) for v in values.numpy()]
-        places = zip(*at, strict=True) if at else [()] * len(shown)
-        found += [(str(tuple(p)), v) for p, v in zip(places, shown, strict=True)]
-    return found
+        shown = [_format_value(v) for v in values.numpy()]
+        positions = zip(*at, strict=True) if at else [()] * len(shown)
+        entries += [(str(tuple(p)), v) for p, v in zip(positions, shown, strict=True)]
+    return entries
 
 
-def _value(v: Any) -> str:
+def _format_value(v: Any) -> str:
     if np.ndim(v) == 0:
         return f"{v:.6g}" if np.asarray(v).dtype.kind == "f" else str(v)
     return np.array2string(np.asarray(v), precision=4, threshold=6, edgeitems=2, separator=", ")
 
 
 def html(x: Entries) -> str:
-    """For notebooks: the facts, and a picture where there are two dimensions or more."""
+    """Return HTML for notebooks: the facts, and a picture if there are two dimensions or more."""
     line = dt.Tensor._repr_html_(x)
-    said = f"nse {x.nnz}, density {_percent(x)}{''.join(_dims_and_order(x))}"
+    summary = f"nse {x.nnz}, density {_percent(x)}{''.join(_dims_and_order(x))}"
     picture = ""
     if x.ndim > 1 and x.size:
-        with suppress(dt.CaptureError, dt.TransformError):  # it has no positions yet: see the line
+        with suppress(dt.CaptureError, dt.TransformError):  # a captured tensor has no positions yet
             picture = spy(x)
     small = "font-size:12px;margin:0 0 4px"
-    return f'<div>{line}<div style="{small}"><code>{escape(said)}</code></div>{picture}</div>'
+    return f'<div>{line}<div style="{small}"><code>{escape(summary)}</code></div>{picture}</div>'
 
 
-def spy(x: Entries, cells: int = CELLS) -> str:
-    """A picture of where entries are, as SVG text: darker where there are more.
+def spy(x: Entries, cells: int = PICTURE_CELLS_MAX) -> str:
+    """Draw the pattern of the last two dimensions as SVG text: darker cells have more entries.
 
-    `cells`: how many there are at most along the longer side, each a part of the matrix. Of the
-    last two dimensions; those before them lie on top of each other.
+    `cells`: the largest number of cells along the longer side; each covers a part of the matrix.
+    Matrices of the dimensions before the last two are drawn on top of each other.
     Shapes: of at least 2 dimensions.
     Dtypes: all.
-    Raises: ShapeError below 2 dimensions, LayoutError for what is not sparse, ArgumentError.
+    Raises: ShapeError below 2 dimensions, LayoutError if x is not sparse, ArgumentError.
 
     >>> import dovetail as dt
     >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
@@ -121,7 +121,7 @@ def spy(x: Entries, cells: int = CELLS) -> str:
 
 
 def _counts(x: COO, cells: int) -> np.ndarray[Any, Any]:
-    """How many entries each cell of the picture has; counted on the device."""
+    """Count the entries in each cell of the picture, on the device."""
     n, m = x.shape[-2:]
     step = max(-(-max(n, m) // cells), 1)
     height, width = max(-(-n // step), 1), max(-(-m // step), 1)

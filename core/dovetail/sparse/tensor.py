@@ -1,7 +1,4 @@
-"""The sparse COO tensor: a pattern of positions, and the values that stand there.
-
-And what it has in common with the tensors of the other sparse layouts.
-"""
+"""The sparse COO tensor, and the base class of the tensors of all sparse layouts."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ Shape = tuple[int, ...]
 
 
 class Entries(LayoutTensor):
-    """What sparse tensors of all layouts have: a pattern of positions, and values for it.
+    """The base class of sparse tensors of all layouts: a pattern of positions, and values.
 
     Gradients flow through the values.
     """
@@ -41,56 +38,56 @@ class Entries(LayoutTensor):
     _values: Tensor
 
     def _with(self, values: Tensor) -> Self:
-        """Other values at the same positions."""
-        made = object.__new__(type(self))
-        made.pattern, made._values = self.pattern, values
-        return made
+        """Return a tensor of the same pattern with other values."""
+        result = object.__new__(type(self))
+        result.pattern, result._values = self.pattern, values
+        return result
 
     def as_coo(self) -> COO:
-        """The same entries as COO."""
+        """Return the same entries as COO."""
         raise NotImplementedError
 
-    # --- what it is
+    # --- properties
 
     @property
     def device(self) -> dt.Device:
-        """Where the memory is."""
+        """The device of the values."""
         return self._values.device
 
     @property
     def dtype(self) -> dt.DType:
-        """What the elements are."""
+        """The dtype of the elements."""
         return self._values.dtype
 
     @property
     def nnz(self) -> int:
-        """The number of stored entries; positions that are there twice count twice."""
+        """The number of stored entries; a position that occurs twice counts twice."""
         return self.pattern.count
 
     @property
     def density(self) -> float:
-        """The part of the elements that is stored."""
+        """The fraction of the elements that is stored."""
         return self.pattern.count / self.pattern.size if self.pattern.size else 0.0
 
     def values(self) -> Tensor:
-        """The values, (nnz, *dense dimensions); gradients flow through them."""
+        """Return the values, (nnz, *dense dimensions); gradients flow through them."""
         return self._values
 
     # --- gradients: those of the values
 
     @property
     def requires_grad(self) -> bool:  # type: ignore[override]  # that of the values: not settable
-        """Whether gradients flow to or through the values."""
+        """True if gradients flow to or through the values."""
         return self._values.requires_grad
 
     @property
     def is_leaf(self) -> bool:  # type: ignore[override]  # that of the values: not settable
-        """Whether no recorded op made the values."""
+        """True if no recorded op computed the values."""
         return self._values.is_leaf
 
     @property
     def grad_fn(self) -> object:  # type: ignore[override]  # it cannot be set, nor a strided one's
-        """The place on the tape of the op that made the values."""
+        """The tape node of the op that computed the values."""
         return self._values.grad_fn
 
     @property
@@ -100,12 +97,12 @@ class Entries(LayoutTensor):
         return None if g is None else self._with(g)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """This tensor, whose values are from now on a leaf whose gradient is wanted, or not."""
+        """Record the gradient of the values from now on, or stop doing so; return this tensor."""
         self._values.requires_grad_(requires_grad)
         return self
 
     def backward(self, *args: object, **options: object) -> None:
-        """Not here: gradients start from a strided tensor.
+        """Raise LayoutError: gradients start from a strided tensor.
 
         Raises: LayoutError.
         """
@@ -115,7 +112,7 @@ class Entries(LayoutTensor):
         )
 
     def detach(self) -> Self:
-        """The same entries as a tensor that gradients do not flow through."""
+        """Return the same entries as a tensor that stops gradients."""
         return self._with(self._values.detach())
 
 
@@ -123,7 +120,7 @@ class COO(Entries):
     """A sparse tensor: entries at int64 positions along the sparse dimensions, 0 everywhere else.
 
     Each entry is a number or, of a hybrid tensor, a block over the dense dimensions, which come
-    last. A position may be there several times until `coalesce()`: its element is the sum. Such
+    last. A position may occur several times until `coalesce()`: its element is the sum. Such
     tensors are not changed in place; `x += y` makes a new one. Gradients flow through `values()`.
 
     >>> import dovetail as dt
@@ -135,7 +132,7 @@ class COO(Entries):
     __slots__ = ()
 
     def as_coo(self) -> COO:
-        """This tensor."""
+        """Return this tensor."""
         return self
 
     @property
@@ -154,41 +151,44 @@ class COO(Entries):
         return (*self.pattern.coords, self._values)
 
     def sparse_dim(self) -> int:
-        """The number of sparse dimensions."""
+        """Return the number of sparse dimensions."""
         return len(self.pattern.shape)
 
     def dense_dim(self) -> int:
-        """The number of dense dimensions."""
+        """Return the number of dense dimensions."""
         return self._values.ndim - 1
 
     def indices(self) -> Tensor:
-        """The positions, (sparse_dim, nnz) int64, in the order in which they are stored."""
+        """Return the positions, (sparse_dim, nnz) int64, in the order in which they are stored."""
         return self.pattern.indices
 
     def is_coalesced(self) -> bool:
-        """Whether positions are known to be in lexicographic order, each there once."""
+        """Return True if positions are known to be in lexicographic order without repetition."""
         return self.pattern.is_coalesced
 
     def coalesce(self) -> COO:
-        """The same elements with positions in lexicographic order, each there once.
+        """Return the same elements with positions in lexicographic order without repetition.
 
-        Values at one position are added in the order in which they stand. How many positions there
-        are depends on data: two rounds of kernels with one host read between.
+        Values at one position are added in stored order. The number of positions depends on data:
+        two rounds of kernels with one host read between.
         """
         if self.is_coalesced():
             return self
         try:
-            pattern, runs = self.pattern.coalesced()
+            pattern, runs = self.pattern.coalesce()
         except dt.CaptureError as error:
-            error.args = (f"{error}; how many positions a sum has is such a value: give a "
-                          "captured function x.coalesce()", *error.args[1:])  # fmt: skip
+            error.args = (
+                f"{error}; how many positions a sum has is such a value: give a "
+                "captured function x.coalesce()",
+                *error.args[1:],
+            )
             raise
-        return coo(pattern, self._values if runs is None else _summed(self._values, runs))
+        return coo(pattern, self._values if runs is None else _sum_runs(self._values, runs))
 
     def accumulated(self, other: Tensor) -> Tensor:
-        """The sum of two gradients of a tensor: the entries of both, or a strided tensor.
+        """Return the sum of two gradients of a tensor: the entries of both, or a strided tensor.
 
-        Nothing is sorted, and nothing read by the host.
+        It does not sort, and the host reads nothing.
         """
         if (
             not isinstance(other, COO)
@@ -207,12 +207,12 @@ class COO(Entries):
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For `copy` and `pickle`."""
+        """Return the constructor and its arguments, for `copy` and `pickle`."""
         return coo, (self.pattern, self._values)
 
 
 def required_sparse(op: str, x: Any) -> Entries:
-    """`x`, which is of a sparse layout. Raises: DTypeError; LayoutError for another layout."""
+    """Return `x` if it is sparse. Raises: DTypeError; LayoutError for another layout."""
     if not isinstance(required(op, x), Entries):
         raise dt.LayoutError(
             f"{op}: needs a sparse tensor, not {x.dtype.name}{list(x.shape)} of layout "
@@ -222,7 +222,7 @@ def required_sparse(op: str, x: Any) -> Entries:
 
 
 def required_coo(op: str, x: Any) -> COO:
-    """`x`, which is a sparse tensor. Raises: DTypeError; LayoutError for another layout."""
+    """Return `x` if it is a COO tensor. Raises: DTypeError; LayoutError for another layout."""
     if not isinstance(required(op, x), COO):
         raise dt.LayoutError(
             f"{op}: needs a sparse tensor, not {x.dtype.name}{list(x.shape)} of layout "
@@ -232,18 +232,18 @@ def required_coo(op: str, x: Any) -> COO:
 
 
 def coo(pattern: Pattern, values: Tensor) -> COO:
-    """The tensor of a pattern and its values."""
+    """Build the COO tensor of a pattern and its values."""
     x: COO = object.__new__(COO)
     x.pattern, x._values = pattern, values
     return x
 
 
-def _summed(values: Tensor, runs: Runs) -> Tensor:
-    if runs.starts.size == values.shape[0]:  # nothing meets: it only moves
+def _sum_runs(values: Tensor, runs: Runs) -> Tensor:
+    if runs.starts.size == values.shape[0]:  # no two values are added: they only move
         return values if runs.order is None else rows_at(values, runs.order)
-    return runs.combined("sum", values)
+    return runs.combine("sum", values)
 
 
 def apply_to_values(op: Op, x: COO, attrs: Any = None) -> COO:
-    """An elementwise op of one operand on the values."""
+    """Apply an elementwise op of one operand to the values."""
     return coo(x.pattern, apply(op, (x.values(),), attrs))

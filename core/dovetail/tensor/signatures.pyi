@@ -33,7 +33,7 @@ class Methods:
         function: Function,
         types: Sequence[type],
         args: tuple[object, ...],
-        given: dict[str, object],
+        keywords: dict[str, object],
     ) -> object: ...
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType: ...
     def __array_ufunc__(
@@ -42,7 +42,7 @@ class Methods:
         method: str,
         *inputs: object,
         out: Sequence[object] = (),
-        **given: object,
+        **keywords: object,
     ) -> object: ...
     def __copy__(self) -> Tensor: ...
     def __deepcopy__(self, memo: dict[int, object]) -> Tensor: ...

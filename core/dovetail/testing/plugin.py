@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from .. import Tensor as Tensor  # loads the core: cases are made of its tables when collected
 from ..device_class import device
 from ..dtypes import DType
 from ..errors import DovetailError

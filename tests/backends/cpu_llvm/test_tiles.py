@@ -12,7 +12,7 @@ from dovetail.extend import Kernel
 from dovetail.loops.builder import KernelBuilder
 from dovetail.loops.language import fold_loop, load
 from dovetail.ops import arithmetic
-from dovetail.sparse.row_by_row import _ones
+from dovetail.sparse.row_by_row import _popcount
 from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import (
@@ -84,7 +84,7 @@ def test_bits_are_counted_by_an_instruction() -> None:
     b = KernelBuilder("ones")
     source, out = b.buffer("x", dt.uint64, "r"), b.buffer("out", dt.int64, "w")
     i = b.axis(b.int("n"))
-    b.store(out, i, _ones(load(source, i)))
+    b.store(out, i, _popcount(load(source, i)))
     compiler = Compiler()
     kernel = b.build()
     ir = render(kernel, schedule(kernel, compiler.native))

@@ -1,1 +1,1 @@
-"""Tensors of values, and of nothing but a shape."""
+"""Creation of tensors from values or from a shape alone."""

@@ -1,6 +1,6 @@
-"""Making tensors from nothing: filled, as ranges, as grids.
+"""Creation functions: filled tensors, ranges and grids.
 
-What a formula gives stays pending, so it fuses.
+Results that a formula describes stay pending, so that they fuse with their consumers.
 """
 
 from __future__ import annotations
@@ -47,25 +47,37 @@ from ...tensor.verbs import apply, dispatch, view
 from ...tensor.writes import full_complex, write_value
 from .. import datatypes
 from ..datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
-from ..graph_cache import Remade, forget_makers
-from ..variants import made_again, made_into, remade
+from ..graph_cache import CachedFunction, clear_creation_caches
+from ..variants import cache_creation, cache_graph, create_into
 
 BEYOND_FLOAT32 = 2.0**128 - 2.0**103  # numbers of this absolute value and more round to infinity
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace",
-    "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
-]  # fmt: skip
+    "arange",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
 
-datatypes.when_default_changes.append(forget_makers)
+datatypes.when_default_changes.append(clear_creation_caches)
 
 _ARRAYS = (Tensor, np.ndarray)
 
 
 def extents(op: str, shape: object) -> Shape:
-    """A shape from an int or a sequence of ints. Raises: ShapeError."""
+    """Return a shape from an int or a sequence of ints. Raises: ShapeError."""
     if type(shape) is int and 0 <= shape <= LARGEST:
         return (shape,)
     if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int:
@@ -85,26 +97,31 @@ def generate(
     scalars: Sequence[Scalar],
     kinds: Sequence[DType],
     out: DType,
-    wanted: DeviceLike,
+    device: DeviceLike,
     name: str = "",
 ) -> Tensor:
-    """A pending tensor whose elements are a function of their linear index and of scalars.
+    """Return a pending tensor whose elements are a function of their linear index and of scalars.
 
-    The scalars are given at run time. `name` is the function's, where that is not the op's.
+    The scalars are arguments of the launch. `name` is the function's, if it differs from the op's.
     """
-    s = spec(shape, out, usable(wanted, name or op.name), name or op.name)
+    s = spec(shape, out, usable(device, name or op.name), name or op.name)
     return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
 
 
 def empty(
-    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    allocator: Allocator | None = None, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A new tensor of this shape, whose contents are whatever the memory holds.
+    shape: ShapeLike = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return a new tensor of this shape, with arbitrary contents.
 
-    `allocator`: whose memory it is (docs/storage.md); unless given, the device's own.
-    `out` is given back as it is, where it has that shape.
-    In `dt.junk_filled()` it holds NaN, or the largest integer.
+    `allocator`: allocates the memory (docs/storage.md); default: the device's own.
+    `out` is returned unchanged if it has that shape.
+    In `dt.junk_filled()` the tensor holds NaN, or the largest integer.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError, OutOfMemoryError.
@@ -114,8 +131,8 @@ def empty(
     (2, 3)
     """
     if more or theirs or out is not None:
-        return _sized(empty, locals())
-    return _unfilled("empty", _spec("empty", shape, dtype, device), allocator)
+        return _create_from_variants(empty, locals())
+    return _allocate("empty", _spec("empty", shape, dtype, device), allocator)
 
 
 @cache
@@ -123,29 +140,33 @@ def _junk_everywhere() -> bool:
     return environment.flag("DOVETAIL_JUNK")
 
 
-def _unfilled(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
-    """A tensor over new memory, in which junk is put where settings say so."""
-    found = make(fresh(s) if allocator is None else fresh_by(op, s, allocator))
-    wanted = settings.current().junk
-    if _junk_everywhere() if wanted is None else wanted:
+def _allocate(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
+    """Return a tensor over new memory, filled with junk if the settings say so."""
+    tensor = make(fresh(s) if allocator is None else fresh_by(op, s, allocator))
+    junk_setting = settings.current().junk
+    if _junk_everywhere() if junk_setting is None else junk_setting:
         junk = math.nan if s.dtype.kind in "fc" else True if s.dtype is bool_ else s.dtype.max
-        write_value(op, found, junk)
-    return found
+        write_value(op, tensor, junk)
+    return tensor
 
 
 def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
-    found = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
+    resolved = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
     device = default_device() if wanted is None else usable(wanted, op)
     if device.opened is None:
         usable(device, op)
-    return spec(extents(op, shape), found, device, op)
+    return spec(extents(op, shape), resolved, device, op)
 
 
 def zeros(
-    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A new tensor of this shape, filled with 0.
+    shape: ShapeLike = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return a new tensor of this shape, filled with 0.
 
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
@@ -156,15 +177,19 @@ def zeros(
     [0, 0]
     """
     if more or theirs or out is not None:
-        return _sized(zeros, locals())
-    return _zeros.given((shape,), {"dtype": dtype, "device": device})
+        return _create_from_variants(zeros, locals())
+    return _cached_zeros.call((shape,), {"dtype": dtype, "device": device})
 
 
 def ones(
-    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A new tensor of this shape, filled with 1.
+    shape: ShapeLike = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return a new tensor of this shape, filled with 1.
 
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
@@ -175,15 +200,20 @@ def ones(
     [1, 1]
     """
     if more or theirs or out is not None:
-        return _sized(ones, locals())
-    return _ones.given((shape,), {"dtype": dtype, "device": device})
+        return _create_from_variants(ones, locals())
+    return _cached_ones.call((shape,), {"dtype": dtype, "device": device})
 
 
 def full(
-    shape: ShapeLike = UNGIVEN, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A new tensor of this shape, filled with one number.
+    shape: ShapeLike = UNGIVEN,
+    fill_value: Fill = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return a new tensor of this shape, filled with one number.
 
     `fill_value`: a number, or a tensor or array of one element.
     Shapes: `shape` is an int or a tuple of ints.
@@ -198,11 +228,11 @@ def full(
     [7, 7]
     """
     if more or theirs or out is not None:
-        return _sized(full, locals())
-    if type(fill_value) not in REAL:  # of a tensor the host reads what to fill it with
+        return _create_from_variants(full, locals())
+    if type(fill_value) not in REAL:  # a tensor or an array is no part of a cache key
         return _full("full", shape, fill_value, dtype, device)
     options = {"dtype": dtype, "device": device}
-    return _filled.given((shape, fill_value), options)
+    return _cached_full.call((shape, fill_value), options)
 
 
 def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
@@ -210,7 +240,7 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: Devi
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
             raise ShapeError(f"{op}: the value must be one number, not of shape {value.shape}")
-        if (filled := _filled_on_device(op, shape, value, dtype, device)) is not None:
+        if (filled := _fill_from_tensor(op, shape, value, dtype, device)) is not None:
             return filled
         value = values_of(op, value).item()
     if dtype is None:
@@ -218,40 +248,41 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: Devi
     return _constant(op, shape, value, dtype, device)
 
 
-def _filled_on_device(
+def _fill_from_tensor(
     op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
 ) -> Tensor | None:
     """Return a tensor filled with the element of a tensor, without a read by the host.
 
-    None if the host must read it: on another device, or of a dtype that `dtype` may not hold.
+    Return None if the host must read it: on another device, or of a dtype that `dtype` may not
+    hold.
     """
     d = any_dtype(op, dtype)
     if not isinstance(value, Tensor) or not is_strided(value):
         return None
-    is_held = value.dtype.kind == d.kind and promote(value.dtype, d) is d
-    if not is_held or value.device is not usable(device, op):
+    fits = value.dtype.kind == d.kind and promote(value.dtype, d) is d
+    if not fits or value.device is not usable(device, op):
         return None
     one = view(cast(value, d), ("reshape", ()), op)
     return apply(ops.COPY, (view(one, ("expand", extents(op, shape)), op),))
 
 
-def _of(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+def _fill_shape(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
     d = datatypes.default_dtype if dtype is None else dtype
     return _constant(op, shape, n, d, device)
 
 
-_zeros = Remade(partial(_of, "zeros", 0), makes=True)
-_ones = Remade(partial(_of, "ones", 1), makes=True)
-_filled = Remade(partial(_full, "full"), makes=True)
+_cached_zeros = CachedFunction(partial(_fill_shape, "zeros", 0), creates=True)
+_cached_ones = CachedFunction(partial(_fill_shape, "ones", 1), creates=True)
+_cached_full = CachedFunction(partial(_full, "full"), creates=True)
 
 
-def _alike(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
-    """A tensor of x's shape, filled with a number."""
+def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    """Return a tensor of x's shape, filled with a number."""
     if dtype is None and device is None and is_strided(x) and type(value) in REAL:
         s = expr_of(x).spec
         number = scalar(op, value, s.dtype)
         return make(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
-    dtype, device = _like(op, x, dtype, device)
+    dtype, device = _default_like(op, x, dtype, device)
     return _full(op, x.shape, value, dtype, device)
 
 
@@ -264,24 +295,29 @@ def _constant(
     return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, wanted, op)
 
 
-def _sized(function: Callable[..., Tensor], scope: dict[str, Any]) -> Tensor:
-    """What a maker gives for sizes one by one, a dtype by place, others' names, and `out`."""
+def _create_from_variants(function: Callable[..., Tensor], scope: dict[str, Any]) -> Tensor:
+    """Call a creation function with separate sizes, a positional dtype, other names, or `out`."""
     more, out = list(scope.pop("more")), scope.pop("out", None)
     sizes = [scope.get("shape"), *more]
     if all(isinstance(n, int) for n in sizes) and "fill_value" not in scope:
         scope["shape"], more = sizes, []
     elif more and scope["dtype"] is None:
         scope["dtype"] = more.pop(0)
-    return made_into(function, out, {**scope, "more": more, "out": None}, function is not empty)
+    return create_into(function, out, {**scope, "more": more, "out": None}, function is not empty)
 
 
 def empty_like(
-    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    allocator: Allocator | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A new tensor of x's shape, dtype and device, whose contents are whatever the memory holds.
+    x: Tensor = UNGIVEN,
+    /,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return a new tensor of x's shape, dtype and device, with arbitrary contents.
 
-    `allocator`: whose memory it is; unless given, the device's own. See `empty`.
+    `allocator`: allocates the memory; default: the device's own. See `empty`.
     Shapes: any.
     Dtypes: x's, unless `dtype` is given.
     Raises: DTypeError, DeviceError, OutOfMemoryError.
@@ -291,20 +327,24 @@ def empty_like(
     (2, 3)
     """
     if more or theirs:
-        return _sized(empty_like, locals())
+        return _create_from_variants(empty_like, locals())
     if type(x) is Tensor and dtype is None and device is None and allocator is None:
-        return _unfilled("empty_like", expr_of(x).spec)
-    dtype, device = _like("empty_like", x, dtype, device)
-    return _unfilled("empty_like", _spec("empty_like", x.shape, dtype, device), allocator)
+        return _allocate("empty_like", expr_of(x).spec)
+    dtype, device = _default_like("empty_like", x, dtype, device)
+    return _allocate("empty_like", _spec("empty_like", x.shape, dtype, device), allocator)
 
 
 def zeros_like(
-    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    x: Tensor = UNGIVEN,
+    /,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A new tensor of x's shape, dtype and device, filled with 0.
+) -> Tensor:
+    """Return a new tensor of x's shape, dtype and device, filled with 0.
 
-    Shapes: any; of sparse ones the result is strided.
+    Shapes: any; the result for a sparse tensor is strided.
     Dtypes: x's, unless `dtype` is given.
     Raises: DTypeError, DeviceError.
 
@@ -313,17 +353,21 @@ def zeros_like(
     [0, 0]
     """
     if more or theirs:
-        return _sized(zeros_like, locals())
-    return _alike("zeros_like", x, 0, dtype, device)
+        return _create_from_variants(zeros_like, locals())
+    return _fill_like("zeros_like", x, 0, dtype, device)
 
 
 def ones_like(
-    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    x: Tensor = UNGIVEN,
+    /,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A new tensor of x's shape, dtype and device, filled with 1.
+) -> Tensor:
+    """Return a new tensor of x's shape, dtype and device, filled with 1.
 
-    Shapes: any; of sparse ones the result is strided.
+    Shapes: any; the result for a sparse tensor is strided.
     Dtypes: x's, unless `dtype` is given.
     Raises: DTypeError, DeviceError.
 
@@ -332,15 +376,20 @@ def ones_like(
     [1, 1]
     """
     if more or theirs:
-        return _sized(ones_like, locals())
-    return _alike("ones_like", x, 1, dtype, device)
+        return _create_from_variants(ones_like, locals())
+    return _fill_like("ones_like", x, 1, dtype, device)
 
 
 def full_like(
-    x: Tensor = UNGIVEN, /, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
-    device: DeviceLike = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A new tensor of x's shape, dtype and device, filled with one number.
+    x: Tensor = UNGIVEN,
+    /,
+    fill_value: Fill = UNGIVEN,
+    *more: object,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:
+    """Return a new tensor of x's shape, dtype and device, filled with one number.
 
     `fill_value`: a number, or a tensor or array of one element.
     Shapes: any.
@@ -353,28 +402,36 @@ def full_like(
     [7.0, 7.0]
     """
     if more or theirs:
-        return _sized(full_like, locals())
-    return _alike("full_like", x, fill_value, dtype, device)
+        return _create_from_variants(full_like, locals())
+    return _fill_like("full_like", x, fill_value, dtype, device)
 
 
-def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTypeLike, DeviceLike]:
-    """Those of `x` where none are given."""
+def _default_like(
+    op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike
+) -> tuple[DTypeLike, DeviceLike]:
+    """Return the dtype and the device, with those of `x` for None."""
     required(op, x)
     return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
 
 
-@made_again(widen=False)
+@cache_creation(widen=False)
 def arange(
-    start: Fill, /, stop: Fill | None = None, step: Fill = 1, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The numbers from `start` up to but excluding `stop`, `step` apart.
+    start: Fill,
+    /,
+    stop: Fill | None = None,
+    step: Fill = 1,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the numbers from `start` up to but excluding `stop`, `step` apart.
 
-    Given alone, `start` is where they stop, and they begin at 0. Number k is start + k * step, so
-    errors do not add up.
+    A single argument is `stop`, and the numbers begin at 0. Number k is start + k * step, so that
+    errors do not accumulate.
     Shapes: (ceil((stop - start) / step),), or (0,).
-    Dtypes: `dtype`; unless given int64 where all three are ints, else the default one (float32).
-    Raises: ArgumentError for a zero step or no finite number of them, DTypeError for bool,
+    Dtypes: `dtype`; default: int64 if all three are ints, else the default one (float32).
+    Raises: ArgumentError for a zero step or an infinite count, DTypeError for bool,
     ValueOverflow, ShapeError.
 
     >>> import dovetail as dt
@@ -383,20 +440,20 @@ def arange(
     """
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = (
-        v if type(v) is int else _bound("arange", v, name)
+        v if type(v) is int else _one_number("arange", v, name)
         for v, name in ((start, "start"), (stop, "stop"), (step, "step"))
     )
-    given = None if dtype is None else real_dtype("arange", dtype)
+    wanted = None if dtype is None else real_dtype("arange", dtype)
     ints = type(start) is type(stop) is type(step) is int
-    known = _of_ints if ints else _progression
-    count, first, by, wide, d = known(start, stop, step, given)
+    resolve = _resolve_int_progression if ints else _resolve_progression
+    count, first, by, wide, d = resolve(start, stop, step, wanted)
     return generate(ops.ARANGE, (count,), (first, by), (wide, wide), d, device)
 
 
-def _progression(
+def _resolve_progression(
     start: float, stop: float, step: float, dtype: DType | None
 ) -> tuple[int, int | float, int | float, DType, DType]:
-    """How many numbers, the first one, their distance; the dtype of these two, and of the result.
+    """Return count, first number, step, the dtype of both, and the dtype of the result.
 
     Raises: ArgumentError, ShapeError, DTypeError, ValueOverflow.
     """
@@ -406,7 +463,7 @@ def _progression(
     d = dtype if dtype is not None else (int64 if ints else datatypes.default_dtype)
     if d is bool_:
         raise DTypeError("arange: bool has no arithmetic; cast the result with astype()")
-    count = _count(start, stop, step, ints)
+    count = _count_steps(start, stop, step, ints)
     if count and d.is_integer:
         scalar("arange", start, d), scalar("arange", start + (count - 1) * step, d)
     if d.kind == "f":
@@ -420,11 +477,11 @@ def _progression(
     return count, first, by, wide, d
 
 
-_of_ints = lru_cache(256)(_progression)
+_resolve_int_progression = lru_cache(256)(_resolve_progression)
 
 
-def _bound(op: str, value: object, name: str) -> int | float:
-    """A number, also of a tensor or an array of one element."""
+def _one_number(op: str, value: object, name: str) -> int | float:
+    """Return a number, also from a tensor or an array of one element."""
     if isinstance(value, Tensor | np.ndarray):
         if value.size != 1:
             raise ShapeError(f"{op}: {name} is one number, not of shape {value.shape}")
@@ -434,25 +491,32 @@ def _bound(op: str, value: object, name: str) -> int | float:
     return number(op, value, name)
 
 
-def _count(start: float, stop: float, step: float, ints: bool) -> int:
-    """How many numbers there are. Raises: ArgumentError, ShapeError."""
+def _count_steps(start: float, stop: float, step: float, ints: bool) -> int:
+    """Return the number of elements of a range. Raises: ArgumentError, ShapeError."""
     if ints:
-        found = int(-((start - stop) // step))
+        count = int(-((start - stop) // step))
     else:
         a, b, s = (real("arange", v, "every bound") for v in (start, stop, step))
         length = (b - a) / s
         if not math.isfinite(length):
             raise ArgumentError(f"arange: from {a} to {b} by {s} are no finite number of steps")
-        found = math.ceil(length)
-    return dimensions("arange", (max(0, found),))[0]
+        count = math.ceil(length)
+    return dimensions("arange", (max(0, count),))[0]
 
 
-@made_again(widen=False)
+@cache_creation(widen=False)
 def linspace(
-    start: complex, stop: complex, /, num: int, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, endpoint: bool = True, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """`num` numbers evenly from `start` to `stop`; both ends are exact.
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    endpoint: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return `num` evenly spaced numbers from `start` to `stop`; both ends are exact.
 
     `endpoint`: False leaves `stop` out.
     Shapes: (num,).
@@ -485,7 +549,7 @@ def linspace(
     if math.isinf(step):
         step = stop / gaps - start / gaps
     if not abs(step) < (math.inf if wide is float64 else BEYOND_FLOAT32):
-        # infinite ends, between which all is infinite or NaN, or finite ones beyond float32
+        # infinite ends, with infinity or NaN between them, or finite ends beyond float32
         infinite = not math.isfinite(step)
         inner = [start + stop if infinite else start + i * step for i in range(1, gaps)]
         with np.errstate(over="ignore"):
@@ -496,23 +560,29 @@ def linspace(
 
 
 def of_parts(re: Tensor, im: Tensor) -> Tensor:
-    """re + im i, of floats of one dtype."""
+    """Return re + im i, for floats of one dtype."""
     return apply(ops.ADD, (re, apply(ops.MULTIPLY, (im, 1j))))
 
 
 def _real_bound(op: str, value: object, name: str) -> float:
-    return real(op, _bound(op, value, name), name)
+    return real(op, _one_number(op, value, name), name)
 
 
-@made_again(widen=False)
+@cache_creation(widen=False)
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """A matrix with ones on one diagonal and zeros elsewhere.
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return a matrix with ones on one diagonal and zeros elsewhere.
 
-    `n_rows`, `n_cols`: its sizes; a square unless `n_cols` is given. `k`: which diagonal: 0 is the
-    main one, above it positive, below it negative.
+    `n_rows`, `n_cols`: its sizes; square by default. `k`: the diagonal: 0 is the main one, positive
+    ones are above it, negative ones below it.
     Shapes: (n_rows, n_cols).
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -523,24 +593,26 @@ def eye(
     """
     d = datatypes.default_dtype if dtype is None else any_dtype("eye", dtype)
     shape = extents("eye", (n_rows, n_rows if n_cols is None else n_cols))
-    columns, diagonal = _places("eye", shape, k, device)
+    columns, diagonal = _columns_and_diagonal("eye", shape, k, device)
     return cast(apply(ops.EQUAL, (columns, diagonal)), d)
 
 
-def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, Tensor]:
-    """The columns of a matrix, and where each of its rows meets the k-th diagonal."""
+def _columns_and_diagonal(
+    op: str, shape: Shape, k: int, device: DeviceLike
+) -> tuple[Tensor, Tensor]:
+    """Return the column numbers of a matrix, and each row's column on the k-th diagonal."""
     n, m = shape
-    k = max(-n - 1, min(integer(op, k, "k"), m + 1))  # beyond it all are alike
+    k = max(-n - 1, min(integer(op, k, "k"), m + 1))  # all diagonals outside are equal
     rows = generate(ops.POSITION, (n, 1), (), (), int64, device, op)
     columns = generate(ops.POSITION, (m,), (), (), int64, device, op)
     return columns, apply(ops.ADD, (rows, k)) if k else rows
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
+    """Return the lower triangles of matrices: elements above the k-th diagonal become 0.
 
-    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
     Shapes: of at least 2 dimensions; the matrices are in the last two. The result has the same.
     Dtypes: all.
     Raises: ShapeError below 2 dimensions.
@@ -550,15 +622,15 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     [[1, 0], [3, 4]]
     """
     if not is_strided(x):
-        return _triangle("tril", x, k, False)
-    return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
+        return _dispatch_triangle("tril", x, k, False)
+    return apply(ops.WHERE, (_lower_mask("tril", x, k), x, _zero(x)))
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
+    """Return the upper triangles of matrices: elements below the k-th diagonal become 0.
 
-    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
     Shapes: of at least 2 dimensions; the matrices are in the last two. The result has the same.
     Dtypes: all.
     Raises: ShapeError below 2 dimensions.
@@ -568,12 +640,12 @@ def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     [[1, 2], [0, 4]]
     """
     if not is_strided(x):
-        return _triangle("triu", x, k, True)
-    return apply(ops.WHERE, (_below("triu", x, integer("triu", k, "k") - 1), _zero(x), x))
+        return _dispatch_triangle("triu", x, k, True)
+    return apply(ops.WHERE, (_lower_mask("triu", x, integer("triu", k, "k") - 1), _zero(x), x))
 
 
-def _triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
-    """That of a tensor of another layout."""
+def _dispatch_triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
+    """Return a triangle of a tensor of another layout."""
     if required(op, x).ndim < 2:
         raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
     return dispatch("triangle", op, (x,), x, integer(op, k, "k"), upper)
@@ -583,21 +655,22 @@ def _zero(x: Tensor) -> bool | int:
     return False if x.dtype is bool_ else 0
 
 
-def _below(op: str, x: Tensor, k: int) -> Tensor:
+def _lower_mask(op: str, x: Tensor, k: int) -> Tensor:
     if required(op, x).ndim < 2:
         raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
     n, m = x.shape[-2:]
-    return apply(ops.LESS_EQUAL, _places(op, (n, m), k, x.device))
+    return apply(ops.LESS_EQUAL, _columns_and_diagonal(op, (n, m), k, x.device))
 
 
 @named(widen=False)
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate tensors of the grid that vectors span, as a tuple of views.
+    """Return coordinate tensors of the grid that vectors span, as a tuple of views.
 
-    `indexing`: "xy" has the first vector along axis 1 (of pictures), "ij" each along its own axis.
+    `indexing`: "xy" puts the first vector along axis 1 (as in images), "ij" each vector along its
+    own axis.
     Shapes: vectors; each result has all their sizes.
     Dtypes: all, one for all vectors.
-    Raises: ShapeError for other than vectors, DTypeError for several dtypes, ArgumentError.
+    Raises: ShapeError unless all are vectors, DTypeError for several dtypes, ArgumentError.
 
     >>> import dovetail as dt
     >>> x, y = dt.meshgrid(dt.asarray([1, 2], device="reference"), [3, 4])
@@ -618,8 +691,8 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     if indexing == "xy" and len(order) > 1:
         order[0], order[1] = 1, 0
     shape = tuple(arrays[i].size for i in order)
-    found = []
+    grids = []
     for d, a in enumerate(arrays):
-        ones_ = tuple(a.size if order[i] == d else 1 for i in range(len(shape)))
-        found.append(view(view(a, ("reshape", ones_)), ("expand", shape)))
-    return tuple(found)
+        sizes = tuple(a.size if order[i] == d else 1 for i in range(len(shape)))
+        grids.append(view(view(a, ("reshape", sizes)), ("expand", shape)))
+    return tuple(grids)

@@ -1,4 +1,4 @@
-"""Tensors of Python and NumPy values, and of other libraries' arrays: `asarray`."""
+"""Tensors from Python and NumPy values and from other libraries' arrays: `asarray`."""
 
 from __future__ import annotations
 
@@ -33,17 +33,22 @@ __all__ = ["asarray"]
 
 
 def asarray(
-    obj: object = UNGIVEN, /, dtype: DTypeLike = None, *, device: DeviceLike = None,
-    copy: bool | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """A tensor of numbers, nested lists, an array or anything else with DLPack or `__array__`.
+    obj: object = UNGIVEN,
+    /,
+    dtype: DTypeLike = None,
+    *,
+    device: DeviceLike = None,
+    copy: bool | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return a tensor of numbers, nested lists, an array or an object with DLPack or `__array__`.
 
-    What is a tensor already, of this dtype and on this device, is returned as it is. All else is
-    copied, also the memory of arrays. `copy`: True always copies; False never does: it shares the
-    memory of an array, or fails.
+    A tensor of this dtype on this device is returned as it is. All other objects are copied, also
+    the memory of arrays. `copy`: True always copies; False never copies: it shares the memory of
+    an array, or fails.
     Shapes: that of `obj`; lists must not be ragged.
-    Dtypes: of arrays their own; Python floats give the default dtype (float32), complex numbers
-    complex64, ints int64, bools bool; `dtype` is another one. A number that it cannot hold is an
+    Dtypes: arrays keep theirs; Python floats give the default dtype (float32), complex numbers
+    complex64, ints int64, bools bool; `dtype` overrides these. A number that it cannot hold is an
     error.
     Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, ArgumentError (`copy=False`),
     DeviceError.
@@ -67,9 +72,9 @@ def asarray(
             )
         return _from_values(obj, want, device)
     if hasattr(obj, "__dlpack__"):
-        given: HasDLPack = obj  # type: ignore[assignment]  # from_dlpack checks the rest
+        foreign: HasDLPack = obj  # type: ignore[assignment]  # from_dlpack checks the rest
         try:
-            shared = from_dlpack(given, copy=copy if copy is False else None)
+            shared = from_dlpack(foreign, copy=copy if copy is False else None)
         except (DeviceError, BufferError):
             if copy is False or not hasattr(obj, "__array__"):
                 raise
@@ -78,33 +83,33 @@ def asarray(
     return _from_numpy(_host_values(obj), want, device, copy)
 
 
-class _Called(ModuleType):
-    """The package `dt.tensor`, which makes tensors where it is called, as PyTorch's `tensor`."""
+class _CallablePackage(ModuleType):
+    """The package `dt.tensor`; a call creates a tensor, as PyTorch's `torch.tensor` does."""
 
     def __call__(self, data: object = (), **options: Any) -> Tensor:
-        """A new tensor of the data: `dt.asarray(data, copy=True)`."""
+        """Return a new tensor of the data: `dt.asarray(data, copy=True)`."""
         return asarray(data, copy=True, **options)
 
 
-sys.modules[Tensor.__module__.rpartition(".")[0]].__class__ = _Called
-_DEFAULTS = (float64, complex128)  # what NumPy makes of Python's numbers, where the default is less
+sys.modules[Tensor.__module__.rpartition(".")[0]].__class__ = _CallablePackage
+_DEFAULTS = (float64, complex128)  # NumPy's dtypes of Python numbers; dovetail's may be narrower
 
 
 def _from_shared(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
-    """Foreign memory is copied at once: who knows when that changes."""
+    """Copy foreign memory at once, because its owner may change it later."""
     if copy is False:
         return _from_tensor(x, want, wanted, False)
-    found = _from_tensor(x, want, wanted, True)
-    evaluate(found)
-    return found
+    copied = _from_tensor(x, want, wanted, True)
+    evaluate(copied)
+    return copied
 
 
 def _host_values(obj: object) -> np.ndarray:
-    """What has `__array__`, the array interface or the buffer protocol."""
+    """Return the values of an object with `__array__`, the array interface or a buffer."""
     if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
         return np.asarray(obj)
     try:
-        return np.asarray(memoryview(obj))  # type: ignore[arg-type]  # it says so if not
+        return np.asarray(memoryview(obj))  # type: ignore[arg-type]  # memoryview raises otherwise
     except (TypeError, ValueError):
         raise DTypeError(
             f"asarray: cannot make a tensor of {type(obj).__name__}; give numbers, nested lists, "
@@ -145,7 +150,7 @@ def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
     leaf = _first_leaf(obj)
     if isinstance(leaf, Tensor):
         return _from_tensors(obj, want, leaf.device if wanted is None else wanted)
-    values = _nested(obj, want)
+    values = _array_of_lists(obj, want)
     have = any_dtype("asarray", values.dtype)
     if want is None and have in _DEFAULTS and not isinstance(leaf, np.generic | np.ndarray):
         want = any_dtype("asarray", float if have is float64 else complex)
@@ -153,13 +158,13 @@ def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
         return from_host(values, have, device(wanted, "asarray"))
     if have.kind == "c" and want.kind not in "bc":
         raise DTypeError(f"asarray: complex numbers do not fit {want.name}; give their real parts")
-    known = want.__numpy_dtype__
-    if known is not None and (have.kind not in "fc" or have.kind != want.kind):
+    numpy_dtype = want.__numpy_dtype__
+    if numpy_dtype is not None and (have.kind not in "fc" or have.kind != want.kind):
         return from_host(
-            _in_range(values, have, want).astype(known), want, device(wanted, "asarray")
+            _check_range(values, have, want).astype(numpy_dtype), want, device(wanted, "asarray")
         )
     with np.errstate(over="ignore"):
-        narrow = values.astype(np.float32 if known is None else known)
+        narrow = values.astype(np.float32 if numpy_dtype is None else numpy_dtype)
     return cast(from_host(narrow, dtype(narrow.dtype), device(wanted, "asarray")), want)
 
 
@@ -170,19 +175,19 @@ def _first_leaf(obj: object) -> object:
 
 
 def _from_tensors(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
-    """Nested lists of tensors of one shape, as a stack of them on the host's side of things."""
-    return asarray(_nested_tensors(obj), dtype=want, device=wanted)
+    """Return a tensor of nested lists of tensors, stacked by the host."""
+    return asarray(_stack_nested(obj), dtype=want, device=wanted)
 
 
-def _nested_tensors(obj: object) -> np.ndarray:
+def _stack_nested(obj: object) -> np.ndarray:
     if isinstance(obj, list | tuple):
-        parts = [_nested_tensors(part) for part in obj]
+        arrays = [_stack_nested(part) for part in obj]
         _require_even(obj)
-        return np.stack(parts)
+        return np.stack(arrays)
     return shown(strided("asarray", obj)) if isinstance(obj, Tensor) else np.asarray(obj)
 
 
-def _nested(obj: object, want: DType | None) -> np.ndarray:
+def _array_of_lists(obj: object, want: DType | None) -> np.ndarray:
     try:
         values = np.array(obj)
     except ValueError:
@@ -195,16 +200,16 @@ def _nested(obj: object, want: DType | None) -> np.ndarray:
         if all(isinstance(v, int) for v in values.flat):
             raise ValueOverflow("asarray: an integer fits neither int64 nor uint64; use floats")
     if values.dtype == object or values.dtype.kind not in "biufc":
-        found = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
-        found = found.item() if isinstance(found, np.generic) else found
-        raise DTypeError(f"asarray: cannot make numbers of {type(found).__name__}: {found!r:.40}")
+        bad = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
+        bad = bad.item() if isinstance(bad, np.generic) else bad
+        raise DTypeError(f"asarray: cannot make numbers of {type(bad).__name__}: {bad!r:.40}")
     if values.size == 0 and values.dtype == np.float64 and want is None:
         return values.astype(get_default_dtype().__numpy_dtype__)
     return values
 
 
 def _require_even(obj: object) -> None:
-    """Raises: ShapeError for the first place where nested lists differ in length."""
+    """Raise ShapeError for the first place at which nested lists differ in length."""
 
     def walk(part: object, at: str) -> Shape:
         if not isinstance(part, list | tuple):
@@ -222,7 +227,7 @@ def _require_even(obj: object) -> None:
     walk(obj, "obj")
 
 
-def _in_range(values: np.ndarray, have: DType, want: DType) -> np.ndarray:
+def _check_range(values: np.ndarray, have: DType, want: DType) -> np.ndarray:
     if have.is_integer and want.is_integer and values.size:
         low, high = int(values.min()), int(values.max())
         if low < want.min or high > want.max:

@@ -1,4 +1,4 @@
-"""Coordinates of grids, also evenly along a logarithm, and tensors made of functions of them."""
+"""Coordinate grids, logarithmic spacing, and tensors from functions of indices."""
 
 from __future__ import annotations
 
@@ -24,24 +24,26 @@ __all__ = ["fromfunction", "geomspace", "indices", "logspace", "mgrid", "ogrid"]
 Cut: TypeAlias = slice  # start:stop:step, or start:stop:nj for n points
 
 
-def _open(found: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Vectors as views that broadcast to their grid, each along an axis of its own."""
-    count = len(found)
+def _open_grid(vectors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return vectors as views that broadcast to their grid, each along its own axis."""
+    count = len(vectors)
     shapes = [tuple(-1 if d == i else 1 for d in range(count)) for i in range(count)]
-    return tuple([
-        view(v, ("reshape", tuple(v.size if n < 0 else n for n in s)))
-        for v, s in zip(found, shapes, strict=True)
-    ])  # fmt: skip
+    return tuple(
+        [
+            view(v, ("reshape", tuple(v.size if n < 0 else n for n in s)))
+            for v, s in zip(vectors, shapes, strict=True)
+        ]
+    )
 
 
-def _whole(found: Sequence[Tensor]) -> Tensor:
-    """The coordinates of the grid that vectors span, along a new first axis."""
-    shape = tuple(v.size for v in found)
-    return stack([view(v, ("expand", shape)) for v in _open(found)])
+def _dense_grid(vectors: Sequence[Tensor]) -> Tensor:
+    """Return the coordinates of the grid that vectors span, along a new first axis."""
+    shape = tuple(v.size for v in vectors)
+    return stack([view(v, ("expand", shape)) for v in _open_grid(vectors)])
 
 
 def _vector(name: str, cut: object) -> Tensor:
-    """The numbers that a slice stands for."""
+    """Return the numbers that a slice describes."""
     if not isinstance(cut, slice):
         raise refused(name, "a key", "slices, start:stop:step", cut)
     if cut.stop is None:
@@ -57,17 +59,18 @@ def _vector(name: str, cut: object) -> Tensor:
 
 
 def _vectors(name: str, key: Cut | tuple[Cut, ...]) -> list[Tensor]:
-    """One vector for each slice, of ints where all are."""
-    found = [_vector(name, cut) for cut in (key if isinstance(key, tuple) else (key,))]
-    ints = all(v.dtype is int64 for v in found)
-    return [cast(v, int64 if ints else get_default_dtype()) for v in found]
+    """Return one vector per slice, of ints if all are ints."""
+    vectors = [_vector(name, cut) for cut in (key if isinstance(key, tuple) else (key,))]
+    ints = all(v.dtype is int64 for v in vectors)
+    return [cast(v, int64 if ints else get_default_dtype()) for v in vectors]
 
 
 class ClosedGrid:
-    """A whole grid by slices: all coordinates, along a new first axis.
+    """A closed grid by slices: all coordinates, along a new first axis.
 
-    `start:stop:step` is as in `arange`; a step `nj` makes n points, the last one being `stop`. It
-    is int64 where all numbers are ints, else the default float; one slice gives a vector.
+    `start:stop:step` means the same as in `arange`; a step `nj` gives n points, of which the last
+    is `stop`. The grid is int64 if all numbers are ints, else of the default float dtype. One
+    slice gives a vector.
 
     >>> import dovetail as dt
     >>> with dt.device("reference"):
@@ -76,13 +79,13 @@ class ClosedGrid:
     """
 
     def __getitem__(self, key: Cut | tuple[Cut, ...]) -> Tensor:
-        """The grid on the default device."""
-        found = _vectors("mgrid", key)
-        return _whole(found) if isinstance(key, tuple) else found[0]
+        """Return the grid on the default device."""
+        vectors = _vectors("mgrid", key)
+        return _dense_grid(vectors) if isinstance(key, tuple) else vectors[0]
 
 
 class OpenGrid:
-    """An open grid by slices: for each one a vector along its own axis; see `mgrid`.
+    """An open grid by slices: one vector per slice along its own axis; see `mgrid`.
 
     >>> import dovetail as dt
     >>> [v.shape for v in dt.ogrid[0:2, 0:1:5j]]
@@ -90,9 +93,9 @@ class OpenGrid:
     """
 
     def __getitem__(self, key: Cut | tuple[Cut, ...]) -> Tensor | tuple[Tensor, ...]:
-        """The vectors, on the default device."""
-        found = _vectors("ogrid", key)
-        return _open(found) if isinstance(key, tuple) else found[0]
+        """Return the vectors on the default device."""
+        vectors = _vectors("ogrid", key)
+        return _open_grid(vectors) if isinstance(key, tuple) else vectors[0]
 
 
 mgrid = ClosedGrid()
@@ -101,12 +104,20 @@ ogrid = OpenGrid()
 
 @into(widen=False)
 def logspace(
-    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
-    dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """`num` powers of `base`, whose exponents go evenly from `start` to `stop`.
+    start: float,
+    stop: float,
+    /,
+    num: int = 50,
+    *,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return `num` powers of `base` with evenly spaced exponents from `start` to `stop`.
 
-    `endpoint`: False leaves the last one out.
+    `endpoint`: False excludes the last one.
     Shapes: (num,).
     Dtypes: `dtype`, the default one (float32) unless given; computed in float64. Integers are
     truncated.
@@ -124,16 +135,23 @@ def logspace(
 
 @into(widen=False)
 def geomspace(
-    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """`num` numbers from `start` to `stop`, each the same multiple of the one before.
+    start: float,
+    stop: float,
+    /,
+    num: int = 50,
+    *,
+    endpoint: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return `num` numbers from `start` to `stop` with a constant ratio.
 
-    Both ends are exact. `endpoint`: False leaves `stop` out.
+    Both ends are exact. `endpoint`: False excludes `stop`.
     Shapes: (num,).
     Dtypes: `dtype`, the default one (float32) unless given; computed in float64. Integers are
     truncated.
-    Raises: ArgumentError for a negative `num`, and for ends of which one is 0 or not finite, or of
+    Raises: ArgumentError for a negative `num`, for an end that is 0 or not finite, and for ends of
     different signs; ArgumentTypeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -148,19 +166,23 @@ def geomspace(
         )
     low, high = math.log2(abs(first)), math.log2(abs(last))
     along = linspace(0.0, 1.0, num, dtype=float64, device=device, endpoint=endpoint)
-    found = pow(2.0, along * (high - low) + low) * math.copysign(1.0, first)
-    found = where(equal(along, 0.0), first, where(equal(along, 1.0), last, found))
-    return cast(found, d)
+    powers = pow(2.0, along * (high - low) + low) * math.copysign(1.0, first)
+    powers = where(equal(along, 0.0), first, where(equal(along, 1.0), last, powers))
+    return cast(powers, d)
 
 
 @named(widen=False)
 def indices(
-    shape: int | Sequence[int], /, *, dtype: DTypeLike = None, sparse: bool = False,
+    shape: int | Sequence[int],
+    /,
+    *,
+    dtype: DTypeLike = None,
+    sparse: bool = False,
     device: DeviceLike = None,
-) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
-    """The indices of every place of a shape, along a new first axis.
+) -> Tensor | tuple[Tensor, ...]:
+    """Return the indices of every position of a shape, along a new first axis.
 
-    `sparse`: a tuple of tensors instead that broadcast to them.
+    `sparse`: True gives a tuple of tensors that broadcast to them.
     Shapes: `shape` is an int or a tuple of ints; the result is (axes, *shape).
     Dtypes: `dtype`, int64 unless given.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -171,12 +193,12 @@ def indices(
     """
     sparse, sizes = flag("indices", sparse, "sparse"), extents("indices", shape)
     d = int64 if dtype is None else real_dtype("indices", dtype)
-    found = [cast(_positions(n, device), d) for n in sizes]
+    vectors = [cast(_positions(n, device), d) for n in sizes]
     if sparse:
-        return _open(found)
-    if not found:
+        return _open_grid(vectors)
+    if not vectors:
         return cast(generate(ops.POSITION, (0,), (), (), int64, device), d)
-    return _whole(found)
+    return _dense_grid(vectors)
 
 
 def _positions(n: int, device: DeviceLike) -> Tensor:
@@ -184,15 +206,19 @@ def _positions(n: int, device: DeviceLike) -> Tensor:
 
 
 def fromfunction(
-    function: Callable[..., Tensor], shape: int | Sequence[int], /, *, dtype: DTypeLike = None,
+    function: Callable[..., Tensor],
+    shape: int | Sequence[int],
+    /,
+    *,
+    dtype: DTypeLike = None,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
-    """What a function makes of the indices of every place of a shape, called once with all.
+) -> Tensor:
+    """Return the result of a function that is called once with the indices of all positions.
 
-    `function`: gets a tensor for each axis, the index along it at every place.
-    Shapes: `shape` is an int or a tuple of ints; the result is what the function gives.
-    Dtypes: of the indices `dtype`, the default one (float32) unless given.
-    Raises: ShapeError, DTypeError, DeviceError, ArgumentTypeError for no function.
+    `function`: gets one tensor per axis, with the index along it at every position.
+    Shapes: `shape` is an int or a tuple of ints; the result has the function's shape.
+    Dtypes: the indices have `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentTypeError unless it is a function.
 
     >>> import dovetail as dt
     >>> dt.fromfunction(lambda i, j: i + j, (2, 2), dtype=int, device="reference").tolist()
@@ -201,5 +227,5 @@ def fromfunction(
     a_function("fromfunction", function)
     d: DType = get_default_dtype() if dtype is None else real_dtype("fromfunction", dtype)
     sizes = extents("fromfunction", shape)
-    found = _open([cast(_positions(n, device), d) for n in sizes])
-    return function(*[view(v, ("expand", sizes)) for v in found])
+    vectors = _open_grid([cast(_positions(n, device), d) for n in sizes])
+    return function(*[view(v, ("expand", sizes)) for v in vectors])

@@ -1,4 +1,4 @@
-"""Window functions, under SciPy's names; symmetric unless asked otherwise."""
+"""Window functions under SciPy's names; symmetric by default."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ __all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
 def _window(
     op: str, n: int, sym: bool, dtype: DTypeLike, device: DeviceLike, f: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """`f` of the place of each of n points from -1 to 1."""
+    """Return `f` of n evenly spaced points from -1 to 1."""
     (n,) = dimensions(op, (integer(op, n, "n", 0),))
     d = get_default_dtype() if dtype is None else real_dtype(op, dtype)
     wide = float64 if d is float64 else float32
     gaps = n - 1 if flag(op, sym, "sym") else n
     if n <= 1 or not gaps:
         return ones((n,), dtype=d, device=device)
-    twice = arange(-gaps, -gaps + 2 * n, 2, dtype=wide, device=device)  # exact, and even about 0
+    twice = arange(
+        -gaps, -gaps + 2 * n, 2, dtype=wide, device=device
+    )  # exact and symmetric about 0
     return cast(f(twice / float(gaps)), d)
 
 
 def _cosines(x: Tensor, *factors: float) -> Tensor:
-    """A sum of cosines of 0, 1, 2, ... half turns."""
+    """Return the sum of factor k times cos(k pi x)."""
     total: Tensor | float = factors[0]
     for k, a in enumerate(factors[1:], 1):
         total = apply(ops.TABLE["cos"], (x * (math.pi * k),)) * a + total
@@ -42,12 +44,17 @@ def _cosines(x: Tensor, *factors: float) -> Tensor:
 
 @into
 def hann(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The Hann window of n points, NumPy's `hanning`: half a wave of a cosine above 0.
+) -> Tensor:
+    """Return the Hann window of n points, NumPy's `hanning`: a raised cosine.
 
-    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -61,12 +68,17 @@ def hann(
 
 @into
 def hamming(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The Hamming window of n points: 0.54 + 0.46 times a cosine.
+) -> Tensor:
+    """Return the Hamming window of n points: 0.54 + 0.46 times a cosine.
 
-    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -80,12 +92,17 @@ def hamming(
 
 @into
 def blackman(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The Blackman window of n points: a sum of two cosines.
+) -> Tensor:
+    """Return the Blackman window of n points: a sum of two cosines.
 
-    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -99,12 +116,17 @@ def blackman(
 
 @into
 def bartlett(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    n: int,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The Bartlett window of n points: a triangle from 0 to 1 and back.
+) -> Tensor:
+    """Return the Bartlett window of n points: a triangle from 0 to 1 and back.
 
-    `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
+    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -118,13 +140,19 @@ def bartlett(
 
 @into
 def kaiser(
-    n: int, beta: float, /, *, sym: bool = True, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The Kaiser window of n points, of Bessel functions.
+    n: int,
+    beta: float,
+    /,
+    *,
+    sym: bool = True,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the Kaiser window of n points, a ratio of Bessel functions.
 
-    `n`: how many. `beta`: how narrow it is; 0 is a rectangle. `sym`: False makes one period of a
-    periodic window, for spectra.
+    `n`: the number of points. `beta`: larger values give a narrower window; 0 is a rectangle.
+    `sym`: False gives one period of a periodic window, for spectra.
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, ArgumentTypeError, DTypeError, DeviceError.

@@ -1,1 +1,1 @@
-"""Elementwise functions: those of the op table's rows, and those composed of them."""
+"""Elementwise functions: one per op-table row, and compositions of several ops."""

@@ -21,12 +21,21 @@ from ..variants import into
 from . import op_functions as ew
 
 __all__ = [
-    "array_equiv", "bitwise_count", "fmax", "fmin", "fmod", "iscomplex", "isneginf", "isposinf",
-    "isreal", "logaddexp2", "unwrap",
-]  # fmt: skip
+    "array_equiv",
+    "bitwise_count",
+    "fmax",
+    "fmin",
+    "fmod",
+    "iscomplex",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "logaddexp2",
+    "unwrap",
+]
 
 
-# --- of two numbers -------------------------------------------------------------------------------
+# --- two operands ---------------------------------------------------------------------------------
 
 
 def _floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
@@ -40,12 +49,12 @@ def _floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
 
 @into(widen=False)
 def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
-    """The larger of x1 and x2, element by element; beside NaN the other one.
+    """Return the larger of x1 and x2, element by element, and the other one for a NaN.
 
-    It is NaN only where both are; `maximum` is where either is.
+    The result is NaN only where both are; that of `maximum` is where either is.
     Shapes: broadcast; a Python number has none.
     Dtypes: all but complex; the result has the promoted one.
-    Gradient: to the larger one, beside NaN to the other one; of equal ones as for `maximum`.
+    Gradient: to the larger one, or to the one that is not NaN; equal ones as for `maximum`.
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
 
     >>> import dovetail as dt
@@ -53,17 +62,17 @@ def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     [2.0, 2.0, 3.0]
     """
     a, b = meet("fmax", x1, x2)
-    return _beside_nan(a, b, ew.maximum(a, b))
+    return _other_if_nan(a, b, ew.maximum(a, b))
 
 
 @into(widen=False)
 def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
-    """The smaller of x1 and x2, element by element; beside NaN the other one.
+    """Return the smaller of x1 and x2, element by element, and the other one for a NaN.
 
-    It is NaN only where both are; `minimum` is where either is.
+    The result is NaN only where both are; that of `minimum` is where either is.
     Shapes: broadcast; a Python number has none.
     Dtypes: all but complex; the result has the promoted one.
-    Gradient: to the smaller one, beside NaN to the other one; of equal ones as for `minimum`.
+    Gradient: to the smaller one, or to the one that is not NaN; equal ones as for `minimum`.
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
 
     >>> import dovetail as dt
@@ -71,24 +80,25 @@ def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     [1.0, 2.0, 2.0]
     """
     a, b = meet("fmin", x1, x2)
-    return _beside_nan(a, b, ew.minimum(a, b))
+    return _other_if_nan(a, b, ew.minimum(a, b))
 
 
-def _beside_nan(a: Tensor, b: Tensor, found: Tensor) -> Tensor:
-    """What was found; but where one of two is NaN, the other one."""
-    if found.dtype.kind != "f":
-        return found
-    return ew.where(ew.isnan(a), b, ew.where(ew.isnan(b), a, found))
+def _other_if_nan(a: Tensor, b: Tensor, result: Tensor) -> Tensor:
+    """Return the result, except where one operand is NaN; there the other operand."""
+    if result.dtype.kind != "f":
+        return result
+    return ew.where(ew.isnan(a), b, ew.where(ew.isnan(b), a, result))
 
 
 @into
 def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
-    """The remainder of x1 / x2 with the sign of x1, as C's `fmod`; `remainder` has that of x2.
+    """Return the remainder of x1 / x2 with the sign of x1, as C's `fmod`.
 
-    It is exact. Of integers x % 0 is 0, of floats NaN; with an infinite x2 it is x1.
+    `remainder` has the sign of x2. The result is exact. For integers x % 0 is 0, for floats NaN;
+    for an infinite x2 it is x1.
     Shapes: broadcast; a Python number has none.
     Dtypes: integers and floats; the result has the promoted one.
-    Gradient: 1 for x1; for x2 minus the quotient without its fraction.
+    Gradient: 1 for x1; for x2 the negative quotient without its fraction.
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
 
     >>> import dovetail as dt
@@ -97,19 +107,21 @@ def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """
     a, b = meet("fmod", x1, x2)
     if a.dtype.kind != "f":
-        rest = ew.remainder(a, b)
+        remainder = ew.remainder(a, b)
         if a.dtype.kind == "u":
-            return rest
-        wrong = ew.logical_and(ew.not_equal(rest, 0), ew.not_equal(ew.less(a, 0), ew.less(b, 0)))
-        return ew.where(wrong, rest - b, rest)
+            return remainder
+        wrong = ew.logical_and(
+            ew.not_equal(remainder, 0), ew.not_equal(ew.less(a, 0), ew.less(b, 0))
+        )
+        return ew.where(wrong, remainder - b, remainder)
     below = ew.signbit(a)
-    rest = ew.remainder(ew.where(below, -a, a), ew.abs(b))
-    return ew.where(below, -rest, rest)
+    remainder = ew.remainder(ew.where(below, -a, a), ew.abs(b))
+    return ew.where(below, -remainder, remainder)
 
 
 @into
 def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
-    """log2(2**x1 + 2**x2), without overflow.
+    """Return log2(2**x1 + 2**x2), without overflow.
 
     Shapes: broadcast; a Python number has none.
     Dtypes: floats; integers and bool become float32. float16 and bfloat16 are computed in float32.
@@ -121,20 +133,20 @@ def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Ten
     [1001.0, 4.0]
     """
     a, b = _floats("logaddexp2", x1, x2)
-    first = ew.greater_equal(a, b)  # no maximum: at equal operands that has no second derivative
+    first = ew.greater_equal(a, b)  # not maximum, which has no second derivative at equal operands
     high, low = ew.where(first, a, b), ew.where(first, b, a)
     same = ew.logical_and(ew.isinf(a), ew.equal(a, b))  # infinities, whose difference is NaN
-    apart = ew.where(same, 0.0, low - high)
-    total = high + ew.log1p(ew.exp2(apart)) * (1.0 / math.log(2.0))
+    distance = ew.where(same, 0.0, low - high)
+    total = high + ew.log1p(ew.exp2(distance)) * (1.0 / math.log(2.0))
     return ew.where(same, a * 0.5 + b * 0.5, total)
 
 
-# --- of one number --------------------------------------------------------------------------------
+# --- one operand ----------------------------------------------------------------------------------
 
 
 @into(widen=False)
 def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is negative infinity.
+    """Return True where an element is negative infinity.
 
     Shapes: any; the result has the same.
     Dtypes: all but complex; gives bool.
@@ -144,12 +156,12 @@ def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.isneginf(dt.asarray([-dt.inf, 0.0, dt.inf], device="reference")).tolist()
     [True, False, False]
     """
-    return _infinite("isneginf", x, -math.inf)
+    return _equals_infinity("isneginf", x, -math.inf)
 
 
 @into(widen=False)
 def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is positive infinity.
+    """Return True where an element is positive infinity.
 
     Shapes: any; the result has the same.
     Dtypes: all but complex; gives bool.
@@ -159,10 +171,10 @@ def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.isposinf(dt.asarray([-dt.inf, 0.0, dt.inf], device="reference")).tolist()
     [False, False, True]
     """
-    return _infinite("isposinf", x, math.inf)
+    return _equals_infinity("isposinf", x, math.inf)
 
 
-def _infinite(op: str, x: Tensor, value: float) -> Tensor:
+def _equals_infinity(op: str, x: Tensor, value: float) -> Tensor:
     kind = strided(op, x).dtype.kind
     if kind == "c":
         raise DTypeError(f"{op}: {x.dtype.name} has no sign; see dt.real and dt.imag")
@@ -173,11 +185,11 @@ def _infinite(op: str, x: Tensor, value: float) -> Tensor:
 
 @into(widen=False)
 def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element is real: of complex dtype with an imaginary part of 0, or of another.
+    """Return True where an element is real or has an imaginary part of 0.
 
     Shapes: any; the result has the same.
     Dtypes: all; gives bool.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.isreal(dt.asarray([1 + 2j, 3 + 0j], device="reference")).tolist()
@@ -190,11 +202,11 @@ def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 @into(widen=False)
 def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """Whether each element has an imaginary part other than 0.
+    """Return True where an element has an imaginary part other than 0.
 
     Shapes: any; the result has the same.
     Dtypes: all; gives bool.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.iscomplex(dt.asarray([1 + 2j, 3 + 0j], device="reference")).tolist()
@@ -210,7 +222,7 @@ _UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}  # by their bytes
 
 @into(widen=False)
 def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """How many bits of each integer are 1; of a negative one, of its absolute value.
+    """Count the 1 bits of each integer; for a negative one, of its absolute value.
 
     Shapes: any; the result has the same.
     Dtypes: integers and bool; gives uint8.
@@ -228,7 +240,7 @@ def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     d = _UNSIGNED[x.dtype.itemsize]
     bits = 8 * d.itemsize
     pairs, fours, eights, unit = (int(s * d.itemsize, 16) for s in ("55", "33", "0f", "01"))
-    v = cast(ew.abs(x) if kind == "i" else x, d)  # of the least one too: it wraps
+    v = cast(ew.abs(x) if kind == "i" else x, d)  # also correct for the least integer, which wraps
     v = v - ((v >> 1) & pairs)
     v = (v & fours) + ((v >> 2) & fours)
     v = (v + (v >> 4)) & eights  # a count in every byte; the product adds them in the highest
@@ -240,59 +252,65 @@ def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 @into
 def unwrap(
-    x: Tensor, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi,
+    x: Tensor,
+    /,
+    discont: float | None = None,
+    axis: int = -1,
+    *,
+    period: float = 2 * math.pi,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The numbers along `axis` without jumps: whole periods are added that make steps small.
+) -> Tensor:
+    """Return the numbers along `axis` with whole periods added, so that no step is large.
 
-    `discont`: steps below it stay; half a period, which is also the least, unless given. `period`:
-    what a step is taken modulo.
+    `discont`: steps below it stay; default and least value: half a period. `period`: steps are
+    taken modulo it.
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: floats; integers become float32, unless `period` is an int: then they stay integers.
     Gradient: 1 for each element.
     Order: the periods are added up along the axis, one after the other.
-    Raises: AxisError, DTypeError, ArgumentTypeError; ArgumentError for a period that is not above
-    0.
+    Raises: AxisError, DTypeError, ArgumentTypeError; ArgumentError unless the period is positive.
 
     >>> import dovetail as dt
     >>> dt.unwrap(dt.asarray([0, 1, 2, -1, 0], device="reference"), period=4).tolist()
     [0, 1, 2, 3, 4]
     """
     d = lay.axis("unwrap", axis, strided("unwrap", x).ndim)
-    turn = number("unwrap", period, "period")
-    if not 0 < turn < math.inf:
-        raise ArgumentError(f"unwrap: period is above 0 and finite, not {shown(turn)}")
-    if x.dtype.kind not in ("iuf" if isinstance(turn, float) else "if"):
+    period = number("unwrap", period, "period")
+    if not 0 < period < math.inf:
+        raise ArgumentError(f"unwrap: period is above 0 and finite, not {shown(period)}")
+    if x.dtype.kind not in ("iuf" if isinstance(period, float) else "if"):
         raise DTypeError(f"unwrap: does not take {x.dtype.name}; see astype()")
-    x = x if x.dtype.kind == "f" or isinstance(turn, int) else cast(x, float32)
+    x = x if x.dtype.kind == "f" or isinstance(period, int) else cast(x, float32)
     n = x.shape[d]
-    added = cumulative_sum(untaped(_periods(x, d, turn, discont)), axis=d, dtype=x.dtype)
-    first, rest = slice_along(x, d, 0, min(1, n)), slice_along(x, d, min(1, n), max(n - 1, 0))
-    return concat([first, rest + added], axis=d)
+    offsets = cumulative_sum(untaped(_periods(x, d, period, discont)), axis=d, dtype=x.dtype)
+    first, later = slice_along(x, d, 0, min(1, n)), slice_along(x, d, min(1, n), max(n - 1, 0))
+    return concat([first, later + offsets], axis=d)
 
 
-def _periods(x: Tensor, d: int, turn: float, discont: float | None) -> Tensor:
-    """What is added to each step to make it small: a multiple of a turn."""
-    least = turn / 2 if discont is None else real("unwrap", discont, "discont")
+def _periods(x: Tensor, d: int, period: float, discont: float | None) -> Tensor:
+    """Return the multiple of the period to add to each step, so that the step is smallest."""
+    discont_min = period / 2 if discont is None else real("unwrap", discont, "discont")
     steps, whole = diff(x, axis=d), x.dtype.kind == "i"
-    half = turn // 2 if whole else turn / 2
-    near = ew.remainder(steps + half, turn) - half
-    if not whole or turn % 2 == 0:  # half a turn up stays one up
-        near = ew.where(ew.logical_and(ew.equal(near, -half), ew.greater(steps, 0)), half, near)
+    half = period // 2 if whole else period / 2
+    nearest = ew.remainder(steps + half, period) - half
+    if not whole or period % 2 == 0:  # a step of half a period up stays one up
+        nearest = ew.where(
+            ew.logical_and(ew.equal(nearest, -half), ew.greater(steps, 0)), half, nearest
+        )
     if whole:
-        least = x.dtype.max if least > x.dtype.max else math.ceil(least)
-    return ew.where(ew.less(ew.abs(steps), least), 0, near - steps)
+        discont_min = x.dtype.max if discont_min > x.dtype.max else math.ceil(discont_min)
+    return ew.where(ew.less(ew.abs(steps), discont_min), 0, nearest - steps)
 
 
-# --- of two tensors -------------------------------------------------------------------------------
+# --- two tensors ----------------------------------------------------------------------------------
 
 
 @named(widen=False)
 def array_equiv(x1: Array, x2: Array, /) -> bool:
-    """Whether two tensors are equal after broadcasting, as one Python bool.
+    """Return True if two tensors are equal after broadcasting.
 
-    The values are computed and looked at now. NaN equals nothing; dtypes may differ.
-    Shapes: any; those that do not broadcast make it False.
+    The call computes and reads the values. NaN equals nothing; dtypes may differ.
+    Shapes: any; tensors that do not broadcast are not equivalent.
     Dtypes: all.
     Raises: DTypeError, DeviceError.
 

@@ -1,4 +1,4 @@
-"""Parts of numbers: mantissas, fractions, quotients with remainders; numbers for NaN."""
+"""Decomposition of numbers: mantissas, fractions, quotients with remainders; NaN replacement."""
 
 from __future__ import annotations
 
@@ -20,18 +20,23 @@ __all__ = ["divmod", "frexp", "modf", "nan_to_num"]
 
 @into(widen=False)
 def nan_to_num(
-    x: Tensor, /, nan: float = 0.0, *, posinf: float | None = None, neginf: float | None = None,
+    x: Tensor,
+    /,
+    nan: float = 0.0,
+    *,
+    posinf: float | None = None,
+    neginf: float | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """`x` with numbers in the place of NaN and infinities.
+) -> Tensor:
+    """Return `x` with numbers in place of NaN and infinities.
 
-    `nan`: what becomes of NaN. `posinf`, `neginf`: of infinities; the largest and the least finite
-    number of the dtype unless given.
+    `nan`: replaces NaN. `posinf`, `neginf`: replace infinities; default: the largest and the least
+    finite number of the dtype.
     Shapes: any; the result has the same.
-    Dtypes: all; the result has the same. Integers and bool stay as they are;
-    of complex numbers each part is replaced.
-    Gradient: 0 for what is replaced.
-    Raises: DTypeError, ArgumentTypeError for what is no number.
+    Dtypes: all; the result has the same. Integers and bool stay as they are; complex numbers are
+    replaced part by part.
+    Gradient: 0 for replaced elements.
+    Raises: DTypeError, ArgumentTypeError for a replacement that is not a number.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([dt.nan, dt.inf, 1.0], device="reference")
@@ -40,24 +45,24 @@ def nan_to_num(
     """
     nan = real("nan_to_num", nan, "nan")
     if required("nan_to_num", x).dtype.kind == "c":
-        parts = [apply(part, (x,)) for part in (ops.REAL, ops.IMAG)]
-        re, im = (nan_to_num(p, nan, posinf=posinf, neginf=neginf) for p in parts)
+        real_and_imag = [apply(part, (x,)) for part in (ops.REAL, ops.IMAG)]
+        re, im = (nan_to_num(p, nan, posinf=posinf, neginf=neginf) for p in real_and_imag)
         return re + im * 1j
     if x.dtype.kind != "f":
         return apply(ops.COPY, (x,))
     limits = finfo(x.dtype)
     top = limits.max if posinf is None else real("nan_to_num", posinf, "posinf")
     bottom = limits.min if neginf is None else real("nan_to_num", neginf, "neginf")
-    found = apply(ops.WHERE, (apply(ops.EQUAL, (x, math.inf)), top, x))
-    found = apply(ops.WHERE, (apply(ops.EQUAL, (x, -math.inf)), bottom, found))
-    return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), nan, found))
+    replaced = apply(ops.WHERE, (apply(ops.EQUAL, (x, math.inf)), top, x))
+    replaced = apply(ops.WHERE, (apply(ops.EQUAL, (x, -math.inf)), bottom, replaced))
+    return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), nan, replaced))
 
 
 @into(widen=False)
 def divmod(
     x1: Operand, x2: Operand, /, *, out: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The quotients rounded down and the remainders: (floor_divide, remainder).
+    """Return the quotients rounded down and the remainders: (floor_divide, remainder).
 
     Shapes: broadcast; a Python number has none.
     Dtypes: integers and floats; the result has the promoted one.
@@ -72,9 +77,9 @@ def divmod(
 
 @into(widen=False)
 def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
-    """The fractions and the integers of numbers, both with their sign: (fractions, integers).
+    """Return the fractions and the integer parts, both with the sign of x: (fractions, integers).
 
-    Of an infinity: 0 and itself.
+    An infinity gives 0 and itself.
     Shapes: any; the results have the same.
     Dtypes: floats; integers and bool become float32.
     Gradient: 1 for the fractions, 0 for the integers.
@@ -93,9 +98,9 @@ def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, 
 
 @into(widen=False)
 def frexp(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
-    """Mantissas m and exponents e of numbers, x = m * 2**e with 1/2 <= |m| < 1: (m, e).
+    """Return mantissas m and exponents e with x = m * 2**e and 1/2 <= |m| < 1: (m, e).
 
-    0, infinities and NaN are their own mantissa, with the exponent 0. `ldexp` puts them together.
+    0, infinities and NaN are their own mantissa, with the exponent 0. `ldexp` is the inverse.
     Shapes: any; the results have the same.
     Dtypes: floats; integers and bool become float32. Exponents are int32.
     Gradient: 2**-e for the mantissas.

@@ -1,4 +1,4 @@
-"""Interpolation between two values, the one way in which the library does it."""
+"""Linear interpolation between two values, shared by all functions that interpolate."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ __all__: list[str] = []
 
 
 def lerp(a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
-    """Return what lies between `a` (weight 0) and `b` (weight 1), in their dtype.
+    """Interpolate between `a` (weight 0) and `b` (weight 1), in their dtype.
 
-    It is `a` and `b` at the ends, never leaves them, and never turns back as the weight grows.
-    Where `b - a` overflows or is infinite it is the weighted sum, so that infinity is reached at
-    once from a finite end. Weights are in 0..1; NaN gives NaN. It is computed in `DType.compute`.
+    The result is exact at the ends, stays between them, and is monotonic in the weight. Where
+    `b - a` overflows or is infinite it is the weighted sum, so that every weight above 0 of an
+    infinite end gives infinity. Weights are in 0..1; NaN gives NaN. It is computed in
+    `DType.compute`.
     """
     d = a.dtype
     if d.kind == "c":
-        parts = [lerp(apply(p, (a,)), apply(p, (b,)), weight) for p in (ops.REAL, ops.IMAG)]
-        return of_parts(*parts)
+        real_and_imag = [lerp(apply(p, (a,)), apply(p, (b,)), weight) for p in (ops.REAL, ops.IMAG)]
+        return of_parts(*real_and_imag)
     a, b, t = (cast(x, d.compute) for x in (a, b, weight))
     back, step = 1.0 - t, b - a
     inner = apply(ops.WHERE, (t < 0.5, a + step * t, b - step * back))

@@ -1,11 +1,11 @@
-"""The elementwise functions: one for each row of the op table, and what is composed of them.
+"""The elementwise functions: one per row of the op table, and a few compositions of rows.
 
-`dt.add(x, y)` returns, `dt.add(x, y, out=z)` writes into `z`; `x.add(y)` and `x.add_(y)` are the
-methods. A row of kind `map` is a function by itself: its docstring says which dtypes the row takes,
-and what `docstrings` has for it.
+`dt.add(x, y)` returns its result, `dt.add(x, y, out=z)` writes it into `z`; `x.add(y)` and
+`x.add_(y)` are the methods. Each row of kind `map` gives a function. Its docstring is built from
+the row's dtype rule and its entry in `docstrings`.
 """
 
-# ruff: noqa: F405 - what the rows make is in no line of this file
+# ruff: noqa: F405 - the functions of rows are defined by `globals().update` below
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from ..datatypes import as_dtype, cast, result_type
 from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
 from ..reductions.statistics import sum as sum_
-from ..variants import into, remade
+from ..variants import cache_graph, into
 from .docstrings import SENTENCES
 
 if TYPE_CHECKING:
-    from .signatures import *  # noqa: F403 - what the rows make, for type checkers
+    from .signatures import *  # noqa: F403 - the functions of rows, for type checkers
 
 Number = bool | int | float
 Function = Callable[..., Tensor]
 
-# --- what rows make -------------------------------------------------------------------------------
+# --- functions of rows ----------------------------------------------------------------------------
 
-# Rows of one or two operands that are no functions: `dt.astype` and `dt.copy` do more, and
-# `dt.frexp` gives both of its parts.
-PARTS = ("astype", "copy", "frexp_mantissa", "frexp_exponent")
+# Rows of one or two operands without a function of their own: `dt.astype` and `dt.copy` do more,
+# and `dt.frexp` returns both of its parts.
+NO_FUNCTIONS = ("astype", "copy", "frexp_mantissa", "frexp_exponent")
 FUNCTIONS: dict[str, Op] = {  # the public functions that are one row each
     name: op
     for name, op in TABLE.items()
-    if op.kind == "map" and op.arity <= 2 and name not in PARTS
+    if op.kind == "map" and op.arity <= 2 and name not in NO_FUNCTIONS
 }
-# The largest error found, in ulp, in float32 and float64, rounded up: docs/accuracy.md has it.
+# The largest measured error in ulp, in float32 and float64, rounded up. Source: docs/accuracy.md.
 ULP = {
     "exp": (0.91, 0.84), "exp2": (0.90, 0.72), "expm1": (0.89, 0.97), "log": (0.89, 0.71),
     "log2": (0.93, 0.71), "log10": (0.91, 0.63), "log1p": (0.95, 0.75), "sin": (0.89, 0.79),
@@ -69,7 +69,7 @@ _NOT_C99 = (
     "sigmoid", "rsqrt", "logaddexp", "erfinv", "ndtr", "ndtri", "logit", "digamma", "i0", "i1",
     "sinc", "xlogy", "beta", "zeta",
 )  # fmt: skip
-_ROUNDED = ("add", "subtract", "multiply", "divide", "square", "reciprocal", "sqrt")
+_CORRECTLY_ROUNDED = ("add", "subtract", "multiply", "divide", "square", "reciprocal", "sqrt")
 
 
 def _unary(op: Op) -> Function:
@@ -85,9 +85,13 @@ def _unary(op: Op) -> Function:
 
 def _binary(op: Op) -> Function:
     def function(
-        x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *more: object, out: Tensor | None = None,
+        x1: Operand = UNGIVEN,
+        x2: Operand = UNGIVEN,
+        /,
+        *more: object,
+        out: Tensor | None = None,
         **theirs: object,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         if more or theirs:
             return retold(function, locals())
         return apply_two(op, x1, x2, out)
@@ -109,8 +113,8 @@ def _binary_in_place(op: Op) -> Function:
     return method
 
 
-def _described(function: Function, name: str, doc: str) -> Function:
-    """The function under its name, which tracebacks show too."""
+def _set_name(function: Function, name: str, doc: str) -> Function:
+    """Set a function's name, which tracebacks also show, and its docstring."""
     function.__name__ = function.__qualname__ = name
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
     function.__doc__ = doc
@@ -119,83 +123,94 @@ def _described(function: Function, name: str, doc: str) -> Function:
 
 def _function(op: Op) -> Function:
     if op.arity == 1:
-        return _described(_unary(op), op.name, _documented(op))
-    return _with_methods(_described(_binary(op), op.name, _documented(op)))
+        return _set_name(_unary(op), op.name, _docstring(op))
+    return _with_methods(_set_name(_binary(op), op.name, _docstring(op)))
 
 
 def _with_methods(function: Function) -> Function:
-    """The function, with what NumPy's ufuncs have as methods: they are loaded when called."""
+    """Attach the methods of NumPy's ufuncs, whose module is loaded at their first call."""
     for method in ("reduce", "accumulate", "outer", "at", "reduceat"):
         setattr(function, method, partial(_as_ufunc, function.__name__, method))
     return function
 
 
 def _as_ufunc(name: str, method: str, *operands: object, **options: object) -> object:
-    found: object = import_module("..numpy.ufunc_methods", __package__).call(
+    result: object = import_module("..numpy.ufunc_methods", __package__).call(
         name, method, *operands, **options
     )
-    return found
+    return result
 
 
-IN_PLACE_SAYS = """This tensor, after `dt.{0}` of it has been written into its memory.
+IN_PLACE_DOC = """This tensor, after `dt.{0}` of it has been written into its memory.
 
-The result is broadcast to this tensor's shape and cast to its dtype, where that loses no kind
+The result is broadcast to this tensor's shape and cast to its dtype, if that loses no kind
 of number. Every view of the memory sees it.
 Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
 `dt.{0}`: {1}"""
 
 
-def in_place_form(op: Op) -> Function:
-    """The method that writes a row's result into its first operand."""
-    made = _unary_in_place(op) if op.arity == 1 else _binary_in_place(op)
-    doc = IN_PLACE_SAYS.format(op.name, _documented(op))
-    return _described(made, f"{op.name}_", doc)
+def in_place_method(op: Op) -> Function:
+    """Return the method that writes a row's result into its first operand."""
+    method = _unary_in_place(op) if op.arity == 1 else _binary_in_place(op)
+    doc = IN_PLACE_DOC.format(op.name, _docstring(op))
+    return _set_name(method, f"{op.name}_", doc)
 
 
-@cache  # its function and its method have it
-def _documented(op: Op) -> str:
-    """A row's docstring."""
-    return "\n".join(_lines(op))
+@cache  # the function and the in-place method share it
+def _docstring(op: Op) -> str:
+    """Return the docstring of a row's function."""
+    return "\n".join(_docstring_lines(op))
 
 
-def _lines(op: Op) -> Iterator[str]:
+def _docstring_lines(op: Op) -> Iterator[str]:
     operands = "each element" if op.arity == 1 else "x1 and x2, element by element"
-    says, *more = SENTENCES.get(op.name, (f"`{op.name}` of {operands}.",))
+    summary, *more = SENTENCES.get(op.name, (f"Return `{op.name}` of {operands}.",))
     examples = [text for text in more if " -> " in text]
     gradient = [text for text in more if text.startswith("Gradient:")]
-    yield from (says, "", *(text for text in more if text not in examples + gradient))
+    yield from (summary, "", *(text for text in more if text not in examples + gradient))
     if op.arity == 1:
         yield "Shapes: any; the result has the same."
     else:
         yield "Shapes: broadcast; a Python number has none, and takes the other operand's dtype."
-    yield f"Dtypes: {_dtypes_said(op.dtypes, op.arity)}."
-    yield from (*_accuracy(op.name), *_of_complex(op), *gradient)
+    yield f"Dtypes: {_describe_dtypes(op.dtypes, op.arity)}."
+    yield from (*_describe_accuracy(op.name), *_describe_complex(op), *gradient)
     if op.arity == 1:
         yield "Raises: DTypeError."
     else:
         yield "Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands."
     for text in examples:
-        given, result = text.split(" -> ")  # a list goes where the other operand is
-        given = given.replace("[", "dt.asarray([", 1).replace("]", '], device="reference")', 1)
-        yield from ("", ">>> import dovetail as dt", f">>> dt.{op.name}({given}).tolist()", result)
+        arguments, result = text.split(" -> ")  # the second operand's list needs no device
+        arguments = arguments.replace("[", "dt.asarray([", 1).replace(
+            "]", '], device="reference")', 1
+        )
+        yield from (
+            "",
+            ">>> import dovetail as dt",
+            f">>> dt.{op.name}({arguments}).tolist()",
+            result,
+        )
 
 
-def _accuracy(name: str) -> list[str]:
-    """What is known of the error of floats."""
-    if name in _ROUNDED:
+def _describe_accuracy(name: str) -> list[str]:
+    """Return the lines about the error of floats."""
+    if name in _CORRECTLY_ROUNDED:
         return ["Accuracy: floats are correctly rounded (IEEE 754)."]
     if name not in ULP:
         return []
     single, double = ULP[name]
     bound = f"within {single:.2f} ulp in float32, {double:.2f} in float64, as measured"
-    found = [f"Accuracy: {bound} (docs/accuracy.md)."]
-    return found if name in _NOT_C99 else [*found, "Special values: as in C99, annex F."]
+    lines = [f"Accuracy: {bound} (docs/accuracy.md)."]
+    return lines if name in _NOT_C99 else [*lines, "Special values: as in C99, annex F."]
 
 
-def _of_complex(op: Op) -> list[str]:
-    """What is said of complex operands of a function that is no mere arithmetic."""
-    if op.name in _ROUNDED[:5] or op.name not in (*ULP, *_ROUNDED) or not _takes_complex(op):
+def _describe_complex(op: Op) -> list[str]:
+    """Return the line about complex operands, except for plain arithmetic."""
+    if (
+        op.name in _CORRECTLY_ROUNDED[:5]
+        or op.name not in (*ULP, *_CORRECTLY_ROUNDED)
+        or not _takes_complex(op)
+    ):
         return []
     return ["Complex: special values and branch cuts as in C99, annex G (docs/numerics.md)."]
 
@@ -215,47 +230,56 @@ _KINDS = {
 
 
 @lru_cache
-def _dtypes_said(rule: DTypeRule, arity: int) -> str:
-    """What a row's dtype rule takes and gives, found by asking it."""
-    found: dict[DType, Dtypes] = {}
+def _describe_dtypes(rule: DTypeRule, arity: int) -> str:
+    """Describe the dtypes that a rule accepts and returns, found by calling it with samples."""
+    accepted: dict[DType, Dtypes] = {}
     for sample in _KINDS:
         try:
-            found[sample] = rule("", [sample] * arity, None)
+            accepted[sample] = rule("", [sample] * arity, None)
         except DTypeError:
             continue
-    takes = "all" if len(found) == len(_KINDS) else ", ".join(_KINDS[d] for d in found)
-    if all(result is bool_ for _, result in found.values()):
-        counting = ", nonzero (NaN too) counting as true" if found[float32][0][0] is bool_ else ""
-        return f"{takes}{counting}; gives bool"
-    parts = complex64 in found and found[complex64][1] is float32
-    of_complex = ";\nof complex ones that of their parts" if parts else ""
-    if int64 in found and found[int64][1] is float32:
-        both = "floats and complex" if complex64 in found else "floats"
+    kinds = "all" if len(accepted) == len(_KINDS) else ", ".join(_KINDS[d] for d in accepted)
+    if all(result is bool_ for _, result in accepted.values()):
+        counting = (
+            ", nonzero (NaN too) counting as true" if accepted[float32][0][0] is bool_ else ""
+        )
+        return f"{kinds}{counting}; gives bool"
+    gives_parts = complex64 in accepted and accepted[complex64][1] is float32
+    of_complex = ";\ncomplex operands give the dtype of their parts" if gives_parts else ""
+    if int64 in accepted and accepted[int64][1] is float32:
+        both = "floats and complex" if complex64 in accepted else "floats"
         return f"{both}; integers and bool become float32{of_complex}"
-    return f"{takes}; the result has the {'promoted one' if arity == 2 else 'same'}{of_complex}"
+    return f"{kinds}; the result has the {'promoted one' if arity == 2 else 'same'}{of_complex}"
 
 
-if not TYPE_CHECKING:  # for type checkers they are in the stub
+if not TYPE_CHECKING:  # type checkers read the stub
     globals().update({name: _function(op) for name, op in FUNCTIONS.items()})
     __all__ = [
-        *FUNCTIONS, "allclose", "array_equal", "clip", "isclose", "log_softmax", "softmax", "where",
-    ]  # fmt: skip
+        *FUNCTIONS,
+        "allclose",
+        "array_equal",
+        "clip",
+        "isclose",
+        "log_softmax",
+        "softmax",
+        "where",
+    ]
 
-# --- more than a row ------------------------------------------------------------------------------
+# --- compositions of rows -------------------------------------------------------------------------
 
 
 def pow(
     x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *, out: Tensor | None = None, **theirs: object
 ) -> Tensor:
-    """x1 to the power x2.
+    """Return x1 to the power x2.
 
     A negative power of an integer is truncated: 2 ** -1 is 0. The power 2 is a multiplication.
     Shapes: broadcast; a Python number has none.
-    Dtypes: integers, floats and complex; the promoted dtype, of a number the other operand's.
-    Accuracy: within 0.85 ulp in float32, 0.82 in float64, as measured (docs/accuracy.md). Of
-    complex numbers it is exp(x2 log(x1)), its size by a real power.
-    Special values: x ** 0 and 1 ** y are 1, also of NaN; a power of a negative number that is no
-    integer is NaN (C99, annex F).
+    Dtypes: integers, floats and complex; the promoted dtype. A number takes the other's dtype.
+    Accuracy: within 0.85 ulp in float32, 0.82 in float64, as measured (docs/accuracy.md). A
+    complex power is exp(x2 log(x1)), its absolute value by a real power.
+    Special values: x ** 0 and 1 ** y are 1, also for NaN; a non-integer power of a negative number
+    is NaN (C99, annex F).
     Gradient: 0 for x1 where x2 is 0; 0 for x2 where x1 is 0 and x2 not negative.
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
 
@@ -277,8 +301,8 @@ _with_methods(pow)
 def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the nearest integer, or multiple of 10**-decimals; halves go to the even one.
 
-    `decimals`: digits after the point, from -308 to 308. Integers change only below 0, exactly;
-    what their dtype does not hold wraps, as in all arithmetic.
+    `decimals`: digits after the point, from -308 to 308. Integers change only for negative
+    `decimals`, exactly; a result that their dtype cannot hold wraps, as in all arithmetic.
     Shapes: any; the result has the same.
     Dtypes: numbers, complex ones part by part; the result has the same.
     Gradient: 0 everywhere.
@@ -291,42 +315,49 @@ def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tens
     decimals = integer("round", decimals, "decimals", -308, 308)
     kind = required("round", x).dtype.kind
     if decimals < 0 and kind in "iu":
-        tens = _rounded_to_tens(x, 10**-decimals)
+        tens = _round_to_tens(x, 10**-decimals)
         return tens if out is None else write_out("round", out, tens)
     if decimals == 0 or kind not in "fc":
         return apply(ops.ROUND, (x,), None, out)
     scale = 10.0 ** math.fabs(decimals)
-    found = _rounded(x * scale) / scale if decimals > 0 else _rounded(x / scale) * scale
-    return found if out is None else write_out("round", out, found)
+    rounded = (
+        _round_half_even(x * scale) / scale if decimals > 0 else _round_half_even(x / scale) * scale
+    )
+    return rounded if out is None else write_out("round", out, rounded)
 
 
-def _rounded_to_tens(x: Tensor, tens: int) -> Tensor:
+def _round_to_tens(x: Tensor, tens: int) -> Tensor:
     """Return integers as multiples of a power of ten, by the size of each in uint64."""
-    if tens > uint64.max:  # no integer is half as large
+    if tens > uint64.max:  # every integer is nearer to 0
         return apply(ops.MULTIPLY, (x, 0))
     wide = cast(x, uint64 if x.dtype is uint64 else int64)
     size = cast(apply(ops.ABS, (wide,)), uint64)
-    count, rest = floor_divide(size, tens), remainder(size, tens)
+    count, below = floor_divide(size, tens), remainder(size, tens)
     odd = equal(remainder(count, 2), 1)
-    missing = subtract(tens, rest)
-    up = logical_or(greater(rest, missing), logical_and(equal(rest, missing), odd))
+    above = subtract(tens, below)
+    up = logical_or(greater(below, above), logical_and(equal(below, above), odd))
     size = multiply(add(count, cast(up, uint64)), tens)
     return cast(apply(ops.WHERE, (less(x, 0), subtract(0, size), size)), x.dtype)
 
 
-def _rounded(x: Tensor) -> Tensor:
+def _round_half_even(x: Tensor) -> Tensor:
     return apply(ops.ROUND, (x,))
 
 
 def where(
-    condition: Array = UNGIVEN, x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *,
-    out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """x1 where the condition holds, x2 elsewhere.
+    condition: Array = UNGIVEN,
+    x1: Operand = UNGIVEN,
+    x2: Operand = UNGIVEN,
+    /,
+    *,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return x1 where the condition holds, x2 elsewhere.
 
     Shapes: `condition`, x1 and x2 are broadcast; Python numbers have none.
     Dtypes: `condition` is bool, x1 and x2 are anything; the result has their promoted dtype.
-    Gradient: flows to the chosen operand only; an infinite slope of the other one does no harm.
+    Gradient: flows only to the chosen operand; an infinite slope of the other has no effect.
     Raises: DTypeError unless the condition is bool; ShapeError, DeviceError, ValueOverflow.
 
     >>> import dovetail as dt
@@ -350,13 +381,13 @@ def clip(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """x, but not below `min` and not above `max`.
+    """Return x limited to the range from `min` to `max`.
 
-    Each bound is a tensor, a number, or None for no bound. Where min > max: max. NaN in x stays,
-    and a bound that is NaN gives NaN.
+    Each bound is a tensor, a number, or None for no bound. If min > max the result is max. NaN in
+    x stays, and a bound that is NaN gives NaN.
     Shapes: x and the bounds are broadcast.
-    Dtypes: all, promoted; a number that an integer dtype cannot hold bounds nothing or everything.
-    Gradient: at a bound it passes to x; where min > max, to `max`.
+    Dtypes: all, promoted; a number outside of an integer dtype's range bounds nothing or all.
+    Gradient: at a bound it flows to x; where min > max, to `max`.
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -364,7 +395,7 @@ def clip(
     [0, 2, 5]
     """
     required("clip", x)
-    low, high = _bound(x, min), _bound(x, max)
+    low, high = _saturate_bound(x, min), _saturate_bound(x, max)
     if low is not None and high is not None:
         return apply(ops.CLIP, (x, low, high), None, out)
     if low is not None:
@@ -374,25 +405,25 @@ def clip(
     return apply(ops.COPY, (x,), None, out)
 
 
-def _bound(x: Tensor, b: Operand | None) -> Operand | None:
-    """The bound as an integer dtype has it: its nearest value, for a number that lies outside."""
+def _saturate_bound(x: Tensor, b: Operand | None) -> Operand | None:
+    """Return a bound of an integer tensor, saturated to the range of its dtype."""
     if isinstance(b, int) and not isinstance(b, bool) and x.dtype.is_integer:
         return x.dtype.min if b < x.dtype.min else x.dtype.max if b > x.dtype.max else b
     return b
 
 
-@remade
+@cache_graph
 def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
-    """exp(x) divided by its sum along `axis`, without overflow; one kernel.
+    """Return exp(x) divided by its sum along `axis`, without overflow, in one kernel.
 
-    The largest element is taken off first, so exp cannot overflow. An element of -inf gives 0;
-    where all are -inf, or one is inf or NaN, all results along that axis are NaN. No elements: none
-    come.
+    The largest element is subtracted first, so that exp cannot overflow. An element of -inf gives
+    0; if all are -inf, or one is inf or NaN, all results along that axis are NaN. No elements give
+    an empty result.
     Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
     Dtypes: integers (giving float32) and floats, not bool; float16 and bfloat16 are computed
     in float32.
     Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
-    Gradient: y * (g - sum(g * y)), as differentiation of the steps gives it.
+    Gradient: y * (g - sum(g * y)), by differentiation of the steps.
     Raises: AxisError, DTypeError.
 
     >>> import dovetail as dt
@@ -406,12 +437,12 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     return e / sum_(e, axis=axis, keepdims=True)
 
 
-@remade
+@cache_graph
 def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of softmax along `axis`, accurate where softmax underflows; one kernel.
+    """Return the logarithm of softmax along `axis`, accurate where softmax underflows.
 
-    An element of -inf gives -inf; where all are -inf, or one is inf or NaN, all results along that
-    axis are NaN.
+    One kernel. An element of -inf gives -inf; if all are -inf, or one is inf or NaN, all results
+    along that axis are NaN.
     Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
     Dtypes: integers (giving float32) and floats, not bool.
     Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
@@ -430,9 +461,10 @@ def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> T
 
 
 def _below_zero(x: Tensor, axis: int) -> Tensor:
-    """Return x less its maximum, so that exp cannot overflow; differences of integers would wrap.
+    """Return x minus its maximum, so that exp cannot overflow.
 
-    No result depends on the maximum, so it has no gradient.
+    Integers are cast first, because their differences would wrap. No result depends on the
+    maximum, so it has no gradient.
     """
     x = cast(x, float32) if x.dtype.kind in "iu" else x
     return x - (untaped(max_(x, axis=axis, keepdims=True)) if x.size else x)
@@ -440,26 +472,32 @@ def _below_zero(x: Tensor, axis: int) -> Tensor:
 
 @into
 def isclose(
-    x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False,
+    x1: Operand,
+    x2: Operand,
+    /,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Whether two tensors are equal but for rounding, elementwise: |x1 - x2| <= atol + rtol * |x2|.
+) -> Tensor:
+    """Return True where two tensors are equal up to rounding: |x1 - x2| <= atol + rtol * |x2|.
 
     `rtol`, `atol`: the relative and the absolute tolerance. The same infinity is close to itself;
     NaN is close to NaN only with `equal_nan`.
     Shapes: broadcast; a Python number has none.
     Dtypes: all; integers and bool are compared in float64; complex ones by |x1 - x2|. Gives bool.
-    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is no number.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is not a number.
 
     >>> import dovetail as dt
     >>> dt.isclose(dt.asarray([1.0, 2.0], device="reference"), 1.000001).tolist()
     [True, False]
     """
-    given = operands("isclose", x1, x2)
-    d = result_type(*given)
-    if d.kind != "c" and any(isinstance(x, Tensor) and x.dtype.kind in "biu" for x in given):
+    values = operands("isclose", x1, x2)
+    d = result_type(*values)
+    if d.kind != "c" and any(isinstance(x, Tensor) and x.dtype.kind in "biu" for x in values):
         d = float64
-    a, b = (as_dtype("isclose", x, d, given) for x in given)
+    a, b = (as_dtype("isclose", x, d, values) for x in values)
     rtol, atol = real_number("isclose", rtol, "rtol"), real_number("isclose", atol, "atol")
     near = less_equal(abs(subtract(a, b)), add(multiply(abs(b), rtol), atol))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
@@ -478,12 +516,12 @@ def allclose(
     atol: float = 1e-8,
     equal_nan: bool = False,
 ) -> bool:
-    """Whether all elements of two tensors are close, as one Python bool.
+    """Return True if all elements of two tensors are close.
 
-    `rtol`, `atol`, `equal_nan` are as for `isclose`. The values are computed and looked at now.
+    `rtol`, `atol`, `equal_nan`: as for `isclose`. The call computes and reads the values.
     Shapes: broadcast; of no elements: True.
     Dtypes: all; integers and bool are compared in float64.
-    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is no number.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is not a number.
 
     >>> import dovetail as dt
     >>> dt.allclose(dt.asarray([1.0, 2.0], device="reference"), [1.0, 2.000001])
@@ -496,10 +534,10 @@ def allclose(
 def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> bool:
     """Return True if two tensors have one shape and equal elements.
 
-    The values are computed and looked at now. Dtypes may differ.
+    The call computes and reads the values. Dtypes may differ.
 
     `equal_nan`: if True, NaN equals NaN; otherwise it equals nothing.
-    Shapes: any; different ones make it False, also where they would broadcast.
+    Shapes: any; tensors of different shapes are not equal, even if they broadcast.
     Dtypes: all.
     Raises: DTypeError, DeviceError.
 

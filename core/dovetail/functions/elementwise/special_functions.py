@@ -1,4 +1,4 @@
-"""Special functions that are more than a row; those of one row are among the elementwise ones."""
+"""Special functions that are composed of several ops; `op_functions` has those of one row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["expit", "polygamma"]
 
 @named(widen=False)
 def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """SciPy's name for `sigmoid`: 1 / (1 + exp(-x)).
+    """Return 1 / (1 + exp(-x)): `sigmoid` under SciPy's name.
 
     Shapes: any; the result has the same.
     Dtypes: floats; integers and bool become float32.
@@ -31,9 +31,9 @@ def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 @into
 def polygamma(n: int, x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """The n-th derivative of `digamma`.
+    """Return the n-th derivative of `digamma`.
 
-    `n`: an int from 0 to 30; 0 is digamma itself. For n > 0 it is infinite at 0, and NaN below.
+    `n`: an int from 0 to 30; 0 is digamma itself. For n > 0 the result is infinite at 0, NaN below.
     Shapes: any; the result has the same.
     Dtypes: floats; integers and bool become float32; float16 and bfloat16 are computed in float32.
     Accuracy: that of `zeta`, and two roundings.

@@ -1,1 +1,1 @@
-"""Reading and writing at indices, masks and positions."""
+"""Reads and writes at indices, masks and positions."""

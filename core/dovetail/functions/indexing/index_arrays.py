@@ -1,4 +1,4 @@
-"""Places of a tensor: counted through and by axes, on open meshes, in triangles of a matrix."""
+"""Index arithmetic: raveled positions, open meshes, diagonals and triangles of a matrix."""
 
 from __future__ import annotations
 
@@ -28,34 +28,39 @@ from ..shape.manipulation import unstack
 from ..shape.orientation import diag_indices, tril_indices, triu_indices
 from ..variants import into
 from .index_keys import index_array
-from .index_reads import _taken
+from .index_reads import _take_one_axis
 from .masks import nonzero
 
 __all__ = [
-    "diag_indices_from", "ix_", "mask_indices", "ravel_multi_index", "tril_indices_from",
-    "triu_indices_from", "unravel_index",
-]  # fmt: skip
+    "diag_indices_from",
+    "ix_",
+    "mask_indices",
+    "ravel_multi_index",
+    "tril_indices_from",
+    "triu_indices_from",
+    "unravel_index",
+]
 
 MODES = ("raise", "wrap", "clip")
 Index = Array | int
 
 
-def _device(given: Sequence[object], wanted: DeviceLike) -> DeviceLike:
-    """That of the first tensor; where there is none, the one that is wanted."""
-    return next((x.device for x in given if isinstance(x, Tensor)), wanted)
+def _device_of(operands: Sequence[object], wanted: DeviceLike) -> DeviceLike:
+    """Return the device of the first tensor, or the wanted one."""
+    return next((x.device for x in operands if isinstance(x, Tensor)), wanted)
 
 
-# --- counted through and by axes ------------------------------------------------------------------
+# --- raveled positions ----------------------------------------------------------------------------
 
 
 @named(widen=False)
 def unravel_index(
     indices: Index, /, shape: int | Sequence[int], *, device: DeviceLike = None
 ) -> tuple[Tensor, ...]:
-    """The indices along each axis of places that are counted through a shape, row by row.
+    """Return the indices along each axis of positions in a raveled shape.
 
-    `indices`: integers from 0 on. In a list or array they are checked at once, in a tensor when the
-    work runs. `device`: where the result goes, if they are not in a tensor.
+    `indices`: integers from 0 on. Those in a list or array are checked at once, those in a tensor
+    when the work runs. `device`: the result's device, unless `indices` is a tensor.
     Shapes: `shape` is an int or a tuple of ints; the results have the shape of `indices`.
     Dtypes: integers; gives int64.
     Raises: IndexOutOfRange, also for negative ones; ShapeError, DTypeError, DeviceError.
@@ -64,31 +69,38 @@ def unravel_index(
     >>> [i.tolist() for i in dt.unravel_index([1, 5], (2, 3), device="reference")]
     [[0, 1], [1, 2]]
     """
-    sizes = _sizes("unravel_index", shape)
+    sizes = _countable_shape("unravel_index", shape)
     total = math.prod(sizes)
-    device = _device((indices,), device)
-    at = _in_range("unravel_index", indices, 0, total, f"shape {sizes}", device)
-    if not sizes and at.ndim:
-        raise ShapeError(f"unravel_index: indices of shape {at.shape} for shape (): give one index")
-    found = []
+    device = _device_of((indices,), device)
+    positions = _check_indices("unravel_index", indices, 0, total, f"shape {sizes}", device)
+    if not sizes and positions.ndim:
+        raise ShapeError(
+            f"unravel_index: indices of shape {positions.shape} for shape (): give one index"
+        )
+    indices_along = []
     for n in reversed(sizes[1:]):
-        found.append(apply(ops.REMAINDER, (at, max(n, 1))))
-        at = apply(ops.FLOOR_DIVIDE, (at, max(n, 1)))
-    return (at, *reversed(found)) if sizes else ()
+        indices_along.append(apply(ops.REMAINDER, (positions, max(n, 1))))
+        positions = apply(ops.FLOOR_DIVIDE, (positions, max(n, 1)))
+    return (positions, *reversed(indices_along)) if sizes else ()
 
 
 @into(widen=False)
 def ravel_multi_index(
-    multi_index: Sequence[Index] | Tensor, /, dims: int | Sequence[int],
-    mode: str | Sequence[str] = "raise", *, device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Which places of a shape, counted through it row by row, have these indices along its axes.
+    multi_index: Sequence[Index] | Tensor,
+    /,
+    dims: int | Sequence[int],
+    mode: str | Sequence[str] = "raise",
+    *,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the positions in a raveled shape of indices along its axes.
 
-    `multi_index`: a list of indices for each axis, or a tensor whose first axis goes over them.
-    `dims`: the shape. `mode`: what becomes of indices out of range, for all axes or a tuple of one
-    for each: "raise" checks those in lists and arrays at once and those in tensors when the work
-    runs, "wrap" takes them modulo the size, "clip" takes the nearest. `device`: where the result
-    goes, if no index is in a tensor.
+    `multi_index`: one index array per axis, or a tensor whose first axis goes over the axes.
+    `dims`: the shape. `mode`: the treatment of indices out of range, one for all axes or a tuple
+    with one for each: "raise" checks those in lists and arrays at once and those in tensors when
+    the work runs, "wrap" takes them modulo the size, "clip" takes the nearest. `device`: the
+    result's device, if no index is in a tensor.
     Shapes: the indices are broadcast.
     Dtypes: integers; gives int64.
     Raises: IndexOutOfRange, also for negative ones; ArgumentError for another mode or another
@@ -99,89 +111,96 @@ def ravel_multi_index(
     [1, 5]
     """
     op = "ravel_multi_index"
-    sizes = _sizes(op, dims)
-    parts = _parts(multi_index)
+    sizes = _countable_shape(op, dims)
+    index_list = _index_list(multi_index)
     modes = [mode] * len(sizes) if isinstance(mode, str) else sequence(op, mode, "mode", "modes")
-    if len(parts) != len(sizes) or len(modes) != len(sizes):
+    if len(index_list) != len(sizes) or len(modes) != len(sizes):
         raise ArgumentError(
-            f"{op}: {len(parts)} indices and {len(modes)} modes for the {len(sizes)} axes of shape "
-            f"{sizes}: give as many"
+            f"{op}: {len(index_list)} indices and {len(modes)} modes for the {len(sizes)} axes of "
+            f"shape {sizes}: give as many"
         )
-    device = _device(parts, device)
-    if not parts:
+    device = _device_of(index_list, device)
+    if not index_list:
         return zeros((), dtype=int64, device=device)
-    found, *rest = [
-        _along(op, i, d, n, choice(op, m, "mode", MODES), device)
-        for d, (i, n, m) in enumerate(zip(parts, sizes, modes, strict=True))
+    raveled, *others = [
+        _indices_along(op, i, d, n, choice(op, m, "mode", MODES), device)
+        for d, (i, n, m) in enumerate(zip(index_list, sizes, modes, strict=True))
     ]
-    for at, n in zip(rest, sizes[1:], strict=True):
-        found = found * n + at
-    return found
+    for along, n in zip(others, sizes[1:], strict=True):
+        raveled = raveled * n + along
+    return raveled
 
 
-def _parts(multi_index: object) -> list[Index]:
+def _index_list(multi_index: object) -> list[Index]:
     if isinstance(multi_index, Tensor):
         return list(unstack(multi_index))
     if isinstance(multi_index, np.ndarray) and multi_index.ndim:
         return list(multi_index)
-    return list(sequence("ravel_multi_index", multi_index, "multi_index", "indices"))  # type: ignore[arg-type]  # each is looked at
+    return list(sequence("ravel_multi_index", multi_index, "multi_index", "indices"))  # type: ignore[arg-type]  # each is checked later
 
 
-def _sizes(op: str, shape: object) -> Shape:
-    """A shape whose places can be counted."""
+def _countable_shape(op: str, shape: object) -> Shape:
+    """Return a shape whose number of elements fits int64."""
     sizes = extents(op, shape)
     if math.prod(sizes) > LARGEST:
         raise ShapeError(f"{op}: shape {sizes} has 2**63 places or more; int64 cannot count them")
     return sizes
 
 
-def _along(op: str, index: object, d: int, n: int, mode: str, device: DeviceLike) -> Tensor:
-    """Indices along an axis, in range."""
+def _indices_along(op: str, index: object, d: int, n: int, mode: str, device: DeviceLike) -> Tensor:
+    """Return indices along an axis, brought into range by the mode."""
     if mode == "raise":
-        return _in_range(op, index, d, n, f"axis {d} of size {n}", device)
-    given = index_array(op, index)
-    at = cast(given if isinstance(given, Tensor) else asarray(given, device=device), int64)
-    if at.size and not n:
+        return _check_indices(op, index, d, n, f"axis {d} of size {n}", device)
+    array = index_array(op, index)
+    along = cast(array if isinstance(array, Tensor) else asarray(array, device=device), int64)
+    if along.size and not n:
         raise IndexOutOfRange(f"{op}: axis {d} of size 0 has no index, also with mode={mode!r}")
     if mode == "wrap":
-        return apply(ops.REMAINDER, (at, n))
-    return apply(ops.CLIP, (at, 0, max(n - 1, 0)))
+        return apply(ops.REMAINDER, (along, n))
+    return apply(ops.CLIP, (along, 0, max(n - 1, 0)))
 
 
-def _in_range(op: str, index: object, d: int, n: int, of: str, device: DeviceLike) -> Tensor:
-    """Indices in 0..n-1: the host's are checked now, a tensor's when the work runs."""
-    given = index_array(op, index)
-    if isinstance(given, Tensor):
-        return make(_counted(op, d, n, strided(op, given)._expr))
-    low, high = (int(given.min()), int(given.max())) if given.size else (0, -1)
+def _check_indices(op: str, index: object, d: int, n: int, of: str, device: DeviceLike) -> Tensor:
+    """Return indices in 0..n-1: the host's are checked now, a tensor's when the work runs."""
+    array = index_array(op, index)
+    if isinstance(array, Tensor):
+        return make(_check_node(op, d, n, strided(op, array)._expr))
+    low, high = (int(array.min()), int(array.max())) if array.size else (0, -1)
     if low < 0 or high >= n:
         raise IndexOutOfRange(f"{op}: {low if low < 0 else high} is out of range for {of}")
-    return asarray(given.astype(np.int64), device=device)
+    return asarray(array.astype(np.int64), device=device)
 
 
 def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = True) -> Tensor:
-    """`dt.take` on behalf of a function of another name, which errors say.
+    """Return `dt.take` on behalf of another function, which its errors name.
 
-    `from_end`: False where negative indices are out of range.
+    `from_end`: False means that negative indices are out of range.
     Raises: IndexOutOfRange when the work runs; LayoutError, DTypeError, DeviceError.
     """
     index = index_array(op, strided(op, indices))
     assert isinstance(index, Tensor)
     x = strided(op, x)
     if from_end or index.device is not x.device:
-        return _taken(op, x, index, axis)
+        return _take_one_axis(op, x, index, axis)
     e, i = expr_of(x), expr_of(index)
     key = e.spec, i.spec, axis
-    found = _READ.young.get(key) or _READ.find(key)
-    if found is None:
-        _READ[key] = found = _reading(e.spec, i.spec, axis)
-    attrs, s, move = found
-    at = _counted(op, axis, e.spec.shape[axis], i)
-    return make(node(ops.GATHER, (e, at if move is None else pending_view(at, move)), s, attrs))
+    cached = _GATHER_CACHE.young.get(key) or _GATHER_CACHE.find(key)
+    if cached is None:
+        _GATHER_CACHE[key] = cached = _gather_attrs(e.spec, i.spec, axis)
+    attrs, s, move = cached
+    checked_index = _check_node(op, axis, e.spec.shape[axis], i)
+    return make(
+        node(
+            ops.GATHER,
+            (e, checked_index if move is None else pending_view(checked_index, move)),
+            s,
+            attrs,
+        )
+    )
 
 
-def _reading(of: Spec, at: Spec, axis: int) -> Reading:
-    """How elements at indices that are known are read."""
+def _gather_attrs(of: Spec, at: Spec, axis: int) -> GatherAttrs:
+    """Return the attributes of a gather at indices that are known to be in range."""
     width, after = len(at.shape), len(of.shape) - axis - 1
     shape = (*of.shape[:axis], *at.shape, *of.shape[axis + 1 :])
     axes = (*range(axis), *(-1,) * width, *range(axis + 1, len(of.shape)))
@@ -189,33 +208,33 @@ def _reading(of: Spec, at: Spec, axis: int) -> Reading:
     return (shape, axes, (axis,), None), spec(shape, of.dtype, of.device), move
 
 
-# A GATHER's attributes and spec, and how indices come beside later axes.
-Reading: TypeAlias = tuple[tuple[Any, ...], Spec, Move | None]
-_READ: Recent[tuple[Spec, Spec, int], Reading] = Recent(1024)
+# A GATHER's attributes and spec, and the move that aligns the indices with later axes, or None.
+GatherAttrs: TypeAlias = tuple[tuple[Any, ...], Spec, Move | None]
+_GATHER_CACHE: Recent[tuple[Spec, Spec, int], GatherAttrs] = Recent(1024)
 
 
-def _counted(op: str, axis: int, size: int, at: Expr, ignored: int | None = None) -> Expr:
-    """Indices in 0..size-1, checked when the work runs; `ignored` becomes 0."""
-    s = spec(at.spec.shape, int64, at.spec.device)
-    made = node(ops.CHECKED_INDICES, (at,), s, ((op, axis, size), False, ignored))
-    ask(made, line())
-    return made
+def _check_node(op: str, axis: int, size: int, index: Expr, ignored: int | None = None) -> Expr:
+    """Return indices in 0..size-1, checked when the work runs; `ignored` becomes 0."""
+    s = spec(index.spec.shape, int64, index.spec.device)
+    checked = node(ops.CHECKED_INDICES, (index,), s, ((op, axis, size), False, ignored))
+    ask(checked, line())
+    return checked
 
 
 def in_range(
     op: str, indices: Tensor, size: int, counts: Tensor | None = None, ignored: int | None = None
 ) -> Tensor:
-    """The indices, int64, each in 0..size-1, which is checked when the work runs.
+    """Return int64 indices, each in 0..size-1, which is checked when the work runs.
 
-    `op`: who asks, for the error. `counts`: a mask of those that count; others become 0, as an
-    index that is `ignored` does. Without `counts` it is one kernel.
+    `op`: the function that errors name. `counts`: a mask of the indices that count; others become
+    0, as does an index equal to `ignored`. Without `counts` it is one kernel.
     Raises: IndexOutOfRange when the work runs; LayoutError.
     """
-    at = strided(op, indices)
-    if not at.size:
-        return cast(at, int64)
-    at = at if counts is None else apply(ops.WHERE, (counts, at, 0))
-    return make(_counted(op, 0, size, at._expr, ignored))
+    index = strided(op, indices)
+    if not index.size:
+        return cast(index, int64)
+    index = index if counts is None else apply(ops.WHERE, (counts, index, 0))
+    return make(_check_node(op, 0, size, index._expr, ignored))
 
 
 # --- open meshes ----------------------------------------------------------------------------------
@@ -223,30 +242,32 @@ def in_range(
 
 @named(widen=False)
 def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
-    """Vectors of indices as an open mesh: x[dt.ix_(rows, columns)] has every combination.
+    """Return vectors of indices as an open mesh: x[dt.ix_(rows, columns)] has every combination.
 
-    `*args`: a vector for each axis, of integers, or of bool for where it is true, which the host
-    reads. `device`: where the result goes, if none of them is a tensor.
-    Shapes: vectors; the result of the i-th one has its length along axis i, and 1 along the others.
-    Dtypes: integers, which they keep; bool gives int64.
-    Raises: ShapeError for what is no vector, DTypeError, DeviceError.
+    `*args`: a vector for each axis, of integers, or of bool, whose true positions the host reads.
+    `device`: the result's device, if none of them is a tensor.
+    Shapes: vectors; the i-th result has its vector's length along axis i, and 1 along the others.
+    Dtypes: integers, which keep theirs; bool gives int64.
+    Raises: ShapeError unless all are vectors, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0, 1, 2], [10, 11, 12]], device="reference")
     >>> x[dt.ix_([True, True], [2, 0], device=x.device)].tolist()
     [[2, 0], [12, 10]]
     """
-    found = [_mesh_vector(x, _device(args, device)) for x in args]
-    return tuple([
-        view(v, ("reshape", tuple(v.size if d == i else 1 for d in range(len(found)))))
-        for i, v in enumerate(found)
-    ])  # fmt: skip
+    vectors = [_mesh_vector(x, _device_of(args, device)) for x in args]
+    return tuple(
+        [
+            view(v, ("reshape", tuple(v.size if d == i else 1 for d in range(len(vectors)))))
+            for i, v in enumerate(vectors)
+        ]
+    )
 
 
-def _mesh_vector(given: object, device: DeviceLike) -> Tensor:
-    if not isinstance(given, (Tensor, *ARRAYS)):
-        raise DTypeError(f"ix_: takes indices, not {type(given).__name__}; see dt.asarray")
-    x = strided("ix_", given if isinstance(given, Tensor) else asarray(given, device=device))
+def _mesh_vector(vector: object, device: DeviceLike) -> Tensor:
+    if not isinstance(vector, (Tensor, *ARRAYS)):
+        raise DTypeError(f"ix_: takes indices, not {type(vector).__name__}; see dt.asarray")
+    x = strided("ix_", vector if isinstance(vector, Tensor) else asarray(vector, device=device))
     if x.ndim != 1:
         raise ShapeError(f"ix_: takes vectors of indices, not shape {x.shape}; see dt.ravel")
     if x.dtype is bool_:
@@ -261,9 +282,9 @@ def _mesh_vector(given: object, device: DeviceLike) -> Tensor:
 
 @named(widen=False)
 def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
-    """The indices of the main diagonal of a tensor, one vector for each axis.
+    """Return the indices of the main diagonal of a tensor, one vector for each axis.
 
-    `arr`: only its shape and its device count.
+    `arr`: only its shape and its device matter.
     Shapes: (n, n) or more axes, all of one size; gives (n,) each.
     Dtypes: all; gives int64.
     Raises: ShapeError below 2 dimensions and for several sizes, DTypeError.
@@ -283,13 +304,13 @@ def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
 
 @named(widen=False)
 def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
-    """The indices of the lower triangle of a matrix, row by row: (rows, columns).
+    """Return the indices of the lower triangle of a matrix, row by row: (rows, columns).
 
-    `arr`: only its shape and its device count. `k`: the last diagonal that belongs to it: 0 is the
-    main one, above it positive, below it negative.
+    `arr`: only its shape and its device matter. `k`: the last diagonal of the triangle: 0 is the
+    main one, positive ones are above it, negative ones below it.
     Shapes: a matrix; gives two vectors.
     Dtypes: all; gives int64.
-    Raises: ShapeError for what is no matrix, DTypeError.
+    Raises: ShapeError unless it is a matrix, DTypeError.
 
     >>> import dovetail as dt
     >>> [i.tolist() for i in dt.tril_indices_from(dt.ones((2, 2), device="reference"))]
@@ -301,13 +322,13 @@ def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
 
 @named(widen=False)
 def triu_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
-    """The indices of the upper triangle of a matrix, row by row: (rows, columns).
+    """Return the indices of the upper triangle of a matrix, row by row: (rows, columns).
 
-    `arr`: only its shape and its device count. `k`: the first diagonal that belongs to it: 0 is the
-    main one, above it positive, below it negative.
+    `arr`: only its shape and its device matter. `k`: the first diagonal of the triangle: 0 is the
+    main one, positive ones are above it, negative ones below it.
     Shapes: a matrix; gives two vectors.
     Dtypes: all; gives int64.
-    Raises: ShapeError for what is no matrix, DTypeError.
+    Raises: ShapeError unless it is a matrix, DTypeError.
 
     >>> import dovetail as dt
     >>> [i.tolist() for i in dt.triu_indices_from(dt.ones((2, 2), device="reference"))]
@@ -328,14 +349,14 @@ def _matrix(op: str, x: Tensor) -> tuple[int, int]:
 def mask_indices(
     n: int, mask_func: Callable[..., Tensor], /, k: int = 0, *, device: DeviceLike = None
 ) -> tuple[Tensor, ...]:
-    """The indices of what a function leaves of a square matrix of ones: (rows, columns).
+    """Return the indices at which a function leaves a matrix of ones nonzero: (rows, columns).
 
-    `n`: its rows. `mask_func`: gets the matrix and `k`, an int, as `dt.triu` and `dt.tril`; what
-    is not 0 in its result counts, and how much that is, is read by the host.
+    `n`: the number of rows. `mask_func`: gets the matrix and `k`, an int, as `dt.triu` and
+    `dt.tril` do. The host reads the number of nonzero elements of its result.
     Shapes: two vectors.
     Dtypes: int64.
-    Raises: ArgumentError for a negative `n`, ArgumentTypeError for no function, ShapeError,
-    DTypeError, DeviceError.
+    Raises: ArgumentError for a negative `n`, ArgumentTypeError unless `mask_func` is a function,
+    ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> [i.tolist() for i in dt.mask_indices(2, dt.triu, device="reference")]
@@ -344,5 +365,5 @@ def mask_indices(
     a_function("mask_indices", mask_func, "mask_func")
     size, k = integer("mask_indices", n, "n", 0), integer("mask_indices", k, "k")
     whole = ones(dimensions("mask_indices", (size, size)), dtype=int64, device=device)
-    ours = mask_func is tril or mask_func is triu  # whose `k` is given by name
+    ours = mask_func is tril or mask_func is triu  # these take `k` as a keyword
     return nonzero(mask_func(whole, k=k) if ours else mask_func(whole, k))

@@ -1,9 +1,8 @@
-"""What stands in the brackets of `x[key]`, by NumPy's rules.
+"""Keys of `x[key]`, by NumPy's rules.
 
-It is integers, slices, `...`, None, integer arrays and masks.
-
-Integers, slices, `...` and None make a view. Arrays become positions along axes, and so do masks.
-Indices given as lists or NumPy arrays are checked at once, those in tensors when the work runs.
+A key has integers, slices, `...`, None, integer arrays and masks. Integers, slices, `...` and None
+make a view. Integer arrays and masks become positions along axes. Indices in lists or NumPy arrays
+are checked at once, indices in tensors when the work runs.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ _ARRAYS = (Tensor, np.ndarray, bool)
 
 
 def is_array(part: Part) -> TypeGuard[IndexArray]:
-    """Whether a part of a key makes `x[key]` a copy rather than a view."""
+    """Return True if a part of a key makes `x[key]` a copy instead of a view."""
     return isinstance(part, _ARRAYS)
 
 
 def is_mask(part: Tensor | np.ndarray) -> bool:
-    """Whether an array of a key is of bool."""
+    """Return True if an array of a key is of bool."""
     return part.dtype in (bool_, np.bool_)
 
 
@@ -60,11 +59,11 @@ def is_mask(part: Tensor | np.ndarray) -> bool:
 
 
 def key_parts(x: Tensor, key: Key) -> list[Part]:
-    """The key with an entry for every axis of `x`, a None for each new one, and no `...`.
+    """Return the key with one entry per axis of `x`, a None for each new axis, and no `...`.
 
-    A `...` that stands for no axis stays: NumPy lets it separate index arrays.
+    A `...` that stands for no axis stays, because in NumPy it separates index arrays.
     """
-    parts: list[Any] = list(key) if type(key) is tuple else [key]  # unchecked until here
+    parts: list[Any] = list(key) if type(key) is tuple else [key]  # types are not checked yet
     used, dots = 0, -1
     for i, part in enumerate(parts):
         if part is Ellipsis:
@@ -73,24 +72,24 @@ def key_parts(x: Tensor, key: Key) -> list[Part]:
             dots = i
         elif isinstance(part, (list, np.ndarray, np.generic, Tensor)):
             parts[i] = part = _as_array(part)
-            used += _axes_taken(part)
+            used += _count_axes(part)
         elif part is not None and not isinstance(part, bool):
             used += 1
     if used > x.ndim:
         raise IndexOutOfRange(f"index: {used} indices for {x.ndim} dimensions (shape {x.shape})")
-    rest: list[Part] = [slice(None)] * (x.ndim - used)
+    full_slices: list[Part] = [slice(None)] * (x.ndim - used)
     if dots < 0:
-        return parts + rest
-    return parts[:dots] + (rest or [Ellipsis]) + parts[dots + 1 :]
+        return parts + full_slices
+    return parts[:dots] + (full_slices or [Ellipsis]) + parts[dots + 1 :]
 
 
 def parts_along(x: Tensor, axis: int, array: Tensor | np.ndarray) -> list[Part]:
-    """The parts of a key that has an array along one axis, and all of the others."""
+    """Return the parts of a key with an array along one axis and full slices elsewhere."""
     return [*[slice(None)] * axis, array, *[slice(None)] * (x.ndim - axis - 1)]
 
 
 def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
-    """The view that integers, slices and None describe."""
+    """Return the view that integers, slices and None describe."""
     starts: list[int] = []
     lengths: list[int] = []
     steps: list[int] = []
@@ -114,8 +113,8 @@ def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
         starts.append(start)
         lengths.append(length)
         steps.append(step)
-    found = view(x, ("slice", tuple(starts), tuple(lengths), tuple(steps)))
-    return view(found, ("reshape", dimensions("index", shape))) if reshaped else found
+    sliced = view(x, ("slice", tuple(starts), tuple(lengths), tuple(steps)))
+    return view(sliced, ("reshape", dimensions("index", shape))) if reshaped else sliced
 
 
 def _slice(part: slice, extent: int) -> Slice:
@@ -129,7 +128,7 @@ def _slice(part: slice, extent: int) -> Slice:
 
 def _integer(part: object) -> int:
     try:
-        return as_integer(part)  # type: ignore[arg-type]  # it says whether that is an integer
+        return as_integer(part)  # type: ignore[arg-type]  # raises TypeError unless an integer
     except TypeError:
         raise DTypeError(
             f"index: {shown(part)} is {type(part).__name__}; indices are integers, slices, '...', "
@@ -138,7 +137,7 @@ def _integer(part: object) -> int:
 
 
 def _position(part: object, axis: int, extent: int) -> int:
-    """A non-negative position along an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
+    """Return a non-negative position along an axis. Raises: IndexOutOfRange, DTypeError."""
     i = _integer(part)
     if not -extent <= i < extent:
         raise out_of_range(Asked("index", axis, extent), i)
@@ -146,7 +145,7 @@ def _position(part: object, axis: int, extent: int) -> int:
 
 
 def check_parts(parts: Sequence[Part]) -> None:
-    """Raises what is wrong with slices and integers of a key, of whatever tensor it is."""
+    """Raise the errors of slices and integers that do not depend on the tensor's shape."""
     for part in parts:
         if type(part) is slice:
             _slice(part, 0)
@@ -158,7 +157,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 
 
 def _as_array(part: object) -> IndexArray | int:
-    """A tensor or NumPy array of integers or bool; of no dimension on the host: an integer or bool.
+    """Return a tensor or an array of integers or bool; a 0-dimensional array gives a scalar.
 
     Raises: DTypeError.
     """
@@ -176,14 +175,14 @@ def _as_array(part: object) -> IndexArray | int:
     return array if array.ndim else array.item()
 
 
-def _axes_taken(part: IndexArray | int) -> int:
+def _count_axes(part: IndexArray | int) -> int:
     if isinstance(part, (bool, int)):
         return int(type(part) is int)
     return part.ndim if is_mask(part) else 1
 
 
 def index_array(name: str, indices: object) -> Tensor | np.ndarray:
-    """The indices that a function was given, in an array of integers. Raises: DTypeError."""
+    """Return the indices of a function's argument as an array of integers. Raises: DTypeError."""
     if is_integer_tensor(indices):
         return indices
     array = indices if isinstance(indices, Tensor) else array_of(name, indices)
@@ -197,42 +196,41 @@ def index_array(name: str, indices: object) -> Tensor | np.ndarray:
 
 
 class Positions(NamedTuple):
-    """Positions along an axis of the merged tensor, which is `of` the user's.
-
-    `known`: in range and not negative.
-    """
+    """Positions along an axis of the merged tensor."""
 
     axis: int
-    of: int
+    of: int  # the axis of the user's tensor
     node: Expr
-    known: bool
+    in_range: bool  # True if all are in range and not negative
     unique: bool
 
 
 def positions(name: str, part: IndexArray, x: Tensor, d: int, axis: int) -> tuple[Positions, int]:
-    """What an index array says of axis `d` of `x`, and how many axes of that it stands for."""
+    """Return an index array's positions along axis `d` of `x`, and the number of axes it uses."""
     if isinstance(part, Tensor) and part.device is not x.device:
         raise DeviceError(f"index: is on {part.device}, the tensor on {x.device}; see x.to(device)")
     if isinstance(part, bool) or (part.ndim == 0 and is_mask(part)):
         one = from_host(np.zeros(int(bool(part)), np.int64), int64, x.device)  # along a new axis
         return Positions(axis, d, one._expr, True, True), 0
     if is_mask(part):
-        used = part.ndim
-        # NumPy takes a size of 0 for any: nothing is true
-        if any(m not in (n, 0) for m, n in zip(part.shape, x.shape[d : d + used], strict=True)):
+        mask_axes = part.ndim
+        # as in NumPy, a size of 0 fits every size: no element is true
+        if any(
+            m not in (n, 0) for m, n in zip(part.shape, x.shape[d : d + mask_axes], strict=True)
+        ):
             raise IndexOutOfRange(
-                f"index: a mask of shape {tuple(part.shape)} does not fit axes {d}..{d + used - 1} "
-                f"of shape {x.shape}"
+                f"index: a mask of shape {tuple(part.shape)} does not fit axes "
+                f"{d}..{d + mask_axes - 1} of shape {x.shape}"
             )
-        return Positions(axis, d, true_positions(part, x.device)._expr, True, True), used
+        return Positions(axis, d, true_positions(part, x.device)._expr, True, True), mask_axes
     if isinstance(part, Tensor):
         return Positions(axis, d, strided(name, part)._expr, False, False), 1
-    found = _checked_on_host(part, Asked(name, d, x.shape[d]), x.device)
-    return Positions(axis, d, found._expr, True, False), 1
+    host_positions = _check_on_host(part, Asked(name, d, x.shape[d]), x.device)
+    return Positions(axis, d, host_positions._expr, True, False), 1
 
 
-def _checked_on_host(part: np.ndarray, asked: Asked, device: Device) -> Tensor:
-    """Host indices in a tensor, not negative. Raises: IndexOutOfRange."""
+def _check_on_host(part: np.ndarray, asked: Asked, device: Device) -> Tensor:
+    """Return host indices as a tensor without negative ones. Raises: IndexOutOfRange."""
     low, high = (int(part.min()), int(part.max())) if part.size else (0, -1)
     extent = asked.size
     if low < -extent or high >= extent:
@@ -242,23 +240,23 @@ def _checked_on_host(part: np.ndarray, asked: Asked, device: Device) -> Tensor:
 
 
 def positions_along(name: str, x: Tensor, indices: object, d: int) -> tuple[Expr, Asked | None]:
-    """The node of an index array with as many dimensions as `x`, and its check."""
+    """Return the expression of an index array with as many dimensions as `x`, and its check."""
     array = index_array(name, indices)
     if array.ndim != x.ndim:
         raise ShapeError(
             f"{name}: indices of shape {tuple(array.shape)} for shape {x.shape}: "
             "needs as many dimensions"
         )
-    found, _ = positions(name, array, x, d, d)
-    return found.node, None if found.known else Asked(name, d, x.shape[d])
+    index, _ = positions(name, array, x, d, d)
+    return index.node, None if index.in_range else Asked(name, d, x.shape[d])
 
 
-def checked(asked: Asked, e: Expr) -> Expr:
-    """Positions counted from the start, checked when the work runs, before anything is written."""
+def record_check(asked: Asked, e: Expr) -> Expr:
+    """Return positions from the start, which are checked when the work runs, before any write."""
     s = spec(e.spec.shape, int64, e.spec.device)
-    made = node(ops.CHECKED_INDICES, (e,), s, (asked, True, None))
-    ask(made, line())
-    return made
+    checked_expr = node(ops.CHECKED_INDICES, (e,), s, (asked, True, None))
+    ask(checked_expr, line())
+    return checked_expr
 
 
 # --- a key with arrays ----------------------------------------------------------------------------
@@ -266,77 +264,77 @@ def checked(asked: Asked, e: Expr) -> Expr:
 
 @dataclass(eq=False, repr=False)
 class Selection:
-    """What a key with arrays selects.
+    """The elements that a key with arrays selects.
 
-    It is a tensor after the basic part of the key, with one axis under each array.
+    `merged` is the tensor after the basic part of the key, with one axis under each array.
     """
 
     sliced: Tensor
-    merged: Tensor  # `sliced` with axes merged; each is an index's, one of `result`'s, or of size 1
-    shares: bool = True  # whether those two share memory
+    merged: Tensor  # `sliced` with axes merged: those of indices, those of `result`, and of size 1
+    shares: bool = True  # True if `sliced` and `merged` share memory
     indices: list[Positions] = field(default_factory=list)
     result: list[int] = field(default_factory=list)  # axes of `merged`, -1 for new ones
-    front: int = 0  # how many of those stand before the axes of the indices
-    shape: Shape = ()  # of the indices together
+    front: int = 0  # the number of `result`'s axes before the axes of the indices
+    shape: Shape = ()  # the broadcast shape of the indices
 
     @property
     def full_shape(self) -> Shape:
-        """The result's shape."""
+        """Return the result's shape."""
         sizes = tuple(1 if d < 0 else self.merged.shape[d] for d in self.result)
         return sizes[: self.front] + self.shape + sizes[self.front :]
 
-    def asked(self, name: str, i: Positions) -> Asked:
-        """What is to be checked of an index."""
+    def index_check(self, name: str, i: Positions) -> Asked:
+        """Return the check of an index."""
         return Asked(name, i.of, self.merged.shape[i.axis])
 
-    def known(self, name: str, i: Positions) -> Expr:
-        """An index's positions, counted from the start, checked when the work runs."""
-        return i.node if i.known else checked(self.asked(name, i), i.node)
+    def in_range_positions(self, name: str, i: Positions) -> Expr:
+        """Return an index's positions from the start, checked when the work runs."""
+        return i.node if i.in_range else record_check(self.index_check(name, i), i.node)
 
 
 def select(name: str, x: Tensor, parts: Sequence[Part]) -> Selection:
-    """Slices, merges the axes under each mask, and sorts out what the result's axes are."""
-    found = Selection(x, x)
-    basic: list[Slice] = []  # of each axis of x
-    merged: list[int] = []
-    before: list[tuple[int, int]] = []  # what stands before each index and integer
+    """Slice `x`, merge the axes under each mask, and determine the axes of the result."""
+    selection = Selection(x, x)
+    basic: list[Slice] = []  # one for each axis of x
+    merged_sizes: list[int] = []
+    before: list[tuple[int, int]] = []  # for each index and integer: slices and axes in front of it
     others = 0
     for part in parts:
         d = len(basic)
         if part is None or part is Ellipsis:
             others += 1
-            found.result += [-1] * (part is None)
+            selection.result += [-1] * (part is None)
             continue
         if isinstance(part, slice):
             others += 1
-            found.result.append(len(merged))
-            taken = [_slice(part, x.shape[d])]
+            selection.result.append(len(merged_sizes))
+            slices = [_slice(part, x.shape[d])]
         else:
-            before.append((others, len(found.result)))
+            before.append((others, len(selection.result)))
             if is_array(part):
-                index, used = positions(name, part, x, d, len(merged))
-                found.indices.append(index)
-                taken = [(0, n, 1) for n in x.shape[d : d + used]]
+                index, used = positions(name, part, x, d, len(merged_sizes))
+                selection.indices.append(index)
+                slices = [(0, n, 1) for n in x.shape[d : d + used]]
             else:
-                taken = [(_position(part, d, x.shape[d]), 1, 1)]
-        basic += taken
-        merged.append(math.prod(n for _, n, _ in taken))
-    # side by side, the indices' axes stay there; else they come first
-    found.front = before[0][1] if len(set(before)) == 1 else 0
-    found.shape = _joint_shape([i.node.spec.shape for i in found.indices])
+                slices = [(_position(part, d, x.shape[d]), 1, 1)]
+        basic += slices
+        merged_sizes.append(math.prod(n for _, n, _ in slices))
+    # the axes of adjacent indices stay in place; those of separated ones come first
+    selection.front = before[0][1] if len(set(before)) == 1 else 0
+    selection.shape = _joint_shape([i.node.spec.shape for i in selection.indices])
     starts, lengths, steps = (tuple(b[k] for b in basic) for k in range(3))
-    found.sliced = view(x, ("slice", starts, lengths, steps))
-    merge = ("reshape", tuple(merged))
-    found.shares = is_viewable(found.sliced, merge)
-    found.merged = view(found.sliced, merge)
-    return found
+    selection.sliced = view(x, ("slice", starts, lengths, steps))
+    merge = ("reshape", tuple(merged_sizes))
+    selection.shares = is_viewable(selection.sliced, merge)
+    selection.merged = view(selection.sliced, merge)
+    return selection
 
 
-def along(name: str, x: Tensor, index: Tensor, d: int) -> Selection:
-    """As `select`, for a tensor of integers along one axis, and all of the others."""
-    found, _ = positions(name, index, x, d, d)
+def select_along(name: str, x: Tensor, index: Tensor, d: int) -> Selection:
+    """Return the selection of a tensor of integers along one axis, with all others complete."""
+    index_positions, _ = positions(name, index, x, d, d)
     others = [k for k in range(x.ndim) if k != d]
-    return Selection(x, x, True, [found], others, d, expr_of(index).spec.shape)
+    return Selection(x, x, True, [index_positions], others, d, expr_of(index).spec.shape)
 
 
 def _joint_shape(shapes: Sequence[Shape]) -> Shape:

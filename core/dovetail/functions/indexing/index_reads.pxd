@@ -1,4 +1,4 @@
-# What the compiled form of `index_reads.py` knows of its types.
+# Static types of the compiled version of `index_reads.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
@@ -8,6 +8,6 @@ from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
 from dovetail.tensor.tensor cimport make
 
 
-@cython.locals(e=Expr, i=Expr, made=Expr, key=tuple, found=tuple, s=Spec)
-cpdef _taken(object name, object x, object index, object d)
-cpdef _ask(Expr e)
+@cython.locals(e=Expr, i=Expr, gathered=Expr, key=tuple, cached=tuple, s=Spec)
+cpdef _take_one_axis(object name, object x, object index, object d)
+cpdef _record_check_site(Expr e)

@@ -1,6 +1,6 @@
-"""Reading at indices: `x[key]`, `take`, `searchsorted`.
+"""Reads at indices: `x[key]`, `take`, `searchsorted`.
 
-Arrays of integers read through the `gather` row; `index_keys` says what keys are.
+Arrays of integers read through the `gather` row; `index_keys` parses the keys.
 """
 
 from __future__ import annotations
@@ -25,33 +25,35 @@ from ...tensor.tensor import Tensor, make, required, strided, without_meaning
 from ...tensor.verbs import apply, dispatch, pending_view, view
 from ...tensor.writes import array_of, value_node, whole_numbers
 from ..datatypes import as_dtype, cast, result_type
-from ..graph_cache import Remade
-from ..variants import remade
+from ..graph_cache import CachedFunction
+from ..variants import cache_graph
 from .index_keys import (
     Key,
     Part,
     basic_view,
     check_parts,
-    checked,
     index_array,
     is_array,
     key_parts,
     parts_along,
     positions_along,
+    record_check,
     select,
 )
 from .masks import nonzero, true_positions
 
-ROWS_WORTH_CHECKING = 4  # elements read for each index
+# Elements per index from which a separate kernel checks each index once. 20000 rows of 128 take
+# 0.27 ms so, and 3.4 ms if the reader checks for every element.
+CHECK_ONCE_ROW_MIN = 4
 
 __all__ = ["searchsorted", "take", "take_along_axis"]
 
 
 def getitem(x: Tensor, key: Key) -> Tensor:
-    """`x[key]`: a view where the key has integers, slices, `...` and None only, else a copy.
+    """Return `x[key]`: a view if the key has only integers, slices, `...` and None, else a copy.
 
-    A mask needs one host read: of how many of its elements are true. Indices in a tensor are
-    checked on the device, so an error may come when the result is looked at.
+    A mask needs one host read, of the number of true elements. Indices in a tensor are checked on
+    the device, so that an error may be raised when the result is read.
     Raises: IndexOutOfRange, DTypeError, ShapeError, DeviceError.
 
     >>> import dovetail as dt
@@ -63,71 +65,74 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     if e is not None:
         return alias(x, make(e))
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
-        return _taken("index", x, key, 0) if x.ndim == 1 else _rows.given((x, key), {})
-    if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_of(expr_of(x).spec):
+        return (
+            _take_one_axis("index", x, key, 0)
+            if x.ndim == 1
+            else _cached_take_rows.call((x, key), {})
+        )
+    if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_spec(expr_of(x).spec):
         flat = x if x.ndim == 1 else view(x, ("reshape", (x.size,)))
         return fetch(flat, true_positions(key, x.device))
     if isinstance(key, Tensor) and not is_strided(key):
-        return _at_mask(x, key)
+        return _index_by_mask(x, key)
     parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
         return basic_view(x, parts)
-    return _selected("index", x, parts)
+    return _gather_selection("index", x, parts)
 
 
-def _at_mask(x: Tensor, mask: Tensor) -> Tensor:
-    """The elements at a mask of another layout: where its elements are, which are true."""
+def _index_by_mask(x: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements under a mask of another layout."""
     if mask.dtype is not bool_:
         raise LayoutError(without_meaning("index", mask))
     if not mask.ndim or mask.shape != x.shape[: mask.ndim]:
         raise IndexOutOfRange(
             f"index: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape}"
         )
-    return _selected("index", x, [*nonzero(mask), *[slice(None)] * (x.ndim - mask.ndim)])
+    return _gather_selection("index", x, [*nonzero(mask), *[slice(None)] * (x.ndim - mask.ndim)])
 
 
-def _mask_of(s: Spec) -> Spec:
-    """The spec of a mask for a whole tensor."""
+def _mask_spec(s: Spec) -> Spec:
+    """Return the spec of a mask for a whole tensor."""
     return spec(s.shape, bool_, s.device)
 
 
-# A tensor's spec, that of an index, the axis and the name -> the node's attributes and spec; how
-# the index is checked, unless by its reader; and the move that puts it beside the axes after it, if
-# there are such.
-_TAKEN: Recent[tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Asked | None, Move | None]] = Recent(
-    1024
+# Specs of a tensor and an index, axis and name -> the node's attributes and spec; the check of the
+# index, None if its reader checks; and the move that aligns the index with later axes, or None.
+_TAKE_CACHE: Recent[tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Asked | None, Move | None]] = (
+    Recent(1024)
 )
 
 
-def _taken(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
-    """The elements at integers along one axis, all of the others: as `_selected`."""
+def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
+    """Gather the elements at integers along one axis."""
     e, i = expr_of(x), expr_of(index)
     key = (e.spec, i.spec, d, name)
-    found = _TAKEN.young.get(key) or _TAKEN.find(key)
-    if found is None:
-        return _selected(name, x, parts_along(x, d, index), key)
-    attrs, s, first, move = found
-    if first is not None:
-        i = checked(first, i)
-    made = node(ops.GATHER, (e, i if move is None else pending_view(i, move)), s, attrs)
-    if first is None:
-        _ask(made)
-    return make(made)
+    cached = _TAKE_CACHE.young.get(key) or _TAKE_CACHE.find(key)
+    if cached is None:
+        return _gather_selection(name, x, parts_along(x, d, index), key)
+    attrs, s, check, move = cached
+    if check is not None:
+        i = record_check(check, i)
+    gathered = node(ops.GATHER, (e, i if move is None else pending_view(i, move)), s, attrs)
+    if check is None:
+        _record_check_site(gathered)
+    return make(gathered)
 
 
-def _rows_at(x: Tensor, index: Tensor) -> Tensor:
-    return _taken("index", x, index, 0)
+def _take_rows(x: Tensor, index: Tensor) -> Tensor:
+    return _take_one_axis("index", x, index, 0)
 
 
-_rows = Remade(_rows_at)  # of which several nodes are made
+_cached_take_rows = CachedFunction(_take_rows)
 
 
-def _selected(
+def _gather_selection(
     name: str, x: Tensor, parts: list[Part], simple: tuple[Spec, Spec, int, str] | None = None
 ) -> Tensor:
-    """The elements at a key with arrays.
+    """Gather the elements at a key with arrays.
 
-    `simple`: under what to note how, if one is all that there is.
+    `simple`: the cache key if the only array is an index tensor.
     """
     if type(x) is not Tensor:
         check_parts(parts)
@@ -136,53 +141,56 @@ def _selected(
     width, after = len(s.shape), len(s.result) - s.front
     axes = (*s.result[: s.front], *(-1,) * width, *s.result[s.front :])
     shape = s.full_shape
-    # 20000 rows of 128: 0.27 ms if each index is checked once, 3.4 if for every element
-    first = math.prod(shape) >= ROWS_WORTH_CHECKING * math.prod(s.shape)
-    known = first or all(i.known for i in s.indices)
-    positions = [s.known(name, i) if first else i.node for i in s.indices]
-    lead = [pending_view(e, ("reshape", (*e.spec.shape, *(1,) * after))) for e in positions]
-    asked = None if known else tuple(s.asked(name, i) for i in s.indices)
+    check_first = math.prod(shape) >= CHECK_ONCE_ROW_MIN * math.prod(s.shape)
+    all_checked = check_first or all(i.in_range for i in s.indices)
+    positions = [s.in_range_positions(name, i) if check_first else i.node for i in s.indices]
+    index_exprs = [pending_view(e, ("reshape", (*e.spec.shape, *(1,) * after))) for e in positions]
+    asked = None if all_checked else tuple(s.index_check(name, i) for i in s.indices)
     of = tuple(i.axis for i in s.indices)
     whole = simple is not None and s.merged._expr.spec is x._expr.spec
-    made = _gather(x if whole else s.merged, lead, shape, axes, of, asked)
+    gathered = _gather(x if whole else s.merged, index_exprs, shape, axes, of, asked)
     if simple is not None and whole:
-        once = s.asked(name, s.indices[0]) if first else None
-        move = None if lead[0] is positions[0] else ("reshape", lead[0].spec.shape)
-        _TAKEN[simple] = ((shape, axes, of, asked), made._expr.spec, once, move)
-    return made
+        once = s.index_check(name, s.indices[0]) if check_first else None
+        move = None if index_exprs[0] is positions[0] else ("reshape", index_exprs[0].spec.shape)
+        _TAKE_CACHE[simple] = ((shape, axes, of, asked), gathered._expr.spec, once, move)
+    return gathered
 
 
 def _gather(
-    x: Tensor, indices: Sequence[Expr], shape: Shape, axes: Shape, of: Shape,
+    x: Tensor,
+    indices: Sequence[Expr],
+    shape: Shape,
+    axes: Shape,
+    of: Shape,
     asked: tuple[Asked, ...] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     attrs = (shape, axes, of, asked)
     s = spec(shape, x.dtype, x.device, "index" if asked is None else asked[0].op)
     e = node(ops.GATHER, (x._expr, *indices), s, attrs)
     if asked is not None:
-        _ask(e)
+        _record_check_site(e)
     return make(e)
 
 
-def _ask(e: Expr) -> None:
-    """Notes who asked for a node that checks its indices when it runs."""
+def _record_check_site(e: Expr) -> None:
+    """Record the user's line for the error of an expression that checks indices."""
     ask(e, line())
     if e.tape is not None:
-        e.tape.asked_at = e.asked_at  # for the gradient, which reads the indices again
+        e.tape.asked_at = e.asked_at  # the gradient reads the indices again
 
 
-# --- at positions that are known to be in range ---------------------------------------------------
+# --- positions that are known to be in range ------------------------------------------------------
 
 
 def fetch(x: Tensor, positions: Tensor) -> Tensor:
-    """The elements of a vector at positions that are known to be in range; nothing is checked."""
+    """Gather the elements of a vector at positions that are known to be in range."""
     return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
 
 
 def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
-    """As `take_along_axis`, of positions that are known to be in range.
+    """Gather as `take_along_axis`, at positions that are known to be in range.
 
-    They are as long as `x` along all other axes.
+    The positions have the sizes of `x` along all other axes.
     """
     axes = tuple(-1 if d == axis else d for d in range(x.ndim))
     return _gather(x, [positions._expr], positions.shape, axes, (axis,))
@@ -191,17 +199,17 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def take(
     x: Tensor, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """The elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
+    """Return the elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
-    `indices`: integers, negative ones counted from the end. In a list or array they are checked at
-    once, in a tensor when the work runs. `axis` may be left out for one dimension.
+    `indices`: integers; negative ones count from the end. Those in a list or array are checked at
+    once, those in a tensor when the work runs. `axis` may be omitted for one dimension.
     Shapes: x.shape[:axis] + indices.shape + x.shape[axis + 1:].
     Dtypes: x any; `indices` integers, not bool (see x[mask]).
-    Gradient: parts for one element are added in the order in which it was read.
+    Gradient: contributions to one element are added in the order in which it was read.
     Raises: IndexOutOfRange, DTypeError, AxisError, ArgumentError without axis.
 
     >>> import dovetail as dt
@@ -216,19 +224,19 @@ def take(
     d = lay.axis("take", axis, x.ndim)
     array = index_array("take", indices)
     if is_strided(array) and is_strided(x):
-        return _taken("take", x, array, d)
-    return _selected("take", x, parts_along(x, d, array))
+        return _take_one_axis("take", x, array, d)
+    return _gather_selection("take", x, parts_along(x, d, array))
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def take_along_axis(
     x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
-    """At each place the element of `x` there, except that its position along `axis` is `indices`'.
+    """Return the elements of `x` whose positions along `axis` are `indices`.
 
-    `indices` are as for `take`. Undoes `argsort`: take_along_axis(x, argsort(x)) is sorted.
-    Shapes: as many dimensions, broadcast along all but `axis`, along which the result is
-    `indices`'.
+    `indices`: as for `take`. take_along_axis(x, argsort(x)) is sorted.
+    Shapes: equal numbers of dimensions; broadcast except along `axis`, where the result has the
+    size of `indices`.
     Dtypes: x any; `indices` integers, not bool.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError.
 
@@ -248,28 +256,29 @@ def take_along_axis(
     return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
 
 
-def exact(given: object, beside_: object) -> object:
+def keep_digits(values_: object, beside_: object) -> object:
     """Return a list that is compared with integers as an array, which keeps all digits."""
     if (
-        isinstance(given, (list, tuple))
+        isinstance(values_, (list, tuple))
         and isinstance(beside_, Tensor)
         and beside_.dtype.is_integer
     ):
-        values = array_of("searchsorted", given)
-        whole = whole_numbers(values, given)
+        values = array_of("searchsorted", values_)
+        whole = whole_numbers(values, values_)
         return values if whole.dtype == object else whole
-    return given
+    return values_
 
 
 def has_no_common_integer(a: DType, b: DType) -> bool:
-    """Return True for uint64 beside signed integers."""
+    """Return True for uint64 together with a signed integer dtype."""
     return uint64 in (a, b) and "i" in (a.kind, b.kind)
 
 
-def comparable(op: str, edges: Tensor, x: Tensor | Scalar) -> tuple[Tensor, Tensor]:
-    """Return both in one dtype, in which integers beside floats keep as many digits as can be.
+def promote_for_comparison(op: str, edges: Tensor, x: Tensor | Scalar) -> tuple[Tensor, Tensor]:
+    """Return both in one dtype that keeps as many digits as possible.
 
-    No dtype holds uint64 and signed integers: these become int64, and comparisons are exact.
+    Integers with floats become floats. No dtype holds uint64 and signed integers: the signed ones
+    become int64, and both are returned as they are for an exact comparison.
     """
     if isinstance(x, Tensor) and has_no_common_integer(edges.dtype, x.dtype):
         edges, x = (t if t.dtype is uint64 else cast(t, int64) for t in (edges, x))
@@ -281,9 +290,9 @@ def comparable(op: str, edges: Tensor, x: Tensor | Scalar) -> tuple[Tensor, Tens
     return cast(edges, d), as_dtype(op, x, d, (edges,))
 
 
-def _integer_key(value: float, d: DType, side: str) -> tuple[int, str]:
-    """Return an integer of the dtype, and the side of it on which a number stands among others."""
-    if not value <= d.max:  # NaN stands last
+def _round_to_dtype(value: float, d: DType, side: str) -> tuple[int, str]:
+    """Return an integer of the dtype and a side, which search like the given number."""
+    if not value <= d.max:  # NaN sorts last
         return d.max, "right"
     if value < d.min:
         return d.min, "left"
@@ -291,50 +300,55 @@ def _integer_key(value: float, d: DType, side: str) -> tuple[int, str]:
     return whole, side if whole == value else "right"
 
 
-def _searched_mixed(x1: Tensor, x2: Tensor, side: str, sorter: Array | None) -> Tensor:
-    """Search int64 among uint64, or the other way round: values out of range stand at an end."""
+def _search_mixed(x1: Tensor, x2: Tensor, side: str, sorter: Array | None) -> Tensor:
+    """Search int64 among uint64, or the reverse; values out of range belong at an end."""
     d = x1.dtype
     end, at_end = (0, 0) if d is uint64 else (d.max, x1.size)
     outside = apply(ops.LESS if d is uint64 else ops.GREATER, (x2, end))
     among = cast(apply(ops.WHERE, (outside, end, x2)), d)
-    places = searchsorted(x1, among, side=side, sorter=sorter)
-    return apply(ops.WHERE, (outside, at_end, places))
+    positions = searchsorted(x1, among, side=side, sorter=sorter)
+    return apply(ops.WHERE, (outside, at_end, positions))
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def searchsorted(
-    x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
+    x1: Array,
+    x2: Operand,
+    /,
+    *,
+    side: str = "left",
+    sorter: Array | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """For each value of `x2` the position in the sorted vector `x1` before which it would stand.
+) -> Tensor:
+    """Return the positions at which the values of `x2` would be inserted in the sorted vector `x1`.
 
-    `side`: before ("left") or after ("right") equal ones. `sorter`: what sorts `x1`, as `argsort`
-    gives it. NaN stands last. A binary search: one pass over `x2`.
+    `side`: before ("left") or after ("right") equal elements. `sorter`: the order of `x1`, as from
+    `argsort`. NaN sorts last. A binary search: one pass over `x2`.
     Shapes: x1 is a vector; the result has x2's shape.
-    Dtypes: all, promoted for the comparison, integers beside floats to float64; `sorter` integers.
+    Dtypes: all, promoted for the comparison, integers with floats to float64; `sorter` integers.
     Gives int64.
     Raises: ShapeError, ArgumentError for another `side`, DTypeError, DeviceError, IndexOutOfRange
-    for a `sorter` that points out of x1.
+    for a `sorter` with positions outside of x1.
 
     >>> import dovetail as dt
     >>> dt.searchsorted(dt.asarray([1, 3, 5], device="reference"), [3, 4]).tolist()
     [1, 2]
     """
     choice("searchsorted", side, "side", ("left", "right"))
-    given = operands("searchsorted", exact(x1, x2), exact(x2, x1))
-    x1 = strided("searchsorted", given[0])
+    values = operands("searchsorted", keep_digits(x1, x2), keep_digits(x2, x1))
+    x1 = strided("searchsorted", values[0])
     if isinstance(sorter, ARRAYS):
-        sorter = beside("searchsorted", sorter, given)
+        sorter = beside("searchsorted", sorter, values)
     if required("searchsorted", x1).ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
-    value = given[1]
+    value = values[1]
     if x1.dtype.is_integer and isinstance(value, (int, float)):
-        value, side = _integer_key(value, x1.dtype, side)
+        value, side = _round_to_dtype(value, x1.dtype, side)
         wanted = value_node("searchsorted", value, x1.dtype, x1.device)
     else:
-        x1, x2 = comparable("searchsorted", x1, value)
+        x1, x2 = promote_for_comparison("searchsorted", x1, value)
         if x1.dtype.is_integer and x1.dtype is not x2.dtype:
-            return _searched_mixed(x1, x2, side, sorter)
+            return _search_mixed(x1, x2, side, sorter)
         wanted = x2._expr
     nodes = [x1._expr, wanted]
     if sorter is not None:
@@ -343,7 +357,7 @@ def searchsorted(
             raise ShapeError(
                 f"searchsorted: sorter is {order._expr.spec!r} for x1 {x1._expr.spec!r}"
             )
-        nodes.append(checked(Asked("searchsorted", 0, x1.size), order._expr))
+        nodes.append(record_check(Asked("searchsorted", 0, x1.size), order._expr))
     for e in nodes:
         if e.spec.device is not x1.device:
             raise DeviceError(

@@ -1,4 +1,4 @@
-# What the compiled form of `index_writes.py` knows of its types.
+# Static types of the compiled version of `index_writes.py`.
 cimport cython
 
 from dovetail.functions.graph_cache cimport again
@@ -8,13 +8,13 @@ from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
 from dovetail.tensor.writes cimport to_spec, value_node, write
 
-cdef dict _PUT_LATELY
+cdef dict _put_young
 
 
 @cython.locals(want=Spec)
 cpdef Expr _value(object name, object value, object target)
 cpdef bint _is_number(Expr e, Spec want) except -1
-@cython.locals(e=Expr, i=Expr, v=Expr, made=Expr, key=tuple, found=tuple)
-cpdef list _put_at(object x, object index, object value)
+@cython.locals(e=Expr, i=Expr, v=Expr, scattered=Expr, key=tuple, cached=tuple)
+cpdef list _put_rows(object x, object index, object value)
 @cython.locals(e=Expr, under=Expr, s=Spec)
-cpdef list _number_under(object x, object mask, object value)
+cpdef list _masked_number(object x, object mask, object value)

@@ -1,10 +1,10 @@
-"""Writing at indices: `x[key] = value`, `scatter_`, `index_add_`.
+"""Writes at indices: `x[key] = value`, `scatter_`, `index_add_`.
 
-Integers, slices, `...` and None write through a view, arrays through the `scatter` row, in which
-the last of several values for one place wins.
+Integers, slices, `...` and None write through a view, arrays through the `scatter` row. Of several
+values for one position the last one stays.
 
-A node that is to be written is made in a function of its own, which holds nothing of it after: what
-nobody else refers to gets no memory, but is computed in the kernel that writes.
+An expression to be written is built in a function of its own, which keeps no reference to it. An
+expression without other references gets no memory; the kernel that writes computes it.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from .index_keys import (
     Key,
     Part,
     Selection,
-    along,
     basic_view,
-    checked,
     index_array,
     is_array,
     is_mask,
     key_parts,
     parts_along,
     positions_along,
+    record_check,
     select,
+    select_along,
 )
 
 __all__ = ["index_add", "scatter"]
@@ -59,12 +59,11 @@ How = Literal["set", "add"]
 
 
 def setitem(x: Tensor, key: Key, value: Operand) -> None:
-    """`x[key] = value`: the value is broadcast and cast to the memory of `x[key]`.
+    """Write `x[key] = value`: the value is broadcast and cast to the memory of `x[key]`.
 
-    Where integer arrays name a place several times, the last value stays. A mask with a value that
-    does not depend on the number of its true elements needs no host read.
-    Raises: as `x[key]`; DTypeError where the value's kind does not fit; ReadOnlyError;
-    GradientError.
+    If integer arrays contain a position several times, the last value stays. A mask with a value
+    that does not depend on the number of its true elements needs no host read.
+    Raises: as `x[key]`; DTypeError if the value's kind does not fit; ReadOnlyError; GradientError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1, -2, 3], device="reference")
@@ -77,25 +76,25 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
         write_value("setitem", alias(x, make(e)), value)
         return
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
-        write("setitem", x, _put_at(x, key, value), updates=True)
+        write("setitem", x, _put_rows(x, key, value), updates=True)
         return
     if type(value) in _NUMBERS and is_strided(x) and is_strided(key):
-        made = _number_under(x, key, value)
-        if made:
-            write("setitem", x, made)
+        replaced = _masked_number(x, key, value)
+        if replaced:
+            write("setitem", x, replaced)
             return
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)
-    elif not _written_by_mask(x, parts, value):
+    elif not _try_masked_write(x, parts, value):
         _scatter("setitem", select("setitem", x, parts), value, "set")
 
 
 _NUMBERS = (int, float, bool)
 
 
-def _number_under(x: Tensor, mask: Tensor, value: Operand) -> Holder[Expr]:
-    """What x is after `x[mask] = value`; nothing where this is for the general way."""
+def _masked_number(x: Tensor, mask: Tensor, value: Operand) -> Holder[Expr]:
+    """Return x after `x[mask] = number` in a box, or an empty box if only the general path fits."""
     e, under = expr_of(x), expr_of(mask)
     s = e.spec
     if e.op is not None or e.storage.pending is not None or not s.shape:
@@ -109,8 +108,8 @@ def _number_under(x: Tensor, mask: Tensor, value: Operand) -> Holder[Expr]:
 # --- masks ----------------------------------------------------------------------------------------
 
 
-def _written_by_mask(x: Tensor, parts: list[Part], value: Operand) -> bool:
-    """Writes by `where`, if the only array is a mask and the value is the same under all of it."""
+def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
+    """Write by `where` if the only array is a mask and the value does not vary under it."""
     arrays = [part for part in parts if is_array(part)]
     mask = arrays[0]
     if len(arrays) > 1 or isinstance(mask, bool) or not is_mask(mask) or mask.ndim == 0:
@@ -119,21 +118,21 @@ def _written_by_mask(x: Tensor, parts: list[Part], value: Operand) -> bool:
         return False
     lead = next(i for i, p in enumerate(parts) if p is mask)
     if tuple(mask.shape) != x.shape[lead : lead + mask.ndim]:
-        return False  # the general way raises the error
+        return False  # the general path raises the error
     after = len(parts) - lead - 1
     new = _value_at_mask(x, mask.ndim, lead, after, value)
     if not new:
         return False
     whole = [slice(None)] * mask.ndim
     target = basic_view(x, [*parts[:lead], *whole, *parts[lead + 1 :]])
-    write("setitem", target, [_chosen(_over(mask, after, x), new, target._expr)])
+    write("setitem", target, [_where_expr(_mask_expr(mask, after, x), new, target._expr)])
     return True
 
 
 def _value_at_mask(x: Tensor, dims: int, lead: int, after: int, value: Operand) -> Holder[Expr]:
-    """The value, with axes of size 1 for those of the mask.
+    """Return the value, with axes of size 1 in place of the mask's axes.
 
-    Nothing comes back where it has one value for each true element.
+    The box is empty if the value has one element for each true element.
     """
     e = value_node("setitem", value, x.dtype, x.device)
     shape = e.spec.shape
@@ -145,15 +144,15 @@ def _value_at_mask(x: Tensor, dims: int, lead: int, after: int, value: Operand) 
     return [pending_view(e, ("reshape", (*shape[:cut], *(1,) * dims, *shape[cut + 1 :])))]
 
 
-def _over(mask: Tensor | np.ndarray, after: int, x: Tensor) -> Expr:
-    """The mask's node, with axes of size 1 for those after it."""
+def _mask_expr(mask: Tensor | np.ndarray, after: int, x: Tensor) -> Expr:
+    """Return the mask's expression, with axes of size 1 for the axes after it."""
     if isinstance(mask, np.ndarray):
         mask = from_host(mask, bool_, x.device)
     return pending_view(strided("setitem", mask)._expr, ("reshape", (*mask.shape, *(1,) * after)))
 
 
-def _chosen(mask: Expr, new: Holder[Expr], old: Expr) -> Expr:
-    """`new` where the mask is true, else `old`."""
+def _where_expr(mask: Expr, new: Holder[Expr], old: Expr) -> Expr:
+    """Return `new` where the mask is true, else `old`."""
     if mask.spec.device is not old.spec.device:
         raise DeviceError(f"index: is on {mask.spec.device}, the tensor on {old.spec.device}")
     return node(WHERE, (mask, to_spec("setitem", take(new), old.spec), old), old.spec)
@@ -163,39 +162,43 @@ def _chosen(mask: Expr, new: Holder[Expr], old: Expr) -> Expr:
 
 
 def _scatter(name: str, s: Selection, value: Operand, how: How) -> None:
-    """Stores or adds a value at what a key selects."""
-    taken = [i.axis for i in s.indices]
-    kept = [d for d in s.result if d >= 0]
-    ones = [d for d in range(s.merged.ndim) if d not in taken and d not in kept]
-    rest = tuple(s.merged.shape[d] for d in kept) + (1,) * len(ones)
-    order = (*taken, *kept, *ones)
+    """Store or add a value at the elements that a key selects."""
+    index_axes = [i.axis for i in s.indices]
+    result_axes = [d for d in s.result if d >= 0]
+    ones = [d for d in range(s.merged.ndim) if d not in index_axes and d not in result_axes]
+    row_shape = tuple(s.merged.shape[d] for d in result_axes) + (1,) * len(ones)
+    order = (*index_axes, *result_axes, *ones)
     whole = order == (*range(len(order)),)
     target = s.merged if whole else view(s.merged, ("permute", order))
-    made = [_scattered(name, s, target, _value(name, value, target), rest, how)]
+    scattered = [_scatter_expr(name, s, target, _value(name, value, target), row_shape, how)]
     if s.shares:
-        write(name, target, made, updates=True)
+        write(name, target, scattered, updates=True)
         return
     back = ("permute", tuple(order.index(d) for d in range(len(order))))
-    write(name, s.sliced, [pending_view(take(made), back, ("reshape", s.sliced.shape))])
+    write(name, s.sliced, [pending_view(take(scattered), back, ("reshape", s.sliced.shape))])
 
 
-def _scattered(name: str, s: Selection, target: Tensor, e: Expr, rest: Shape, how: How) -> Expr:
-    """The op that updates the target with a value."""
+def _scatter_expr(
+    name: str, s: Selection, target: Tensor, e: Expr, row_shape: Shape, how: How
+) -> Expr:
+    """Return the expression that updates the target with a value."""
     values = target._expr.spec
     unique = len(s.indices) == 1 and s.indices[0].unique
-    places = math.prod(s.shape) * math.prod(rest)
-    simple = places < FEW and not unique and target._expr.tape is None and e.tape is None
+    count = math.prod(s.shape) * math.prod(row_shape)
+    simple = count < FEW and not unique and target._expr.tape is None and e.tape is None
     number = simple and _is_number(e, values)
-    rows = e.args[0] if number else _value_rows(name, s, e, rest)
+    rows = e.args[0] if number else _value_rows(name, s, e, row_shape)
     asked = None
-    if simple and len(s.indices) == 1 and not s.indices[0].known and values.size:
-        asked = s.asked(name, s.indices[0])
-    found = [s.known(name, i) if asked is None else i.node for i in s.indices]
-    indices = [_index_rows(s, i, rest) for i in found]
-    made = node(SCATTER, (target._expr, rows, *indices), values, Manner(how, unique, number, asked))
+    if simple and len(s.indices) == 1 and not s.indices[0].in_range and values.size:
+        asked = s.index_check(name, s.indices[0])
+    positions = [s.in_range_positions(name, i) if asked is None else i.node for i in s.indices]
+    indices = [_index_rows(s, i, row_shape) for i in positions]
+    scattered = node(
+        SCATTER, (target._expr, rows, *indices), values, Manner(how, unique, number, asked)
+    )
     if asked is not None:
-        ask(made, line())
-    return made
+        ask(scattered, line())
+    return scattered
 
 
 def _value(name: str, value: Operand, target: Tensor) -> Expr:
@@ -204,72 +207,82 @@ def _value(name: str, value: Operand, target: Tensor) -> Expr:
 
 
 def _is_number(e: Expr, want: Spec) -> bool:
-    """Whether a value is nothing but a Python number, in the dtype that is wanted."""
+    """Return True if a value is a single Python number, in the target's dtype."""
     return e.op is ops.FULL and not e.spec.shape and e.attrs == ((want.dtype,), want.dtype)
 
 
-def _value_rows(name: str, s: Selection, e: Expr, rest: Shape) -> Expr:
-    """The value as (number of places, *rest)."""
+def _value_rows(name: str, s: Selection, e: Expr, row_shape: Shape) -> Expr:
+    """Return the value in the shape (number of positions, *row_shape)."""
     want, n = s.merged._expr.spec, math.prod(s.shape)
     if e.spec.size == 1 and len(e.spec.shape) <= len(s.full_shape):
         scalar = spec((), want.dtype, want.device)
         one = to_spec(name, pending_view(e, ("reshape", ())), scalar)
-        return pending_view(one, ("reshape", (1,) * (1 + len(rest))), ("expand", (n, *rest)))
+        return pending_view(
+            one, ("reshape", (1,) * (1 + len(row_shape))), ("expand", (n, *row_shape))
+        )
     axes = range(len(s.full_shape))
     front = tuple(axes[s.front : s.front + len(s.shape)])
     order = front + tuple(d for d in axes if d not in front)
     e = to_spec(name, e, spec(s.full_shape, want.dtype, want.device))
     moved = e if order == (*axes,) else pending_view(e, ("permute", order))
-    return pending_view(moved, ("reshape", (n, *rest)))
+    return pending_view(moved, ("reshape", (n, *row_shape)))
 
 
-def _index_rows(s: Selection, i: Expr, rest: Shape) -> Expr:
-    """An index's positions as (number of places, *rest)."""
+def _index_rows(s: Selection, i: Expr, row_shape: Shape) -> Expr:
+    """Return an index's positions in the shape (number of positions, *row_shape)."""
     n = math.prod(s.shape)
-    column = ("reshape", (n, *(1,) * len(rest)))
-    return pending_view(i, ("expand", s.shape), column, ("expand", (n, *rest)))
+    column = ("reshape", (n, *(1,) * len(row_shape)))
+    return pending_view(i, ("expand", s.shape), column, ("expand", (n, *row_shape)))
 
 
 # --- integers along the first axis ----------------------------------------------------------------
 
-# The specs of a tensor, of its index and of a value, and whether that is a number -> how the value
-# and the index become operands, the op's attributes, whether these are of a number, and whether
-# indices are checked. It is found once, which takes 8 us.
-_PUT: Recent[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner, bool, bool]]
-_PUT = Recent(1024)
-_PUT_LATELY = _PUT.young  # which stays the same dict
+# Specs of a tensor, its index and a value, and True for a number -> the recipes of the operands for
+# value and index, the op's attributes, True for a number, and True if the op checks its indices.
+# A miss takes 8 us.
+_PUT_CACHE: Recent[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner, bool, bool]]
+_PUT_CACHE = Recent(1024)
+_put_young = _PUT_CACHE.young  # stays the same dict
 
 
-def _put_at(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
-    """The op of `x[index] = value`, as `_scattered`."""
+def _put_rows(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
+    """Return the expression of `x[index] = value`, for an index along the first axis."""
     e, i = expr_of(x), expr_of(index)
     v = _value("setitem", value, x)
     key = (e.spec, i.spec, v.spec, _is_number(v, e.spec))
     taped = e.tape is not None or v.tape is not None
-    found = None if taped else _PUT_LATELY.get(key) or _PUT.find(key)
-    if found is None:
-        made = _scattered("setitem", along("setitem", x, index, 0), x, v, e.spec.shape[1:], "set")
+    cached = None if taped else _put_young.get(key) or _PUT_CACHE.find(key)
+    if cached is None:
+        scattered = _scatter_expr(
+            "setitem", select_along("setitem", x, index, 0), x, v, e.spec.shape[1:], "set"
+        )
         if not taped:
-            _, rows, indices = made.args
-            to_rows = [] if made.attrs.number else recipe(rows, [v])
+            _, rows, indices = scattered.args
+            to_rows = [] if scattered.attrs.number else recipe(rows, [v])
             to_indices = recipe(indices, [i])
             if to_rows is not None and to_indices is not None:
-                manner = made.attrs
-                _PUT[key] = to_rows, to_indices, manner, manner.number, manner.asked is not None
-        return [made]
-    to_rows, to_indices, manner, number, asks = found
+                manner = scattered.attrs
+                _PUT_CACHE[key] = (
+                    to_rows,
+                    to_indices,
+                    manner,
+                    manner.number,
+                    manner.asked is not None,
+                )
+        return [scattered]
+    to_rows, to_indices, manner, number, asks = cached
     rows = v.args[0] if number else again(to_rows, [v])
-    made = node(SCATTER, (e, rows, again(to_indices, [i])), e.spec, manner)
+    scattered = node(SCATTER, (e, rows, again(to_indices, [i])), e.spec, manner)
     if asks:
-        ask(made, line())
-    return [made]
+        ask(scattered, line())
+    return [scattered]
 
 
-# --- places that are all there --------------------------------------------------------------------
+# --- complete sets of positions -------------------------------------------------------------------
 
 
 def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
-    """A vector with values[i] at positions[i], which are all of its places, each once."""
+    """Return a vector with values[i] at positions[i]; each position occurs exactly once."""
     out = make(fresh(values._expr.spec))
     args = (out._expr, values._expr, positions._expr)
     write("scatter", out, [node(SCATTER, args, out._expr.spec, Manner("set", True))], updates=True)
@@ -283,13 +296,13 @@ def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
 def index_add(
     x: Tensor, dim: int, index: Operand, source: Operand, *, out: Tensor | None = None
 ) -> Tensor:
-    """A copy of `x` to whose slices at `index` along `dim` those of `source` have been added.
+    """Return a copy of `x` with slices of `source` added at `index` along `dim`.
 
-    `source`: a tensor, an array or a number, broadcast. Additions to one place happen one after the
-    other, in the order of `index`, those of float16 and bfloat16 in float32 and rounded at the end:
-    the same bits everywhere.
-    Shapes: `index` is a vector; `source` has x's shape, with its length along `dim`.
-    Dtypes: `index` integers; `source` is cast to x's where that loses no kind of number.
+    `source`: a tensor, an array or a number, broadcast. Additions to one position happen one after
+    the other, in the order of `index`. float16 and bfloat16 are added in float32 and rounded at the
+    end. The bits are the same on every device.
+    Shapes: `index` is a vector; `source` has x's shape, but the length of `index` along `dim`.
+    Dtypes: `index` integers; `source` is cast to x's if that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
@@ -301,11 +314,11 @@ def index_add(
 
 @named(widen=False)
 def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
-    """`x`, after the slices of `source` along `dim` have been added to its slices at `index`.
+    """Add slices of `source` to the slices of `x` at `index` along `dim`, and return `x`.
 
     Parameters, order and dtypes are as for `dt.index_add`.
-    Shapes: `index` is a vector; `source` has x's shape, with its length along `dim`.
-    Dtypes: `index` integers; `source` is cast to x's where that loses no kind of number.
+    Shapes: `index` is a vector; `source` has x's shape, but the length of `index` along `dim`.
+    Dtypes: `index` integers; `source` is cast to x's if that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires a gradient.
 
@@ -314,7 +327,7 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     [3.0, 0.0, 3.0]
     """
     if strided("index_add", x).dtype.compute is not x.dtype:
-        return _added_in_float32(index_add_, x, dim, index, source)
+        return _add_in_float32(index_add_, x, dim, index, source)
     d = lay.axis("index_add", dim, x.ndim)
     array = index_array("index_add", index)
     if array.ndim != 1:
@@ -327,12 +340,12 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
 def scatter(
     x: Tensor, dim: int, index: Operand, src: Operand, *, out: Tensor | None = None
 ) -> Tensor:
-    """A copy of `x` with the elements of `src` put in at `index` along `dim`.
+    """Return a copy of `x` with the elements of `src` written at `index` along `dim`.
 
-    Every element keeps its own position along the other axes. In two dimensions, with dim 0:
-    out[index[i, j], j] = src[i, j]. Of several elements for one place the last one along `dim`
+    Every element keeps its position along the other axes. In two dimensions, with dim 0:
+    out[index[i, j], j] = src[i, j]. Of several elements for one position the last one along `dim`
     stays. `src` is a tensor, an array or a number, broadcast.
-    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
@@ -346,10 +359,11 @@ def scatter(
 
 @named(widen=False)
 def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
-    """`x`, after every element of `src` was written to its own place, but at `index` along `dim`.
+    """Write the elements of `src` to `x` at `index` along `dim`, and return `x`.
 
-    Parameters are as for `dt.scatter`: of several elements for one place the last one stays.
-    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    Every element keeps its position along the other axes. Parameters are as for `dt.scatter`: of
+    several elements for one position the last one stays.
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
@@ -364,12 +378,12 @@ def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
 
 @named(widen=False)
 def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
-    """`x`, after every element of `src` was added at its own place, but at `index` along `dim`.
+    """Add the elements of `src` to `x` at `index` along `dim`, and return `x`.
 
-    Parameters are as for `dt.scatter`. Additions to one place happen one after the other, in order
-    along `dim`, those of float16 and bfloat16 in float32 and rounded at the end: the same bits on
-    every device.
-    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    Every element keeps its position along the other axes. Parameters are as for `dt.scatter`.
+    Additions to one position happen one after the other, in order along `dim`. float16 and
+    bfloat16 are added in float32 and rounded at the end. The bits are the same on every device.
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
@@ -380,12 +394,12 @@ def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     [3.0, 0.0, 3.0]
     """
     if strided("scatter_add", x).dtype.compute is not x.dtype:
-        return _added_in_float32(scatter_add_, x, dim, index, src)
+        return _add_in_float32(scatter_add_, x, dim, index, src)
     return _scatter_along("scatter_add", x, dim, index, src, "add")
 
 
-def _added_in_float32(add_: Callable[..., Tensor], x: Tensor, *args: Operand) -> Tensor:
-    """Write to `x`, of reduced precision, what `add_` gives in float32: sums are rounded once."""
+def _add_in_float32(add_: Callable[..., Tensor], x: Tensor, *args: Operand) -> Tensor:
+    """Add to `x`, of reduced precision, in float32, so that sums are rounded once."""
     write_value(add_.__name__.rstrip("_"), x, add_(cast(x, x.dtype.compute), *args))
     return x
 
@@ -394,28 +408,28 @@ def _scatter_along(
     name: str, x: Tensor, dim: int, index: Operand, src: Operand, how: How
 ) -> Tensor:
     d = lay.axis(name, dim, strided(name, x).ndim)
-    operands = _source_and_positions(name, x, d, index, src)
+    operands = _scatter_operands(name, x, d, index, src)
     shape = operands[0].spec.shape
     lengths = (*shape[:d], x.shape[d], *shape[d + 1 :])
     order = (d, *(i for i in range(x.ndim) if i != d))
     part = view(x, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
     target = view(part, ("permute", order))
-    write(name, target, [_updating(target, operands, order, how)], updates=True)
+    write(name, target, [_scatter_into(target, operands, order, how)], updates=True)
     return x
 
 
-def _source_and_positions(name: str, x: Tensor, d: int, index: Operand, src: Operand) -> list[Expr]:
-    """What `scatter` takes besides its target, of the indices' shape."""
+def _scatter_operands(name: str, x: Tensor, d: int, index: Operand, src: Operand) -> list[Expr]:
+    """Return the source and the positions of a scatter, both in the indices' shape."""
     positions, asked = positions_along(name, x, index, d)
     shape = positions.spec.shape
     if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):
         raise ShapeError(f"{name}: indices of shape {shape} reach beyond shape {x.shape}")
     e = to_spec(name, value_node(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
-    return [e, positions if asked is None else checked(asked, positions)]
+    return [e, positions if asked is None else record_check(asked, positions)]
 
 
-def _updating(target: Tensor, operands: list[Expr], order: Shape, how: How) -> Expr:
-    """The op that updates the target with what is permuted as that is. It empties the list."""
-    given = [pending_view(e, ("permute", order)) for e in operands]
+def _scatter_into(target: Tensor, operands: list[Expr], order: Shape, how: How) -> Expr:
+    """Return the expression that updates the target with permuted operands; empty the list."""
+    permuted = [pending_view(e, ("permute", order)) for e in operands]
     operands.clear()
-    return node(SCATTER, (target._expr, *given), target._expr.spec, Manner(how))
+    return node(SCATTER, (target._expr, *permuted), target._expr.spec, Manner(how))

@@ -1,4 +1,4 @@
-# What the compiled form of `masks.py` knows of its types.
+# Static types of the compiled version of `masks.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec
@@ -7,4 +7,4 @@ from dovetail.tensor.tensor cimport make
 
 
 @cython.locals(e=Expr)
-cpdef _packed(Expr flat)
+cpdef _pack_positions(Expr flat)

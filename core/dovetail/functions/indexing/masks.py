@@ -1,6 +1,6 @@
-"""Masks as positions: where a tensor is true, or not zero.
+"""Masks as positions of their true or nonzero elements.
 
-How many there are depends on data, so that takes one host read.
+Their number depends on data, which takes one host read.
 """
 
 from __future__ import annotations
@@ -22,25 +22,31 @@ from ...tensor.writes import write_value
 
 __all__ = ["argwhere", "nonzero"]
 
-FEW = 64  # blocks: the kernel adds up what is before each of them, without a copy from the host
+FEW = 64  # for so many blocks the kernel adds up their counts, without a copy from the host
 
 
 def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
-    """The positions, in row-major order, at which a mask is true. One host read for a tensor."""
+    """Return the positions, in row-major order, at which a mask is true.
+
+    A tensor takes one host read.
+    """
     if isinstance(mask, np.ndarray):
         return from_host(np.flatnonzero(mask), int64, device)
     flat = pending_view(strided("index", mask)._expr, ("reshape", (mask.size,)))
     if mask.size <= BLOCK:
-        return _packed(flat)
+        return _pack_positions(flat)
     blocks = -(-mask.size // BLOCK)
-    counted = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
-    before, count, how = _before(make(counted))
-    made = spec((count,), int64, mask.device)
-    return make(node(ops.TRUE_POSITIONS, (flat, before), made, how))
+    counts = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
+    offsets, count, mode = _scan_counts(make(counts))
+    result_spec = spec((count,), int64, mask.device)
+    return make(node(ops.TRUE_POSITIONS, (flat, offsets), result_spec, mode))
 
 
-def _packed(flat: Expr) -> Tensor:
-    """The positions at which a mask of one block is true, with their number behind them."""
+def _pack_positions(flat: Expr) -> Tensor:
+    """Return the true positions of a mask of one block.
+
+    The kernel writes their number behind them.
+    """
     n, device = flat.spec.size, flat.spec.device
     e = node(ops.PACKED_POSITIONS, (flat,), spec((n + 1,), int64, device))
     evaluated(make(e))
@@ -49,32 +55,35 @@ def _packed(flat: Expr) -> Tensor:
 
 
 def run_bounds(ordered: Tensor) -> Tensor:
-    """Where runs of equal elements of a vector start, then its length. One host read."""
-    n, e, on = ordered.size, ordered._expr, ordered.device
+    """Return the starts of runs of equal elements of a vector, then its length. One host read."""
+    n, e, device = ordered.size, ordered._expr, ordered.device
     if not n:
-        return from_host(np.zeros(1, np.int64), int64, on)
-    counted = node(ops.COUNT_RUNS, (e,), spec((-(-n // BLOCK),), int64, on))
-    before, count, how = _before(make(counted))
-    return make(node(ops.RUN_BOUNDS, (e, before), spec((count + 2,), int64, on), how))
+        return from_host(np.zeros(1, np.int64), int64, device)
+    counts = node(ops.COUNT_RUNS, (e,), spec((-(-n // BLOCK),), int64, device))
+    offsets, count, mode = _scan_counts(make(counts))
+    return make(node(ops.RUN_BOUNDS, (e, offsets), spec((count + 2,), int64, device), mode))
 
 
-def _before(counted: Tensor) -> tuple[Expr, int, str | None]:
-    """How many there are before each block, or in each of a few; how many in all; and which."""
-    if counted.size == 1:
-        return counted._expr, int(item(counted)), COUNTS
-    counts = shown(counted)
-    if counts.size <= FEW:
-        return counted._expr, sum(counts.tolist()), COUNTS
-    total = np.cumsum(counts)
-    return from_host(total - counts, int64, counted.device)._expr, int(total[-1]), None
+def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
+    """Return the counts that the next kernel reads, their total, and its mode.
+
+    For few blocks these are the counts of the blocks (mode COUNTS), else the sums before them.
+    """
+    if block_counts.size == 1:
+        return block_counts._expr, int(item(block_counts)), COUNTS
+    host_counts = shown(block_counts)
+    if host_counts.size <= FEW:
+        return block_counts._expr, sum(host_counts.tolist()), COUNTS
+    total = np.cumsum(host_counts)
+    return from_host(total - host_counts, int64, block_counts.device)._expr, int(total[-1]), None
 
 
 @named(widen=False)
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """For each axis of `x` the positions of the elements that are not zero, in row-major order.
+    """Return for each axis the positions of the nonzero elements, in row-major order.
 
-    NaN is not zero. How many there are is read by the host, once.
-    Shapes: of at least 1 dimension; a vector comes for each.
+    NaN is not zero. The host reads their number, once.
+    Shapes: of at least 1 dimension; one vector for each axis.
     Dtypes: all; gives int64.
     Raises: ShapeError for no dimensions.
 
@@ -85,22 +94,22 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     if required("nonzero", x).ndim == 0:
         raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
     if not is_strided(x):
-        places = dispatch("nonzero", "nonzero", (x,), x)
-        return tuple([places[d] for d in range(x.ndim)])
+        positions = dispatch("nonzero", "nonzero", (x,), x)
+        return tuple([positions[d] for d in range(x.ndim)])
     mask = x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (x, 0))
-    flat, found = true_positions(mask, x.device), []
+    flat, columns = true_positions(mask, x.device), []
     for extent in reversed(x.shape[1:]):
-        found.append(apply(ops.REMAINDER, (flat, max(extent, 1))))
+        columns.append(apply(ops.REMAINDER, (flat, max(extent, 1))))
         flat = apply(ops.FLOOR_DIVIDE, (flat, max(extent, 1)))
-    return (flat, *reversed(found))
+    return (flat, *reversed(columns))
 
 
 @named(widen=False)
 def argwhere(x: Tensor, /) -> Tensor:
-    """The positions of the elements that are not zero, one row each, in row-major order.
+    """Return the positions of the nonzero elements, one row each, in row-major order.
 
-    NaN is not zero. How many there are is read by the host, once.
-    Shapes: of at least 1 dimension; gives (number of them, dimensions).
+    NaN is not zero. The host reads their number, once.
+    Shapes: of at least 1 dimension; gives (number of elements, dimensions).
     Dtypes: all; gives int64.
     Raises: ShapeError for no dimensions.
 
@@ -108,8 +117,8 @@ def argwhere(x: Tensor, /) -> Tensor:
     >>> dt.argwhere(dt.asarray([[0, 3], [4, 0]], device="reference")).tolist()
     [[0, 1], [1, 0]]
     """
-    found = nonzero(x)
-    out = from_host(np.empty((found[0].size, x.ndim), np.int64), int64, x.device)
-    for d, column in enumerate(found):
+    columns = nonzero(x)
+    out = from_host(np.empty((columns[0].size, x.ndim), np.int64), int64, x.device)
+    for d, column in enumerate(columns):
         write_value("setitem", place_along(out, 1, d), column)
     return out

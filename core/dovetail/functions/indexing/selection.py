@@ -1,4 +1,4 @@
-"""Values chosen by conditions, by number, or put at places."""
+"""Selection of values by conditions or indices, and writes at positions."""
 
 from __future__ import annotations
 
@@ -33,17 +33,21 @@ __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"
 
 @into(widen=False)
 def select(
-    conditions: Sequence[Array], choices: Sequence[Operand], default: Operand = 0, /, *,
+    conditions: Sequence[Array],
+    choices: Sequence[Operand],
+    default: Operand = 0,
+    /,
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """At each place the first of some choices whose condition holds there, else a default.
+) -> Tensor:
+    """Return at each position the first choice whose condition holds there, else a default.
 
-    `conditions`: a list of tensors of bool. `choices`: as many tensors or numbers. `default`: what
-    is taken where no condition holds.
+    `conditions`: a list of tensors of bool. `choices`: as many tensors or numbers. `default`: the
+    value where no condition holds.
     Shapes: all are broadcast.
     Dtypes: conditions bool; the result has the promoted dtype of choices and default.
-    Gradient: flows to what is chosen only.
-    Raises: ArgumentError for other numbers of conditions and choices or for none; ShapeError,
+    Gradient: flows only to the chosen elements.
+    Raises: ArgumentError for different numbers of conditions and choices or for none; ShapeError,
     DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -51,19 +55,19 @@ def select(
     >>> dt.select([x < 0, x < 5], [0, x], 5).tolist()
     [0, 2, 5]
     """
-    asked = sequence("select", conditions, "conditions", "tensors")
-    given = sequence("select", choices, "choices", "tensors or numbers")
-    if len(asked) != len(given) or not asked:
+    tests = sequence("select", conditions, "conditions", "tensors")
+    listed = sequence("select", choices, "choices", "tensors or numbers")
+    if len(tests) != len(listed) or not tests:
         raise ArgumentError(
-            f"select: {len(asked)} conditions and {len(given)} choices: as many, and one at least"
+            f"select: {len(tests)} conditions and {len(listed)} choices: as many, and one at least"
         )
-    values = operands("select", *asked, *given, default)
-    wheres, parts = values[: len(asked)], values[len(asked) :]
-    d = result_type(*parts) if any(isinstance(v, Tensor) for v in parts) else None
-    result = parts[-1]
-    for condition, value in zip(reversed(wheres), reversed(parts[:-1]), strict=True):
+    values = operands("select", *tests, *listed, default)
+    masks, choice_values = values[: len(tests)], values[len(tests) :]
+    d = result_type(*choice_values) if any(isinstance(v, Tensor) for v in choice_values) else None
+    result = choice_values[-1]
+    for condition, value in zip(reversed(masks), reversed(choice_values[:-1]), strict=True):
         if d is not None and not isinstance(value, Tensor) and not isinstance(result, Tensor):
-            result = as_dtype("select", result, d, values)  # two numbers do not know the dtype
+            result = as_dtype("select", result, d, values)  # two numbers alone do not have it
         result = apply(ops.WHERE, (condition, value, result))
     assert isinstance(result, Tensor)
     return result
@@ -71,17 +75,21 @@ def select(
 
 @into(widen=False)
 def piecewise(
-    x: Tensor, conditions: Sequence[Array], functions: Sequence[Operand | Callable[..., Operand]],
-    /, *, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """A function by parts: where a condition holds the value of its function, the last one wins.
+    x: Tensor,
+    conditions: Sequence[Array],
+    functions: Sequence[Operand | Callable[..., Operand]],
+    /,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Evaluate a piecewise function: the value of the last function whose condition holds.
 
     `conditions`: a list of tensors of bool. `functions`: as many functions of a tensor or numbers,
-    and one more for where none holds, which is 0 otherwise. A function sees all of `x`, unlike
-    NumPy's: so no shape depends on values.
+    and optionally one more for positions where none holds, default 0. Unlike in NumPy, a function
+    gets all of `x`, so that no shape depends on values.
     Shapes: conditions broadcast to x's; the result has x's.
     Dtypes: all; the result has x's.
-    Gradient: flows through the function that is chosen.
+    Gradient: flows through the chosen function.
     Raises: ArgumentError for another number of functions; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -90,23 +98,23 @@ def piecewise(
     [2.0, 7.0]
     """
     required("piecewise", x)
-    given = sequence("piecewise", functions, "functions", "functions or numbers")
+    pieces = sequence("piecewise", functions, "functions", "functions or numbers")
     listed = [conditions] if isinstance(conditions, (Tensor, np.ndarray)) else conditions
-    asked = sequence("piecewise", listed, "conditions", "tensors")
-    if len(given) not in (len(asked), len(asked) + 1):
+    masks = sequence("piecewise", listed, "conditions", "tensors")
+    if len(pieces) not in (len(masks), len(masks) + 1):
         raise ArgumentError(
-            f"piecewise: {len(asked)} conditions and {len(given)} functions: as many, or one more"
+            f"piecewise: {len(masks)} conditions and {len(pieces)} functions: as many, or one more"
         )
-    if len(given) == len(asked):
-        given = [*given, 0]
-    *values, result = [meet("piecewise", x, f(x) if callable(f) else f)[1] for f in given]
+    if len(pieces) == len(masks):
+        pieces = [*pieces, 0]
+    *values, result = [meet("piecewise", x, f(x) if callable(f) else f)[1] for f in pieces]
     result = apply(ops.WHERE, (apply(ops.EQUAL, (x, x)), result, result))
-    for condition, value in zip(asked, values, strict=True):
+    for condition, value in zip(masks, values, strict=True):
         result = apply(ops.WHERE, (condition, value, result))
-    found = cast(result, x.dtype)
-    if found.shape != x.shape:
-        raise ShapeError(f"piecewise: what comes out has shape {found.shape}, x {x.shape}")
-    return found
+    result_cast = cast(result, x.dtype)
+    if result_cast.shape != x.shape:
+        raise ShapeError(f"piecewise: what comes out has shape {result_cast.shape}, x {x.shape}")
+    return result_cast
 
 
 MODES = ("raise", "wrap", "clip")
@@ -116,13 +124,14 @@ MODES = ("raise", "wrap", "clip")
 def choose(
     x: Array, choices: Sequence[Operand], /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
-    """At each place one of some choices, whose number stands in `x`.
+    """Return at each position the choice whose number is in `x`.
 
-    `choices`: a list of tensors or numbers. `mode`: what becomes of numbers out of range: "raise"
-    has the host look for them, "wrap" takes them modulo how many there are, "clip" the nearest.
+    `choices`: a list of tensors or numbers. `mode`: the treatment of numbers out of range: for
+    "raise" the host checks them, "wrap" takes them modulo the number of choices, "clip" the
+    nearest.
     Shapes: all are broadcast.
     Dtypes: x integers; the result has the promoted dtype of the choices.
-    Gradient: flows to what is chosen only.
+    Gradient: flows only to the chosen elements.
     Raises: IndexOutOfRange, ArgumentError for no choices or another mode; ShapeError, DTypeError,
     DeviceError.
 
@@ -131,48 +140,50 @@ def choose(
     [1, 10, 3]
     """
     one_of("choose", mode, "mode", MODES)
-    given = sequence("choose", choices, "choices", "tensors or numbers")
-    if not given:
+    listed = sequence("choose", choices, "choices", "tensors or numbers")
+    if not listed:
         raise ArgumentError("choose: needs at least one choice")
-    at, *values = operands("choose", x, *given)
-    if not isinstance(at, Tensor) or not at.dtype.is_integer:
-        raise DTypeError(f"choose: x holds integers, not {getattr(at, 'dtype', type(at).__name__)}")
-    at = _within("choose", cast(at, int64), len(values), mode)
+    numbers, *values = operands("choose", x, *listed)
+    if not isinstance(numbers, Tensor) or not numbers.dtype.is_integer:
+        raise DTypeError(
+            f"choose: x holds integers, not {getattr(numbers, 'dtype', type(numbers).__name__)}"
+        )
+    numbers = _bring_into_range("choose", cast(numbers, int64), len(values), mode)
     if any(isinstance(v, Tensor) for v in values):
         values = [*meet("choose", *values)]
     result = values[-1]
     for i in range(len(values) - 1, -1, -1):
-        result = apply(ops.WHERE, (apply(ops.EQUAL, (at, i)), values[i], result))
+        result = apply(ops.WHERE, (apply(ops.EQUAL, (numbers, i)), values[i], result))
     assert isinstance(result, Tensor)
     return result
 
 
-def _within(op: str, at: Tensor, n: int, mode: str) -> Tensor:
-    """Return positions in 0..n-1; those of "raise" are checked by the host."""
+def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
+    """Return positions in 0..n-1; for "raise" the host checks them."""
     if mode == "wrap":
-        return apply(ops.REMAINDER, (at, n))
+        return apply(ops.REMAINDER, (positions, n))
     if mode == "clip":
-        return apply(ops.CLIP, (at, 0, n - 1))
-    values = recording.look(partial(values_of, op), at)
+        return apply(ops.CLIP, (positions, 0, n - 1))
+    values = recording.look(partial(values_of, op), positions)
     if values.size and not (values.min() >= 0 and values.max() < n):
         raise IndexOutOfRange(f"{op}: numbers {values.min()}..{values.max()} of {n} choices")
-    return at
+    return positions
 
 
-# --- putting --------------------------------------------------------------------------------------
+# --- writes ---------------------------------------------------------------------------------------
 
 
 @into(widen=False)
 def put(
     x: Tensor, indices: Array, values: Operand, /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
-    """This tensor, after values have been written at places of its raveled elements.
+    """Write values at positions of the raveled elements of this tensor, and return it.
 
-    `indices`: integers, negative ones counted from the end. `values`: as many, or fewer that are
-    repeated; of several for one place the last one stays. `mode`: what becomes of indices out of
-    range: "raise", "wrap" or "clip", which takes negative ones as 0.
-    Shapes: any; it writes through views of the memory, and returns `x`.
-    Dtypes: `values` are cast to x's where that loses no kind of number.
+    `indices`: integers; negative ones count from the end. `values`: as many, or fewer that are
+    repeated; of several for one position the last one stays. `mode`: the treatment of indices out
+    of range: "raise", "wrap" or "clip", which takes negative ones as 0.
+    Shapes: any; all views of the memory see the write.
+    Dtypes: `values` are cast to x's if that loses no kind of number.
     Raises: IndexOutOfRange, DTypeError, ShapeError for no values, ReadOnlyError, GradientError for
     a leaf that requires one, ArgumentError for another mode.
 
@@ -182,28 +193,32 @@ def put(
     """
     one_of("put", mode, "mode", MODES)
     strided("put", x)
-    at = index_array("put", indices)
-    at = at if isinstance(at, Tensor) else from_host(np.asarray(at, np.int64), int64, x.device)
-    at = ravel(at)
-    if not at.size:
+    positions = index_array("put", indices)
+    positions = (
+        positions
+        if isinstance(positions, Tensor)
+        else from_host(np.asarray(positions, np.int64), int64, x.device)
+    )
+    positions = ravel(positions)
+    if not positions.size:
         return x
     if mode != "raise":
-        at = _within("put", cast(at, int64), max(x.size, 1), mode)
+        positions = _bring_into_range("put", cast(positions, int64), max(x.size, 1), mode)
     if isinstance(values, ARRAYS):
         values = beside("put", values, (x,))
     if isinstance(values, Tensor):
-        values = _repeated(ravel(values), at.size)
+        values = _repeat_to(ravel(values), positions.size)
     flat = reshape(x, (-1,))
     if x.is_contiguous():
-        setitem(flat, at, values)
+        setitem(flat, positions, values)
         return x
     flat = apply(ops.COPY, (flat,))
-    setitem(flat, at, values)
+    setitem(flat, positions, values)
     return write_result("put", x, [reshape(flat, x.shape)])
 
 
-def _repeated(values: Tensor, n: int) -> Tensor:
-    """The first `n` of a vector that is repeated."""
+def _repeat_to(values: Tensor, n: int) -> Tensor:
+    """Return the first `n` elements of a vector that is repeated."""
     if not values.size:
         raise ShapeError(f"put: no values for {n} places")
     if values.size in (1, n):
@@ -217,12 +232,12 @@ def _repeated(values: Tensor, n: int) -> Tensor:
 def put_along_axis(
     arr: Tensor, indices: Array, values: Operand, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
-    """This tensor, after values have been written at `indices` along `axis`.
+    """Write values at `indices` along `axis` of this tensor, and return it.
 
-    `arr`: the tensor, which is written. `indices`: as for `take_along_axis`, which reads what this
-    writes. `values`: a tensor or number.
-    Shapes: `indices` and `values` broadcast to arr's along all other axes. It returns `arr`.
-    Dtypes: `indices` integers; `values` are cast to arr's where that loses no kind of number.
+    `arr`: the tensor to write. `indices`: as for `take_along_axis`, the inverse operation.
+    `values`: a tensor or number.
+    Shapes: `indices` and `values` broadcast to arr's along all other axes.
+    Dtypes: `indices` integers; `values` are cast to arr's if that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires one.
 
@@ -233,12 +248,18 @@ def put_along_axis(
     """
     x = strided("put_along_axis", arr)
     d = lay.axis("put_along_axis", axis, x.ndim)
-    at = index_array("put_along_axis", indices)
-    at = at if isinstance(at, Tensor) else from_host(np.asarray(at, np.int64), int64, x.device)
-    if at.ndim != x.ndim:
-        raise ShapeError(f"put_along_axis: indices of shape {at.shape} for x of shape {x.shape}")
-    shape = (*x.shape[:d], at.shape[d], *x.shape[d + 1 :])
-    return scatter_(x, d, broadcast_to(at, shape), values)
+    positions = index_array("put_along_axis", indices)
+    positions = (
+        positions
+        if isinstance(positions, Tensor)
+        else from_host(np.asarray(positions, np.int64), int64, x.device)
+    )
+    if positions.ndim != x.ndim:
+        raise ShapeError(
+            f"put_along_axis: indices of shape {positions.shape} for x of shape {x.shape}"
+        )
+    shape = (*x.shape[:d], positions.shape[d], *x.shape[d + 1 :])
+    return scatter_(x, d, broadcast_to(positions, shape), values)
 
 
 # --- Python functions -----------------------------------------------------------------------------
@@ -248,13 +269,14 @@ def put_along_axis(
 def vectorize(
     function: Callable[..., object], /, *, dtype: DTypeLike = None
 ) -> Callable[..., Tensor]:
-    """A function of tensors made of a function of Python numbers, which the host calls in a loop.
+    """Return a function of tensors that calls a function of Python numbers in a host loop.
 
-    `function`: gets one number of each operand, and returns one. It is for convenience, as
-    NumPy's: what is made of `dt`'s functions runs on the device and needs none of it.
-    Shapes: of what it makes: operands are broadcast.
-    Dtypes: the result has `dtype`, or that of the numbers that come out.
-    Raises: ArgumentTypeError for no function; what it makes: ShapeError, DTypeError, DeviceError.
+    `function`: gets one number of each operand, and returns one. As in NumPy, this is only a
+    convenience: a composition of `dt`'s functions runs on the device and does not need it.
+    Shapes: the returned function broadcasts its operands.
+    Dtypes: the result has `dtype`, or the dtype of the returned numbers.
+    Raises: ArgumentTypeError unless it is a function; the returned function raises ShapeError,
+    DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> collatz = dt.vectorize(lambda n: n // 2 if n % 2 == 0 else 3 * n + 1)
@@ -263,16 +285,16 @@ def vectorize(
     """
     a_function("vectorize", function)
 
-    def vectorized(*given: Operand) -> Tensor:
-        found = operands("vectorize", *given)
-        device = next(x.device for x in found if isinstance(x, Tensor))
-        arrays = [values_of("vectorize", x) if isinstance(x, Tensor) else x for x in found]
+    def vectorized(*args: Operand) -> Tensor:
+        values = operands("vectorize", *args)
+        device = next(x.device for x in values if isinstance(x, Tensor))
+        arrays = [values_of("vectorize", x) if isinstance(x, Tensor) else x for x in values]
         wide = np.broadcast_arrays(*arrays)
         rows = zip(*[a.ravel().tolist() for a in wide], strict=True)
-        made = [function(*row) for row in rows]
-        if not made:
+        results = [function(*row) for row in rows]
+        if not results:
             return zeros(wide[0].shape, dtype=dtype, device=device)
-        result = beside("vectorize", made, found) if dtype is None else made
+        result = beside("vectorize", results, values) if dtype is None else results
         return reshape(asarray(result, dtype=dtype, device=device), wide[0].shape)
 
     return vectorized

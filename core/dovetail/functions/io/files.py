@@ -1,6 +1,7 @@
-"""Tensors in files: `save` and `load`, in formats that others read, too.
+"""Tensors in files: `save` and `load`, in formats that other programs read.
 
-What is loaded runs nothing: formats are data, and arrays of Python objects are refused.
+Loading executes no code from the file: all formats are data, and arrays of Python objects are
+refused.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ Arrays: TypeAlias = dict[str, np.ndarray]
 
 @named(widen=False)
 def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None:
-    """Writes named tensors to a file, in the format that its name ends in; returns nothing.
+    """Write named tensors to a file, in the format of its extension.
 
-    `file`: *.safetensors (by the library of that name), *.npz, or *.zarr (by the library zarr). One
-    that is there is replaced when the new one is whole; a folder *.zarr at once. `tensors`: a dict.
+    `file`: *.safetensors (by the library of that name), *.npz, or *.zarr (by the library zarr). An
+    existing file is replaced when the new one is complete; a folder *.zarr at once. `tensors`: a
+    dict.
     Shapes: any.
-    Dtypes: all in safetensors but complex128; elsewhere all but bfloat16.
-    Raises: ArgumentError for another ending, DTypeError, LayoutError, ArgumentTypeError, OSError;
-    ModuleNotFoundError without the library.
+    Dtypes: safetensors has all but complex128, the other formats all but bfloat16.
+    Raises: ArgumentError for another extension, DTypeError, LayoutError, ArgumentTypeError,
+    OSError; ModuleNotFoundError without the library.
     Source: https://huggingface.co/docs/safetensors, https://zarr.readthedocs.io
 
     >>> import os, tempfile
@@ -57,7 +59,7 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     """
     if isinstance(file, Mapping | Tensor):
         raise ArgumentTypeError("save: the name comes first: save(file, tensors)")
-    path, form = _form("save", file)
+    path, form = _format_of("save", file)
     if not isinstance(tensors, Mapping):
         raise refused("save", "tensors", "a dict of named tensors", tensors)
     for name, x in tensors.items():
@@ -71,16 +73,15 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
 def load(
     file: str | os.PathLike[str], /, *, device: DeviceLike = None, copy: bool | None = None
 ) -> dict[str, Tensor]:
-    """The named tensors in a file that `save`, or somebody else, has written.
+    """Return the named tensors in a file, written by `save` or by another program.
 
-    `file`: as for `save`. What lies in a safetensors file is mapped where the device uses the
-    host's memory: it is read when it is looked at, and writes change the tensor, not the file,
-    which is to stay as it is meanwhile. `copy`: True reads it at once; False fails where it would
-    have to.
+    `file`: as for `save`. A safetensors file is mapped into memory if the device uses the host's
+    memory: elements are read on first access, and writes change the tensor, not the file. The file
+    must not change meanwhile. `copy`: True reads all at once; False fails if a copy is needed.
     Shapes: those of the file.
-    Dtypes: those of the file, of either byte order.
-    Raises: ArgumentError for another ending or a damaged file; DTypeError; SharingError (`copy`);
-    OSError for one that cannot be opened; ModuleNotFoundError without the library.
+    Dtypes: those of the file, in either byte order.
+    Raises: ArgumentError for another extension or a damaged file; DTypeError; SharingError
+    (`copy`); OSError if the file cannot be opened; ModuleNotFoundError without the library.
 
     >>> import os, tempfile
     >>> import dovetail as dt
@@ -89,7 +90,7 @@ def load(
     >>> sorted(dt.load(file, device="reference"))
     ['b', 'w']
     """
-    path, form = _form("load", file)
+    path, form = _format_of("load", file)
     copy = copy if copy is None else flag("load", copy, "copy")
     return form.load(path, usable(device, "load"), copy)
 
@@ -97,30 +98,30 @@ def load(
 # --- formats -------------------------------------------------------------------------------------
 
 
-class Form(NamedTuple):
-    """A format of files."""
+class FileFormat(NamedTuple):
+    """The functions that save and load one file format."""
 
     save: Callable[[Path, dict[str, Tensor]], None]
     load: Callable[[Path, Device, bool | None], dict[str, Tensor]]
 
 
 _PYTORCH = "; PyTorch's own files are read by PyTorch: let it write safetensors"
-_ELSEWHERE = {  # formats that others read
+_ADVICE = {  # extension of a format that other libraries read -> the end of the error
     ".npy": "; read it by NumPy: dt.asarray(numpy.load(file))",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".bin"), _PYTORCH),
 }
 
 
-def _form(op: str, file: object) -> tuple[Path, Form]:
+def _format_of(op: str, file: object) -> tuple[Path, FileFormat]:
     path = Path(os.fsdecode(file_name(op, file, "file")))
-    found = _FORMS.get(path.suffix.lower())
-    if found is None:
-        more = _ELSEWHERE.get(path.suffix.lower(), "") if op == "load" else ""
-        raise ArgumentError(f"{op}: {path.name!r} does not end in {' or '.join(_FORMS)}{more}")
-    return path, found
+    file_format = _FORMATS.get(path.suffix.lower())
+    if file_format is None:
+        advice = _ADVICE.get(path.suffix.lower(), "") if op == "load" else ""
+        raise ArgumentError(f"{op}: {path.name!r} does not end in {' or '.join(_FORMATS)}{advice}")
+    return path, file_format
 
 
-def _library(name: str) -> Any:  # libraries of others
+def _import_library(name: str) -> Any:  # libraries without type stubs
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -129,26 +130,26 @@ def _library(name: str) -> Any:  # libraries of others
         ) from error
 
 
-def _replaced(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a file, and then gives it its name: what is mapped of one before stays as it was."""
-    beside = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+def _replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a temporary file, then rename it; memory maps of the old file stay valid."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
-        beside.touch()
-    except OSError as error:  # it says what keeps it from being written, of the name that was given
+        temporary.touch()
+    except OSError as error:  # name the caller's path in the error
         raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
-        write(beside)
-        beside.replace(path)
+        write(temporary)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _damaged(path: Path, why: object) -> ArgumentError:
+def _file_error(path: Path, why: object) -> ArgumentError:
     text = why if isinstance(why, str) else f"{type(why).__name__}: {why}".partition("\n")[0]
     return ArgumentError(f"load: {path} is no such file of tensors, or damaged ({text})")
 
 
-def _array(name: str, x: Tensor, form: str) -> np.ndarray:
+def _host_array(name: str, x: Tensor, form: str) -> np.ndarray:
     dtype = x.dtype.__numpy_dtype__
     if dtype is None:
         raise DTypeError(
@@ -158,112 +159,114 @@ def _array(name: str, x: Tensor, form: str) -> np.ndarray:
     return host_array(x, dtype)
 
 
-def _tensors(path: Path, held: Arrays, device: Device, copy: bool | None) -> dict[str, Tensor]:
-    if copy is False and held:
+def _arrays_to_tensors(
+    path: Path, arrays: Arrays, device: Device, copy: bool | None
+) -> dict[str, Tensor]:
+    if copy is False and arrays:
         raise SharingError(f"load: {path.name} is read by a copy, and copy=False forbids it")
-    for name, a in held.items():
+    for name, a in arrays.items():
         if a.dtype.kind not in "biufc":
-            raise _damaged(path, f"its {name!r} is of dtype {a.dtype}")
-    return {name: asarray(a, device=device) for name, a in held.items()}
+            raise _file_error(path, f"its {name!r} is of dtype {a.dtype}")
+    return {name: asarray(a, device=device) for name, a in arrays.items()}
 
 
 # --- safetensors ---------------------------------------------------------------------------------
 
-_CODES = {
+_DTYPE_OF_CODE = {
     "BOOL": D.bool_, "F16": D.float16, "BF16": D.bfloat16, "F32": D.float32, "F64": D.float64,
     "C64": D.complex64, **{f"{d.kind.upper()}{d.bits}": d for d in D.INTEGERS},
 }  # fmt: skip
 
 
-def _coded(code: str) -> DType | None:
-    """The dtype that a file calls by this code, if need be one that a plugin brings."""
-    if code in _CODES:
-        return _CODES[code]
+def _dtype_of_code(code: str) -> DType | None:
+    """Return the dtype of a safetensors code, or None; plugins may add dtypes."""
+    if code in _DTYPE_OF_CODE:
+        return _DTYPE_OF_CODE[code]
     D.load_plugins()
     theirs = ((d, info.safetensors) for d, info in INFOS.items())
     return next((d for d, names in theirs if names is not None and names[0] == code), None)
 
 
 def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    library = _library("safetensors")
+    library = _import_library("safetensors")
     if "__metadata__" in tensors:
         raise ArgumentError("save: in safetensors no tensor is named '__metadata__'")
-    held, specs = [], {}
+    buffers, specs = [], {}
     for name, x in tensors.items():
-        if x.dtype in INFOS and (known := INFOS[x.dtype].safetensors) is not None:
-            called = known[1]
-        elif x.dtype in _CODES.values():
-            called = x.dtype.name
+        if x.dtype in INFOS and (code_names := INFOS[x.dtype].safetensors) is not None:
+            code = code_names[1]
+        elif x.dtype in _DTYPE_OF_CODE.values():
+            code = x.dtype.name
         else:
             wide = "*.npz" if x.dtype in D.BUILT_IN else "x.astype(dt.float32)"
             raise DTypeError(
                 f"save: {name!r} is {x.dtype.name}, which safetensors lacks; see {wide}"
             )
         raw = host_array(x, np.dtype(f"V{x.itemsize}"))
-        held.append(raw)  # until it is written
+        buffers.append(raw)  # keeps the memory alive until it is written
         specs[name] = library.TensorSpec(
-            dtype=called, shape=x.shape, data_ptr=address(raw), data_len=raw.nbytes
+            dtype=code, shape=x.shape, data_ptr=address(raw), data_len=raw.nbytes
         )
     try:
-        _replaced(path, lambda beside: library.serialize_file(specs, beside))
+        _replace_file(path, lambda temporary: library.serialize_file(specs, temporary))
     except library.SafetensorError as error:
         raise OSError(f"save: {path} cannot be written: {error}") from error
 
 
 def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
-    library = _library("safetensors")
-    with path.open("rb"):  # what keeps it from being opened is an OSError
+    library = _import_library("safetensors")
+    with path.open("rb"):  # raises OSError if it cannot be opened
         pass
-    try:  # it knows what lies where to be in the file, without gaps and overlaps
+    try:  # the library checks that the parts cover the file without gaps and overlaps
         with library.safe_open(path, framework="np"):
             pass
         raw = np.memmap(path, np.uint8, mode="c")
         start = 8 + int.from_bytes(raw[:8].tobytes(), "little")
         header = json.loads(raw[8:start].tobytes())
-    except Exception as error:  # the library's, and of a file that changes meanwhile
-        raise _damaged(path, error) from error
-    found = {}
-    with bar(f"loading {path.name}", raw.size - start) as done:
+    except Exception as error:  # the library's errors, and those of a file that changes meanwhile
+        raise _file_error(path, error) from error
+    tensors = {}
+    with bar(f"loading {path.name}", raw.size - start) as advance:
         for name, entry in header.items():
             if name == "__metadata__":
                 continue
-            dtype, (low, high) = _coded(entry["dtype"]), entry["data_offsets"]
+            dtype, (low, high) = _dtype_of_code(entry["dtype"]), entry["data_offsets"]
             if dtype is None:
                 raise DTypeError(
                     f"load: {name!r} of {path} is {entry['dtype']}, which is no dtype here"
                 )
             part = raw[start + low : start + high]
-            found[name] = _mapped(name, part, dtype, tuple(entry["shape"]), device, copy)
-            done(high - low)
-    return found
+            tensors[name] = _map_tensor(name, part, dtype, tuple(entry["shape"]), device, copy)
+            advance(high - low)
+    return tensors
 
 
-def _mapped(
-    name: str, part: np.ndarray, dtype: DType, shape: Shape, device: Device, copy: bool | None
+def _map_tensor(
+    name: str, raw: np.ndarray, dtype: DType, shape: Shape, device: Device, copy: bool | None
 ) -> Tensor:
-    """A tensor over a part of a mapped file, or of a copy."""
-    if part.size and not copy and dtype is not D.bool_:
+    """Return a tensor over a part of a mapped file, or over a copy of it."""
+    if raw.size and not copy and dtype is not D.bool_:
         strides = contiguous_strides(shape)
-        found = share(part, address(part), shape, strides, dtype, device, False)
-        if found is not None:
-            return found
-    if copy is False and part.size:
+        shared = share(raw, address(raw), shape, strides, dtype, device, False)
+        if shared is not None:
+            return shared
+    if copy is False and raw.size:
         raise SharingError(
             f"load: {device} cannot use {name!r} as it is, and copy=False forbids it"
         )
-    if dtype is D.bool_:  # whose bytes are 0 and 1 here, whatever is in the file
-        part = part != 0
-    return from_host(part.view(f"V{dtype.itemsize}").reshape(shape), dtype, device)
+    if dtype is D.bool_:  # bytes of bools are 0 or 1 in memory; the file may have others
+        raw = raw != 0
+    return from_host(raw.view(f"V{dtype.itemsize}").reshape(shape), dtype, device)
 
 
 # --- NumPy's -------------------------------------------------------------------------------------
 
 
 def _save_npz(path: Path, tensors: dict[str, Tensor]) -> None:
-    held: Arrays = {name: _array(name, x, ".npz") for name, x in tensors.items()}
-    if "file" in held:
+    arrays: Arrays = {name: _host_array(name, x, ".npz") for name, x in tensors.items()}
+    if "file" in arrays:
         raise ArgumentError("save: NumPy has no array named 'file' in an .npz; name it otherwise")
-    _replaced(path, lambda beside: np.savez(beside, allow_pickle=False, **held))
+    _replace_file(path, lambda temporary: np.savez(temporary, allow_pickle=False, **arrays))
 
 
 def _load_npz(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
@@ -271,20 +274,20 @@ def _load_npz(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor
         try:
             with (
                 np.load(file, allow_pickle=False) as opened,
-                bar(f"loading {path.name}", path.stat().st_size) as done,
+                bar(f"loading {path.name}", path.stat().st_size) as advance,
             ):
-                held = {}
+                arrays = {}
                 for name in opened.files:
-                    held[name] = np.asarray(opened[name])
-                    done(held[name].nbytes)
-        except Exception as error:  # a dozen kinds: NumPy's, zipfile's, zlib's
-            raise _damaged(path, error) from error
-    return _tensors(path, held, device, copy)
+                    arrays[name] = np.asarray(opened[name])
+                    advance(arrays[name].nbytes)
+        except Exception as error:  # a dozen classes: NumPy's, zipfile's, zlib's
+            raise _file_error(path, error) from error
+    return _arrays_to_tensors(path, arrays, device, copy)
 
 
 # --- zarr ----------------------------------------------------------------------------------------
 
-# What decodes bytes to numbers and does nothing else: a codec of Python objects runs what it reads.
+# Codecs that only decode bytes to numbers; a codec of Python objects can execute code.
 _CODECS = {
     "bytes", "transpose", "sharding_indexed", "blosc", "bz2", "crc32", "crc32c", "delta", "gzip",
     "lz4", "lzma", "shuffle", "zlib", "zstd",
@@ -292,10 +295,10 @@ _CODECS = {
 
 
 def _save_zarr(path: Path, tensors: dict[str, Tensor]) -> None:
-    library = _library("zarr")
-    held = {name: _array(name, x, "zarr") for name, x in tensors.items()}
+    library = _import_library("zarr")
+    arrays = {name: _host_array(name, x, "zarr") for name, x in tensors.items()}
     group = library.open_group(library.storage.LocalStore(path), mode="w")
-    for name, a in held.items():
+    for name, a in arrays.items():
         try:
             group.create_array(name, data=a)
         except ValueError as error:
@@ -303,49 +306,49 @@ def _save_zarr(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
-    library = _library("zarr")
-    os.scandir(path).close()  # what keeps it from being opened is an OSError
-    held: Arrays = {}
+    library = _import_library("zarr")
+    os.scandir(path).close()  # raises OSError if it cannot be opened
+    host_arrays: Arrays = {}
     try:
         store = library.storage.LocalStore(path, read_only=True)
         members = library.open_group(store, mode="r").members(max_depth=None)
         arrays = {name: a for name, a in members if isinstance(a, library.Array)}
-        with bar(f"loading {path.name}", sum(a.nbytes for a in arrays.values())) as done:
+        with bar(f"loading {path.name}", sum(a.nbytes for a in arrays.values())) as advance:
             for name, array in arrays.items():
-                held[name] = _read_zarr(path, name, array)
-                done(held[name].nbytes)
+                host_arrays[name] = _read_zarr(path, name, array)
+                advance(host_arrays[name].nbytes)
     except DovetailError:
         raise
-    except Exception as error:  # zarr's, and its codecs'
-        raise _damaged(path, error) from error
-    return _tensors(path, held, device, copy)
+    except Exception as error:  # errors of zarr and of its codecs
+        raise _file_error(path, error) from error
+    return _arrays_to_tensors(path, host_arrays, device, copy)
 
 
-def _read_zarr(path: Path, name: str, array: Any) -> np.ndarray:  # of zarr
-    used = _named(array.metadata.to_dict())
+def _read_zarr(path: Path, name: str, array: Any) -> np.ndarray:  # a zarr.Array
+    used = _codec_names(array.metadata.to_dict())
     if array.dtype.kind not in "biufc" or used - _CODECS:
-        raise _damaged(
+        raise _file_error(
             path, f"its {name!r} is of dtype {array.dtype}, by {', '.join(sorted(used))}"
         )
     return np.asarray(array[...])
 
 
-def _named(held: Any) -> set[str]:  # what JSON holds
-    """The codecs that an array's metadata names."""
-    found: set[str] = set()
-    for key, value in held.items():
+def _codec_names(metadata: Any) -> set[str]:  # metadata: a JSON object
+    """Return the names of the codecs in an array's metadata."""
+    names: set[str] = set()
+    for key, value in metadata.items():
         if key in ("codecs", "index_codecs", "filters", "compressor"):
             for codec in value if isinstance(value, list | tuple) else [value]:
                 if codec is not None:
                     name = str(codec.get("name", codec.get("id")))
-                    found |= {name.removeprefix("numcodecs.")} | _named(codec)
+                    names |= {name.removeprefix("numcodecs.")} | _codec_names(codec)
         elif isinstance(value, dict):
-            found |= _named(value)
-    return found
+            names |= _codec_names(value)
+    return names
 
 
-_FORMS = {
-    ".safetensors": Form(_save_safetensors, _load_safetensors),
-    ".npz": Form(_save_npz, _load_npz),
-    ".zarr": Form(_save_zarr, _load_zarr),
+_FORMATS = {
+    ".safetensors": FileFormat(_save_safetensors, _load_safetensors),
+    ".npz": FileFormat(_save_npz, _load_npz),
+    ".zarr": FileFormat(_save_zarr, _load_zarr),
 }

@@ -1,8 +1,8 @@
-"""Sharing memory with other libraries: DLPack both ways, and NumPy arrays as they are.
+"""Memory shared with other libraries: DLPack in both directions, and NumPy arrays.
 
-Where the host reaches a device's memory nothing is copied. Memory that two libraries share can be
-written by either. What reads host memory that others got from here is computed at once; of memory
-that came from others, or is a device's own, evaluate what reads it before the other writes.
+Memory that the host can access is shared without a copy, and both libraries can write to it.
+Expressions that read host memory which dovetail has exported are computed at once. Evaluate
+expressions that read other shared memory before the other library writes to it.
 
 Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/c_api.html
 """
@@ -55,27 +55,27 @@ from ..creation.constructors import extents
 from ..datatypes import DeviceLike, DTypeLike, Kind, get_default_dtype, isdtype, move
 
 
-class GivesDLPack(Protocol):
-    """What can be asked for a DLPack capsule."""
+class DLPackProducer(Protocol):
+    """An object that exports its memory as a DLPack capsule."""
 
     def __dlpack__(self, **asked: object) -> object:
-        """The capsule."""
+        """Return the capsule."""
 
 
-class HasDLPack(GivesDLPack, Protocol):
-    """An array of another library, as DLPack has it."""
+class HasDLPack(DLPackProducer, Protocol):
+    """An array of another library that supports DLPack."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's (device type, index)."""
+        """Return DLPack's (device type, index)."""
 
 
 __all__ = ["array_namespace_info", "from_blob", "from_dlpack"]
 
 HOST = 1  # DLPack's device type of memory that the CPU reads and writes
 VERSION = (1, 0)
-READ_ONLY, COPIED = 1, 2  # flags
+READ_ONLY, COPIED = 1, 2  # flags of DLManagedTensorVersioned
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-CODES_OF_FORMATS = {  # that have one to themselves
+FORMAT_CODES = {  # dtypes with a code of their own
     D.bfloat16: 4,
 }
 
@@ -109,18 +109,17 @@ class _Versioned(Structure):  # DLManagedTensorVersioned
     )  # fmt: skip
 
 
-_FORMS: dict[bytes, type[_Managed] | type[_Versioned]] = {
+_STRUCTS: dict[bytes, type[_Managed] | type[_Versioned]] = {
     b"dltensor": _Managed,
     b"dltensor_versioned": _Versioned,
 }
-_USED = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
+_USED_NAMES = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
 
 _capsule_destructor = ctypes.CFUNCTYPE(None, c_void_p)
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [c_void_p, ctypes.c_char_p, _capsule_destructor]
-# The destructor must not touch the reference count of a dying capsule: it is passed as a mere
-# address there.
+# The destructor must not change the reference count of a dying capsule, so it gets its address.
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
@@ -132,7 +131,7 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
 )
 
 
-# --- memory of others as tensors -----------------------------------------------------------------
+# --- import --------------------------------------------------------------------------------------
 
 
 def share(
@@ -157,7 +156,7 @@ def share(
     handle = limits.adopt(backend, start, nbytes) if fits else None
     if handle is None:
         return None
-    # Queued work may still use the memory when nobody else does.
+    # Queued work may still use the memory after the last reference is gone.
     deleter = (lambda _: backend.synchronize()) if backend.asynchronous else None
     ptr = foreign(owner, handle, nbytes, device, 0, deleter)
     storage = storage_at(ptr, nbytes, device, read_only)
@@ -166,57 +165,61 @@ def share(
 
 
 def address(a: np.ndarray) -> int:
-    """Where the elements begin.
+    """Return the address of the first element of a NumPy array.
 
-    `a.ctypes` imports, which nothing can while Python ends.
+    `a.ctypes` imports a module, which fails while Python shuts down.
     """
-    found: int = a.__array_interface__["data"][0]
-    return found
+    begin: int = a.__array_interface__["data"][0]
+    return begin
 
 
 def adopt(a: np.ndarray, dtype: DType, device: Device) -> Tensor:
-    """A tensor over the memory of a NumPy array. Raises: ArgumentError where that cannot be."""
-    whole = all(s % a.itemsize == 0 for s in a.strides)
+    """Return a tensor over the memory of a NumPy array. Raises: ArgumentError if it cannot."""
+    is_aligned = all(s % a.itemsize == 0 for s in a.strides)
     strides = tuple(s // a.itemsize for s in a.strides)
-    found = (
+    shared = (
         share(a, address(a), a.shape, strides, dtype, device, not a.flags.writeable)
-        if whole
+        if is_aligned
         else None
     )
-    if found is None:
+    if shared is None:
         raise ArgumentError(
             f"asarray: device {device} cannot use the memory of a NumPy array with strides "
             f"{a.strides}, and copy=False "
             "forbids a copy"
         )
-    return found
+    return shared
 
 
-class _Blob:
-    """Memory of somebody else, given back when this object dies."""
+class _BlobOwner:
+    """The owner of foreign memory, which it releases when it dies."""
 
     __slots__ = ("__del__",)
 
-    __del__: Callable[[], object]  # in a slot, as below
+    __del__: Callable[[], object]  # in a slot: see _DLPackOwner
 
 
 @named(widen=False)
 def from_blob(
-    data_ptr: int, shape: int | Sequence[int], *, dtype: DTypeLike = None,
-    strides: Sequence[int] | None = None, device: DeviceLike = None,
+    data_ptr: int,
+    shape: int | Sequence[int],
+    *,
+    dtype: DTypeLike = None,
+    strides: Sequence[int] | None = None,
+    device: DeviceLike = None,
     deleter: Callable[[], object] | None = None,
-) -> Tensor:  # fmt: skip
-    """A tensor over memory at an address, which somebody else owns.
+) -> Tensor:
+    """Return a tensor over memory at an address that the caller owns.
 
-    `data_ptr`: the address of the first element. `strides`: contiguous ones unless given; in
-    elements. `deleter`: a function of nothing, called once when no tensor uses the memory any more;
-    until then that has to stay; where it raises, Python reports that. Where it can be seen that
-    there is no memory, or that it was freed, it is refused; any other wrong address ends Python.
+    `data_ptr`: the address of the first element. `strides`: in elements; default: contiguous.
+    `deleter`: a function without arguments, called once when no tensor uses the memory any more.
+    The memory must live until then. Python reports an exception in it. Addresses that are
+    recognisably invalid or freed are refused; any other wrong address crashes Python.
     Shapes: any.
     Dtypes: all; the default floating dtype unless given.
-    Raises: SharingError, a BufferError, where the device cannot use the memory as it is; then
-    `deleter` is not called. ArgumentError for an address that is 0 or of no memory; ShapeError,
-    DTypeError, DeviceError, ArgumentTypeError.
+    Raises: SharingError, a BufferError, if the device cannot use the memory as it is; `deleter` is
+    not called then. ArgumentError for an address that is 0 or invalid; ShapeError, DTypeError,
+    DeviceError, ArgumentTypeError.
 
     >>> import ctypes
     >>> import dovetail as dt
@@ -224,7 +227,7 @@ def from_blob(
     >>> dt.from_blob(ctypes.addressof(held), 3, deleter=held.__len__, device="reference").tolist()
     [1.0, 2.0, 3.0]
     """
-    at, sizes = integer("from_blob", data_ptr, "data_ptr"), extents("from_blob", shape)
+    start, sizes = integer("from_blob", data_ptr, "data_ptr"), extents("from_blob", shape)
     steps = lay.contiguous_strides(sizes)
     if strides is not None:
         steps = integers("from_blob", strides, "strides")
@@ -232,31 +235,31 @@ def from_blob(
         function("from_blob", deleter, "deleter")
     if len(steps) != len(sizes):
         raise ShapeError(f"{len(sizes)} sizes, but {len(steps)} strides")
-    if at <= 0:
-        raise ArgumentError(f"{at} is no address")
+    if start <= 0:
+        raise ArgumentError(f"{start} is no address")
     want = get_default_dtype() if dtype is None else D.dtype(dtype, "from_blob")
-    target, owner = device_named(device, "from_blob"), _Blob()
-    if at % want.itemsize:
+    target, owner = device_named(device, "from_blob"), _BlobOwner()
+    if start % want.itemsize:
         raise SharingError(
-            f"device {target} cannot use the memory at {at:#x}: the address is no multiple of "
+            f"device {target} cannot use the memory at {start:#x}: the address is no multiple of "
             f"{want.itemsize}, the bytes of a {want.name}; copy it to one that is"
         )
     low, high = (n * want.itemsize for n in lay.span(StridedView(sizes, steps, 0)))
-    require_memory("from_blob", at + low, high - low, target)
-    found = share(owner, at, sizes, steps, want, target, False)
-    if found is None:
-        raise SharingError(f"device {target} cannot use the memory at {at:#x} as it is")
+    require_memory("from_blob", start + low, high - low, target)
+    tensor = share(owner, start, sizes, steps, want, target, False)
+    if tensor is None:
+        raise SharingError(f"device {target} cannot use the memory at {start:#x} as it is")
     if deleter is not None:
         owner.__del__ = deleter
-    return found
+    return tensor
 
 
-class _Owner:
-    """A DLPack tensor of somebody else, given back when this object dies."""
+class _DLPackOwner:
+    """The owner of a DLPack tensor of another library, which it releases when it dies."""
 
     __slots__ = ("__del__", "managed")
 
-    # In a slot, so that Python calls the other library's function itself: no Ctrl-C comes between.
+    # In a slot, so that Python calls the other library's function directly: no Ctrl-C in between.
     __del__: Callable[[], object]
 
     def __init__(self, managed: _Managed | _Versioned) -> None:
@@ -269,11 +272,11 @@ class _Owner:
 def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """Return a tensor over the memory of `x`, which has `__dlpack__`: NumPy's, PyTorch's, JAX's.
 
-    The memory is shared if `device` (unless given, the default one that can) uses it as it is; else
-    it is copied. `copy`: True always copies, False fails where it would have to. Read-only memory
-    stays read-only. So does memory from before DLPack 1.0, such as JAX's immutable arrays, because
-    it cannot say that it may be written; NumPy does the same. Pending work reads shared memory when
-    it runs.
+    The memory is shared if `device` (default: one that can access it) uses it as it is; else it is
+    copied. `copy`: True always copies, False fails if a copy is needed. Read-only memory stays
+    read-only. Memory from before DLPack 1.0, such as JAX's immutable arrays, is also read-only,
+    because its capsule has no flag for that; NumPy does the same. Pending work reads shared memory
+    when it runs.
     Shapes: any, with any strides.
     Dtypes: all real ones.
     Raises: SharingError, a BufferError (`copy=False`), DeviceError, DTypeError.
@@ -286,54 +289,54 @@ def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None
     """
     copy = copy if copy is None else flag("from_dlpack", copy, "copy")
     if isinstance(x, Tensor):
-        return _own(x, device, copy)
+        return _from_own_tensor(x, device, copy)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; see dt.asarray")
     producer = tuple(map(int, x.__dlpack_device__()))
-    target = _home(*producer) if device is None else device_named(device, "from_dlpack")
-    found = _shared(x, target) if _reaches(target, *producer) else None
-    if found is not None and not copy:
-        return found
+    target = _default_target(*producer) if device is None else device_named(device, "from_dlpack")
+    shared = _share_capsule(x, target) if _reaches(target, *producer) else None
+    if shared is not None and not copy:
+        return shared
     if copy is False:
         raise SharingError(
             f"from_dlpack: device {target} cannot use this memory as it is, and copy=False "
             f"forbids a copy"
         )
-    return _copied(x, found, target, producer[0])
+    return _copy_foreign(x, shared, target, producer[0])
 
 
-def _shared(x: GivesDLPack, target: Device) -> Tensor | None:
-    """A tensor over the memory of `x`, which the device reaches; None where it cannot use it."""
-    owner = _received(_capsule(x))
+def _share_capsule(x: DLPackProducer, target: Device) -> Tensor | None:
+    """Return a tensor over the memory of `x`, or None if the device cannot use it as it is."""
+    owner = _consume_capsule(_capsule(x))
     v = owner.managed.view
     shape = tuple(v.shape[i] for i in range(v.ndim))
     strides = (
         tuple(v.strides[i] for i in range(v.ndim)) if v.strides else lay.contiguous_strides(shape)
     )
-    # A capsule without a version cannot say that its memory must not be written, as JAX's.
+    # A capsule without a version has no read-only flag, not even for JAX's immutable arrays.
     read_only = not isinstance(owner.managed, _Versioned) or bool(owner.managed.flags & READ_ONLY)
     d, address = v.dtype, (v.data or 0) + v.byte_offset
-    dtype = _dtype_of(d.code, d.bits, d.lanes)
+    dtype = _dtype_from_code(d.code, d.bits, d.lanes)
     return share(owner, address, shape, strides, dtype, target, read_only, x)
 
 
-def _own(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor:
+def _from_own_tensor(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor:
     target = x.device if wanted is None else device_named(wanted, "from_dlpack")
     if target is not x.device and copy is False:
         raise SharingError(
             f"from_dlpack: a tensor on {x.device} is on {target} only by a copy, and copy=False "
             f"forbids it"
         )
-    found = move(x, target)
-    return apply(COPY, (x,)) if copy and found is x else found
+    moved = move(x, target)
+    return apply(COPY, (x,)) if copy and moved is x else moved
 
 
-def _copied(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> Tensor:
-    """Memory of our own with the contents of foreign memory, copied at once: that may change."""
+def _copy_foreign(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> Tensor:
+    """Copy foreign memory at once, because its owner may change it later."""
     if shared is None:
         host = next((d for d in devices() if _reaches(d, HOST)), None)
         if host is not None:
-            shared = _shared(x if kind == HOST else _OnHost(x, kind, target), host)
+            shared = _share_capsule(x if kind == HOST else _HostCopyProducer(x, kind, target), host)
         if shared is None:
             raise (
                 _out_of_reach(kind, target)
@@ -343,21 +346,21 @@ def _copied(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> T
                     "copy the array in its own library first"
                 )
             )
-    found = apply(COPY, (shared,)) if shared.device is target else move(shared, target)
-    evaluate(found)
-    return found
+    copied = apply(COPY, (shared,)) if shared.device is target else move(shared, target)
+    evaluate(copied)
+    return copied
 
 
-class _OnHost:
-    """An array of another library, which that library copies to the host."""
+class _HostCopyProducer:
+    """An array of another library that exports a copy on the host."""
 
-    def __init__(self, x: GivesDLPack, kind: int, target: Device) -> None:
+    def __init__(self, x: DLPackProducer, kind: int, target: Device) -> None:
         self.x, self.kind, self.target = x, kind, target
 
     def __dlpack__(self, **asked: object) -> object:
         try:
             return self.x.__dlpack__(**asked, dl_device=(HOST, 0))
-        except (TypeError, ValueError, NotImplementedError) as error:  # not all libraries do
+        except (TypeError, ValueError, NotImplementedError) as error:  # some libraries cannot
             raise _out_of_reach(self.kind, self.target) from error
 
 
@@ -369,30 +372,30 @@ def _out_of_reach(kind: int, target: Device) -> DeviceError:
 
 
 def _reaches(d: Device, kind: int, index: int = 0) -> bool:
-    """Whether a device's memory is of this DLPack device."""
+    """Return True if a device's memory belongs to this DLPack device."""
     same = opened(d).backend.dlpack_type == kind
     return same and (kind == HOST or index == d.index)
 
 
-def _home(kind: int, index: int) -> Device:
-    """Where memory of a DLPack device is to live.
+def _default_target(kind: int, index: int) -> Device:
+    """Return the device for memory of a DLPack device.
 
-    That is the default device if it uses that memory, or if the memory is the host's.
+    It is the default device if that can access the memory, or if the memory is the host's.
     """
     default = default_device()
     if kind == HOST or _reaches(default, kind, index):
         return default
-    found = [d for d in devices() if _reaches(d, kind, index)]
-    if not found:
+    reachable = [d for d in devices() if _reaches(d, kind, index)]
+    if not reachable:
         raise DeviceError(
             f"from_dlpack: no installed backend shares memory of DLPack's device type {kind}; "
             f"move the array to the CPU "
             "in its own library first"
         )
-    return found[0]
+    return reachable[0]
 
 
-def _capsule(x: GivesDLPack) -> object:
+def _capsule(x: DLPackProducer) -> object:
     try:
         try:
             return x.__dlpack__(max_version=VERSION)
@@ -402,10 +405,10 @@ def _capsule(x: GivesDLPack) -> object:
         raise SharingError(f"from_dlpack: the other library refuses: {error}") from error
 
 
-def _received(capsule: object) -> _Owner:
-    """Takes over what a capsule holds."""
+def _consume_capsule(capsule: object) -> _DLPackOwner:
+    """Take ownership of the tensor in a capsule."""
     at = id(capsule)
-    for name, form in _FORMS.items():
+    for name, form in _STRUCTS.items():
         if _is_valid(at, name):
             managed = form.from_address(_pointer(at, name))
             if form is _Versioned and managed.major > VERSION[0]:
@@ -413,28 +416,28 @@ def _received(capsule: object) -> _Owner:
                     f"from_dlpack: DLPack {managed.major}.{managed.minor} is newer than "
                     f"{VERSION[0]}"
                 )
-            _rename(at, _USED[name])
-            return _Owner(managed)
+            _rename(at, _USED_NAMES[name])
+            return _DLPackOwner(managed)
     raise SharingError("from_dlpack: the capsule holds no DLPack tensor, or was used before")
 
 
 @lru_cache
-def _dtype_of(*given: int) -> DType:
-    """The dtype with DLPack's code, bits and lanes."""
-    for known in D.ALL:
-        if given == (_code(known), known.bits, 1):
-            return known
+def _dtype_from_code(*code: int) -> DType:
+    """Return the dtype with DLPack's code, bits and lanes."""
+    for dtype in D.ALL:
+        if code == (_code(dtype), dtype.bits, 1):
+            return dtype
     D.load_plugins()
-    for theirs, info in INFOS.items():
-        if given == (info.dlpack, theirs.bits, 1):
-            return theirs
-    said = "DLPack's code {} of {} bits, {} lanes".format(*given)
-    raise DTypeError(f"from_dlpack: no dovetail dtype for {said}")
+    for plugin_dtype, info in INFOS.items():
+        if code == (info.dlpack, plugin_dtype.bits, 1):
+            return plugin_dtype
+    description = "DLPack's code {} of {} bits, {} lanes".format(*code)
+    raise DTypeError(f"from_dlpack: no dovetail dtype for {description}")
 
 
 def _code(d: DType) -> int:
     if d not in INFOS:
-        return CODES_OF_FORMATS.get(d, CODES[d.kind])
+        return FORMAT_CODES.get(d, CODES[d.kind])
     code = INFOS[d].dlpack
     if code is None:
         ways = f"see x.view(dt.uint{d.bits}) for its bits, or x.astype(dt.float32)"
@@ -442,11 +445,11 @@ def _code(d: DType) -> int:
     return code
 
 
-# --- tensors as memory for others ----------------------------------------------------------------
+# --- export --------------------------------------------------------------------------------------
 
 _exported: dict[
     int, tuple[_Managed | _Versioned, *tuple[object, ...]]
-] = {}  # address of a struct -> what must live as long as it
+] = {}  # address of a struct -> the objects that must live as long as it
 
 
 def _release(address: int) -> None:
@@ -454,8 +457,8 @@ def _release(address: int) -> None:
 
 
 def _discard(capsule: int) -> None:
-    """A capsule dies. Where nobody has taken over what it holds, that goes too."""
-    for name in _FORMS:
+    """Release the struct of a dying capsule, unless a consumer has taken it."""
+    for name in _STRUCTS:
         if _is_valid(capsule, name):
             _release(_pointer(capsule, name))
 
@@ -465,17 +468,17 @@ _discard_callback = _capsule_destructor(_discard)
 
 
 @atexit.register
-def _outlive() -> None:
-    """Makes what was exported safe to let go of after Python has gone: nobody is called then."""
+def _leak_exports() -> None:
+    """Make exported structs safe to release after Python has shut down: no callback runs then."""
     for managed, *_ in _exported.values():
         managed.deleter = None
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(managed))
 
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
-    """DLPack's (device type, index) of a tensor.
+    """Return DLPack's (device type, index) of a tensor.
 
-    Raises: SharingError, a BufferError, where its device has none.
+    Raises: SharingError, a BufferError, if its device has none.
     """
     kind = opened(x.device).backend.dlpack_type
     if kind is None:
@@ -495,11 +498,11 @@ def dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> object:
-    """A DLPack capsule of the tensor's memory, computed and synchronised.
+    """Return a DLPack capsule of the tensor's memory, computed and synchronised.
 
-    It is a versioned one if `max_version` allows.
-    Raises: SharingError, a BufferError, where the memory cannot be had as asked: read-only memory
-    without versions, another device.
+    The capsule has a version if `max_version` permits it.
+    Raises: SharingError, a BufferError, for a request that cannot be satisfied: read-only memory
+    without a version, another device.
     """
     here = dlpack_device(x) if dl_device is None or opened(x.device).backend.dlpack_type else (0, 0)
     if dl_device is not None and tuple(dl_device) != here:
@@ -508,7 +511,7 @@ def dlpack(
     else:
         x, flags = (apply(COPY, (x,)), COPIED) if copy else (x, 0)
     name = b"dltensor_versioned" if max_version is not None and max_version[0] >= 1 else b"dltensor"
-    managed = _managed(x, name, flags)
+    managed = _export_struct(x, name, flags)
     return _new_capsule(ctypes.addressof(managed), name, _discard_callback)
 
 
@@ -522,7 +525,7 @@ def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
     return move(x, host)
 
 
-def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
+def _export_struct(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     recording.refuse_read("__dlpack__() asks for a tensor's memory", x)
     e = evaluated(strided("__dlpack__", x))
     storage = storage_of(e)
@@ -540,7 +543,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
     register_visible(storage)
-    managed = _FORMS[name]()
+    managed = _STRUCTS[name]()
     n = max(x.ndim, 1)
     shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)
     managed.view = _View(
@@ -555,49 +558,53 @@ def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     return managed
 
 
-# --- the Array API's questions -------------------------------------------------------------------
+# --- inspection of the namespace (Array API) -----------------------------------------------------
 
 
 class NamespaceInfo:
-    """What this namespace can do; see the Array API's inspection functions."""
+    """The capabilities of this namespace; see the Array API's inspection functions."""
 
     def capabilities(self) -> dict[str, bool | int]:
-        """Optional behaviour."""
+        """Return the optional behaviour of the Array API that dovetail has."""
         return {
-            "boolean indexing": True, "data-dependent shapes": True, "max dimensions": DIMENSIONS,
-        }  # fmt: skip
+            "boolean indexing": True,
+            "data-dependent shapes": True,
+            "max dimensions": DIMENSIONS,
+        }
 
     def default_device(self) -> Device:
-        """The device of tensors made without `device=`."""
+        """Return the device of tensors created without `device=`."""
         return default_device()
 
     def devices(self) -> tuple[Device, ...]:
-        """All devices that plugins offer on this machine."""
+        """Return all devices that plugins offer on this machine."""
         return tuple(devices())
 
     @named(widen=False)
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
-        """The dtypes of what is made from Python numbers, of the kinds that a device has."""
-        held = opened(device_named(device, "default_dtypes")).backend.info.capabilities.dtypes
+        """Return the dtypes of tensors from Python numbers, of the kinds that a device has."""
+        supported = opened(device_named(device, "default_dtypes")).backend.info.capabilities.dtypes
         wanted = {
-            "real floating": D.dtype(float), "complex floating": D.dtype(complex),
-            "integral": D.int64, "indexing": D.int64,
-        }  # fmt: skip
-        return {kind: d for kind, d in wanted.items() if d.part in held}
+            "real floating": D.dtype(float),
+            "complex floating": D.dtype(complex),
+            "integral": D.int64,
+            "indexing": D.int64,
+        }
+        return {kind: d for kind, d in wanted.items() if d.part in supported}
 
     @named(widen=False)
     def dtypes(self, *, device: DeviceLike = None, kind: Kind | None = None) -> dict[str, DType]:
-        """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
+        """Return the Array API's dtypes that a device has, all or those of a kind (see `isdtype`).
 
-        float16 and bfloat16 are not the standard's: see `Capabilities.dtypes` for what there is.
+        float16 and bfloat16 are not part of the standard; `Capabilities.dtypes` has all.
         """
-        held = opened(device_named(device, "dtypes")).backend.info.capabilities.dtypes
-        standard = [d for d in D.ALL if d.part in held and d.compute is d]
+        supported = opened(device_named(device, "dtypes")).backend.info.capabilities.dtypes
+        standard = [d for d in D.ALL if d.part in supported and d.compute is d]
         return {d.name: d for d in standard if kind is None or isdtype(d, kind)}
 
 
 def array_namespace_info() -> NamespaceInfo:
-    """What this namespace can do: capabilities, devices, default dtypes and dtypes.
+    """Return the capabilities of this namespace: devices, default dtypes and dtypes.
 
     Source: Array API 2025.12, inspection.
 

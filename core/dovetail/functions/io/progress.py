@@ -1,4 +1,4 @@
-"""How far long work has come, on a terminal; elsewhere, and of what is short, nothing is said."""
+"""A progress bar for long work on a terminal; for short work or elsewhere nothing is shown."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 __all__: list[str] = []
 
-BIG = 1 << 28  # bytes from which on there is a bar
+BAR_BYTES_MIN = 1 << 28
 
 
 @contextmanager
 def bar(text: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Gives a function that is told how many bytes more are done, of `total`."""
-    if total < BIG or sys.stderr is None or not sys.stderr.isatty():
+    """Yield a function to call with the number of bytes done since its last call."""
+    if total < BAR_BYTES_MIN or sys.stderr is None or not sys.stderr.isatty():
         yield int
         return
-    from rich.console import Console  # here, so that `import dovetail` stays light
+    from rich.console import Console  # late: keeps `import dovetail` light
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()

@@ -1,7 +1,7 @@
-"""Copies between host and device that nobody waits for, and page-locked memory.
+"""Asynchronous copies between host and device, and page-locked memory.
 
-Such memory lets the device copy by itself. While a copy is in flight, whoever asks for the host's
-memory waits until it has landed: it can be observed in nothing but time.
+A device can copy page-locked memory without the host. While a copy is in flight, an access to the
+host memory waits for its end, so that the copy affects only timing.
 """
 
 from __future__ import annotations
@@ -34,45 +34,45 @@ __all__ = ["pin_memory"]
 
 
 class _Copy:
-    """A queued copy: the event behind it, and what gives the host's memory back."""
+    """A queued copy: its event, and the function that frees the host memory."""
 
     def __init__(self, device: Device, stream: object, ptr: DataPtr) -> None:
         self.opened = opened(device)
         self.event = self.opened.backend.record_event(stream)
-        before = getattr(ptr, "copy", None)
-        self.give_back = before.give_back if before else getattr(ptr, "give_back", None)
+        earlier = getattr(ptr, "copy", None)
+        self.give_back = earlier.give_back if earlier else getattr(ptr, "give_back", None)
         self.context = ptr.context  # lives as long as the copy
 
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return bool(self.opened.backend.event_done(self.event))
 
     def wait(self) -> None:
         self.opened.backend.wait_event(None, self.event)
 
 
-_orphans: deque[_Copy] = deque()  # of pointers that have died; their memory is given back after
-_sweeping = Lock()
+_orphans: deque[_Copy] = deque()  # copies whose pointers have died; their memory is freed later
+_free_lock = Lock()
 
 
 def depart(ptr: DataPtr, device: Device, stream: object) -> None:
-    """Says that all copies of `device` queued on `stream` until now use host memory `ptr`."""
-    _sweep()
+    """Record that all copies of `device` queued on `stream` until now use host memory `ptr`."""
+    _free_landed()
     copy = _Copy(device, stream, ptr)
     ptr.depart(copy, partial(_orphans.append, copy))
 
 
-def _sweep() -> None:
-    """Gives back the memory of copies that have landed since nobody wanted them any more."""
-    with _sweeping:
+def _free_landed() -> None:
+    """Free the host memory of finished copies whose pointers have died."""
+    with _free_lock:
         for _ in range(len(_orphans)):
             copy = _orphans[0]
-            landed = copy.done()
-            if not _orphans or _orphans[0] is not copy:  # a finaliser was here meanwhile
+            landed = copy.is_done()
+            if not _orphans or _orphans[0] is not copy:  # a finaliser changed the queue
                 return
             if not landed:
                 _orphans.rotate(-1)
                 continue
-            del _orphans[0]  # no call stands before the next, so no Ctrl-C either
+            del _orphans[0]  # no call before the next line: Ctrl-C cannot come between
             if copy.give_back is not None:
                 copy.give_back()
 
@@ -80,8 +80,8 @@ def _sweep() -> None:
 # --- page-locked memory --------------------------------------------------------------------------
 
 
-class _Pages:
-    """What a caching allocator sees of a backend when it deals with page-locked memory."""
+class _PinnedBackend:
+    """The backend interface that a caching allocator needs, for page-locked memory."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -92,23 +92,23 @@ class _Pages:
 _pools: dict[Backend, CachingAllocator] = {}
 
 
-def _pinned(nbytes: int, host: Device, pinner: Device) -> DataPtr:
-    """Page-locked memory of `host`, for copies to and from `pinner`."""
-    _sweep()
+def _allocate_pinned(nbytes: int, host: Device, pinner: Device) -> DataPtr:
+    """Allocate page-locked memory of `host`, for copies to and from `pinner`."""
+    _free_landed()
     backend = opened(pinner).backend
     if backend not in _pools:
-        _pools[backend] = CachingAllocator(cast(Backend, _Pages(backend)), pinner)
+        _pools[backend] = CachingAllocator(cast(Backend, _PinnedBackend(backend)), pinner)
     ptr = _pools[backend].allocate(nbytes)
     handle = opened(host).backend.adopt(ptr.handle + ptr.offset, nbytes)
     return foreign(ptr, handle, nbytes, host)
 
 
 def is_pinned(x: Tensor) -> bool:
-    """Whether the tensor's memory is page-locked, by `pin_memory` or by a copy in flight.
+    """Return True if the memory is page-locked, by `pin_memory` or by a copy in flight.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, device="reference").is_pinned()
@@ -118,13 +118,13 @@ def is_pinned(x: Tensor) -> bool:
 
 
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
-    """A copy of a host tensor in page-locked memory, which a device reads while the host goes on.
+    """Return a copy of a host tensor in page-locked memory, for asynchronous copies.
 
-    `device`: the one that copies from and to it; unless given, the first that locks pages. `x`
-    itself if it is there already.
+    The device reads such memory while the host goes on. `x` itself is returned if it is pinned.
+    `device`: the device that copies from and to it; default: the first that locks pages.
     Shapes: any.
     Dtypes: all.
-    Raises: DeviceError where `x` is not on the host, or no device locks pages.
+    Raises: DeviceError if `x` is not on the host, or no device locks pages.
 
     >>> import dovetail as dt
     >>> batch = dt.ones((64, 10), device="reference")
@@ -137,73 +137,79 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
         )
     if is_pinned(x):
         return x
-    pinner = _pinner(device)
-    e = _contiguous(x)
+    pinner = _pinning_device(device)
+    e = _contiguous_expr(x)
     look(storage_of(e))
-    ptr = _pinned(e.spec.size * e.spec.dtype.itemsize, x.device, pinner)
-    found = leaf(storage_at(ptr, ptr.nbytes, x.device), e.spec, e.spec.strides, 0)
+    ptr = _allocate_pinned(e.spec.size * e.spec.dtype.itemsize, x.device, pinner)
+    pinned = leaf(storage_at(ptr, ptr.nbytes, x.device), e.spec, e.spec.strides, 0)
     if e.spec.size:
-        _bytes_of(found)[:] = _bytes_of(e)
-    return make(found)
+        _bytes_of(pinned)[:] = _bytes_of(e)
+    return make(pinned)
 
 
-def _pinner(wanted: Device | str | None) -> Device:
+def _pinning_device(wanted: Device | str | None) -> Device:
     candidates = (
         [device_named(wanted, "pin_memory")]
         if wanted is not None
         else [*opened_devices(), *devices()]
     )
-    found = next((d for d in candidates if opened(d).backend.pins_memory), None)
-    if found is None:
+    chosen = next((d for d in candidates if opened(d).backend.pins_memory), None)
+    if chosen is None:
         lacks = "no device on this machine locks" if wanted is None else f"{wanted} does not lock"
         raise DeviceError(
             f"pin_memory: {lacks} pages of the host's memory; leave it out: a copy from ordinary "
             "memory works, and is waited for"
         )
-    return found
+    return chosen
 
 
 # --- tensors -------------------------------------------------------------------------------------
 
 
 def queue_move(x: Tensor, target: Device) -> Tensor | None:
-    """A copy of `x` on `target`, in flight; None where neither end is the host."""
+    """Queue a copy of `x` to `target`; return None unless exactly one of both is the host."""
     if _on_host(x.device) == _on_host(target):
         return None
-    e = _contiguous(x)
-    found = _upload(e, target) if _on_host(x.device) else _download(e, target)
-    found.storage.checks = carried((storage_of(e),))  # whoever looks there gets the error
-    return make(found)
+    e = _contiguous_expr(x)
+    moved = _upload(e, target) if _on_host(x.device) else _download(e, target)
+    moved.storage.checks = carried((storage_of(e),))  # a read of the copy raises the error
+    return make(moved)
 
 
 def _upload(e: Expr, target: Device) -> Expr:
-    found, backend, stream = fresh(spec(e.spec.shape, e.spec.dtype, target)), *_way(target)
+    uploaded, backend, stream = (
+        fresh(spec(e.spec.shape, e.spec.dtype, target)),
+        *_backend_and_stream(target),
+    )
     if e.spec.size:
-        ptr = found.storage.ptr
+        ptr = uploaded.storage.ptr
         backend.queue_copy_in(ptr.handle, ptr.offset, _bytes_of(e), stream)
         depart(storage_of(e).ptr, target, stream)
-    return found
+    return uploaded
 
 
 def _download(e: Expr, target: Device) -> Expr:
-    s, (backend, stream) = spec(e.spec.shape, e.spec.dtype, target), _way(e.spec.device)
+    s, (backend, stream) = (
+        spec(e.spec.shape, e.spec.dtype, target),
+        _backend_and_stream(e.spec.device),
+    )
     nbytes = s.size * s.dtype.itemsize
     if backend.pins_memory:
-        ptr = _pinned(nbytes, target, e.spec.device)
-        found = leaf(storage_at(ptr, nbytes, target), s, s.strides, 0)
+        ptr = _allocate_pinned(nbytes, target, e.spec.device)
+        downloaded = leaf(storage_at(ptr, nbytes, target), s, s.strides, 0)
     else:
-        found = fresh(s)
+        downloaded = fresh(s)
     if nbytes:
         source = storage_of(e).ptr
         at = source.offset + e.offset * s.dtype.itemsize
-        backend.queue_copy_out(_bytes_of(found), source.handle, at, stream)
+        backend.queue_copy_out(_bytes_of(downloaded), source.handle, at, stream)
         opened(e.spec.device).allocator.record_stream(source, stream)
-        depart(found.storage.ptr, e.spec.device, stream)
-    return found
+        depart(downloaded.storage.ptr, e.spec.device, stream)
+    return downloaded
 
 
-def _way(device: Device) -> tuple[Backend, object]:
-    """The device's backend, and the current stream."""
+def _backend_and_stream(device: Device) -> tuple[Backend, object]:
+    """Return the device's backend and its current stream."""
     return opened(device).backend, current_handle(device)
 
 
@@ -211,15 +217,15 @@ def _on_host(device: Device) -> bool:
     return bool(opened(device).backend.host)
 
 
-def _contiguous(x: Tensor) -> Expr:
-    """The tensor's node, in memory without gaps."""
+def _contiguous_expr(x: Tensor) -> Expr:
+    """Return the tensor's expression in contiguous memory."""
     recording.refuse_read("a tensor moves between devices", x)
     return evaluated(x if x.is_contiguous() else apply(COPY, (x,)))
 
 
 def _bytes_of(e: Expr) -> memoryview:
-    """The memory of a leaf without gaps, on the host, when nothing is pending there."""
-    backend, stream = _way(e.spec.device)
+    """Return the host memory of a contiguous leaf, after all queued work of its stream."""
+    backend, stream = _backend_and_stream(e.spec.device)
     backend.synchronize(stream)
     ptr, size = storage_of(e).ptr, e.spec.dtype.itemsize
     address = backend.host_address(ptr.handle, ptr.offset + e.offset * size)

@@ -1,1 +1,1 @@
-"""NumPy's functions on tensors."""
+"""NumPy's functions and ufuncs on tensors."""

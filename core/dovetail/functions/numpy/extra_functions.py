@@ -1,6 +1,6 @@
-"""NumPy's functions that `dt` has not, of tensors: what is made of a few others, or of shapes.
+"""NumPy's functions that `dt` lacks, composed of a few others.
 
-It is loaded when somebody first asks for one of them; see `protocol`.
+`protocol` loads this module when one of the functions is first used.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from ..sorting.lexsort_partition import lexsort
 
 @named(widen=False)
 def fix(x: Tensor, out: Tensor | None = None) -> Tensor:
-    """Rounded towards 0."""
+    """Round towards 0."""
     return ew.trunc(x, out=out)
 
 
 @named(widen=False)
 def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
-    """An axis put before another one."""
+    """Return a view with an axis moved in front of another one."""
     axis = lay.axis("rollaxis", axis, a.ndim)
     start = start if start == a.ndim else lay.axis("rollaxis", start, a.ndim)
     return moveaxis(a, axis, start - (axis < start))
@@ -47,7 +47,7 @@ def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
 
 @named(widen=False)
 def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
-    """The real part where the host finds no imaginary part beyond `tol` steps of the dtype."""
+    """Return the real part if all imaginary parts are below `tol` times the dtype's epsilon."""
     if a.dtype.kind != "c":
         return a
     limit = tol * finfo(a.dtype).eps if tol > 1 else tol
@@ -56,16 +56,16 @@ def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
 
 @named(widen=False)
 def sort_complex(a: Tensor) -> Tensor:
-    """Sorted along the last axis by the real parts, then by the others; complex."""
+    """Sort along the last axis by the real, then by the imaginary parts, as complex numbers."""
     wide = a if a.dtype.kind == "c" else cast(a, complex128 if a.dtype is float64 else complex64)
     return take_along_axis(wide, lexsort((ew.imag(wide), ew.real(wide))), -1)
 
 
 @named(widen=False)
 def float_power(x1: Operand, x2: Operand, *, out: Tensor | None = None) -> Tensor:
-    """A power in float64, or complex128."""
-    some = [x for x in (x1, x2) if isinstance(x, Tensor)]
-    wide = complex128 if any(x.dtype.kind == "c" for x in some) else float64
+    """Return x1 to the power x2, computed in float64 or complex128."""
+    tensors = [x for x in (x1, x2) if isinstance(x, Tensor)]
+    wide = complex128 if any(x.dtype.kind == "c" for x in tensors) else float64
     a, b = (cast(x, wide) if isinstance(x, Tensor) else x for x in (x1, x2))
     return ew.pow(a, b, out=out)
 
@@ -74,62 +74,62 @@ def float_power(x1: Operand, x2: Operand, *, out: Tensor | None = None) -> Tenso
 def apply_along_axis(
     func1d: Callable[..., object], axis: int, arr: Tensor, *args: object, **options: object
 ) -> Tensor:
-    """A function of each vector along an axis, called once for each."""
+    """Call a function with each vector along an axis, and stack the results."""
     function("apply_along_axis", func1d, "func1d")
     axis = lay.axis("apply_along_axis", axis, arr.ndim)
     last = moveaxis(arr, axis, -1)
     if not last.size:
         raise ShapeError(f"apply_along_axis: no vectors along axis {axis} of shape {arr.shape}")
     rows = reshape(last, (-1, last.shape[-1]))
-    found = [asarray(func1d(row, *args, **options), device=arr.device) for row in rows]
-    made = stack(found)
-    own = made.ndim - 1
-    whole = reshape(made, (*last.shape[:-1], *made.shape[1:]))
+    results = [asarray(func1d(row, *args, **options), device=arr.device) for row in rows]
+    stacked = stack(results)
+    own = stacked.ndim - 1
+    whole = reshape(stacked, (*last.shape[:-1], *stacked.shape[1:]))
     first = whole.ndim - own
     return moveaxis(whole, tuple(range(first, whole.ndim)), tuple(range(axis, axis + own)))
 
 
 @named(widen=False)
 def apply_over_axes(func: Callable[..., Tensor], a: Tensor, axes: int | Sequence[int]) -> Tensor:
-    """A reduction over some axes, one after the other, which stay."""
+    """Reduce over some axes, one after the other, which stay with size 1."""
     function("apply_over_axes", func, "func")
-    for given in integers("apply_over_axes", axes, "axes"):
-        axis = lay.axis("apply_over_axes", given, a.ndim)
-        found = func(a, axis)
-        a = found if found.ndim == a.ndim else expand_dims(found, axis)
+    for raw_axis in integers("apply_over_axes", axes, "axes"):
+        axis = lay.axis("apply_over_axes", raw_axis, a.ndim)
+        reduced = func(a, axis)
+        a = reduced if reduced.ndim == a.ndim else expand_dims(reduced, axis)
     return a
 
 
 @named
 def polydiv(u: Array, v: Array) -> tuple[Tensor, Tensor]:
-    """Quotient and remainder of polynomials, coefficients from the highest power on."""
+    """Return quotient and remainder of polynomials, coefficients from the highest power on."""
     a, b = (ew.divide(ravel(x), 1) for x in brought("polydiv", u, v))
     if not a.size or not b.size:
         raise ShapeError("polydiv: a polynomial has at least one coefficient")
-    a, b = a + ew.multiply(b[0], 0), b + ew.multiply(a[0], 0)  # of one dtype
+    a, b = a + ew.multiply(b[0], 0), b + ew.multiply(a[0], 0)  # promote to one dtype
     steps, n = a.size - b.size + 1, b.size
-    rest, parts = a.copy(), []
+    remainder, coefficients = a.copy(), []
     for k in range(steps):
-        d = rest[k] / b[0]
-        rest = concat([rest[:k], rest[k : k + n] - d * b, rest[k + n :]])
-        parts.append(d)
-    quotient = stack(parts) if parts else zeros((1,), dtype=a.dtype, device=a.device)
-    seen = np.abs(shown(rest)) > 1e-8  # what NumPy takes for 0 at the head of a remainder
-    first = int(np.argmax(seen)) if seen.any() else rest.size - 1
-    return quotient, rest[first:]
+        d = remainder[k] / b[0]
+        remainder = concat([remainder[:k], remainder[k : k + n] - d * b, remainder[k + n :]])
+        coefficients.append(d)
+    quotient = stack(coefficients) if coefficients else zeros((1,), dtype=a.dtype, device=a.device)
+    is_nonzero = np.abs(shown(remainder)) > 1e-8  # as NumPy trims the remainder
+    first = int(np.argmax(is_nonzero)) if is_nonzero.any() else remainder.size - 1
+    return quotient, remainder[first:]
 
 
 def _bits(a: Tensor, bitorder: str, name: str) -> Tensor:
     choice(name, bitorder, "bitorder", ("big", "little"))
-    places = arange(8, dtype=uint8, device=a.device)
-    return places if bitorder == "little" else 7 - places
+    shifts = arange(8, dtype=uint8, device=a.device)
+    return shifts if bitorder == "little" else 7 - shifts
 
 
 @named(widen=False)
 def unpackbits(
     a: Tensor, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Tensor:
-    """The bits of bytes, as bytes that are 0 or 1."""
+    """Return the bits of bytes, as bytes that are 0 or 1."""
     if a.dtype is not uint8:
         raise DTypeError(f"unpackbits: takes uint8, not {a.dtype.name}")
     a, axis = (ravel(a), 0) if axis is None else (a, lay.axis("unpackbits", axis, a.ndim))
@@ -146,15 +146,15 @@ def unpackbits(
 
 @named(widen=False)
 def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tensor:
-    """Bytes made of eight elements each, of which a bit is whether they are not 0."""
+    """Pack eight elements into each byte, as bits that are 1 for nonzero elements."""
     if a.dtype.kind not in "biu":
         raise DTypeError(f"packbits: takes integers and bool, not {a.dtype.name}")
     a, axis = (ravel(a), 0) if axis is None else (a, lay.axis("packbits", axis, a.ndim))
     last = cast(moveaxis(a, axis, -1) != 0, int64)
     fill = -last.shape[-1] % 8
     if fill:
-        more = zeros((*last.shape[:-1], fill), dtype=int64, device=a.device)
-        last = concat([last, more], axis=-1)
+        padding = zeros((*last.shape[:-1], fill), dtype=int64, device=a.device)
+        last = concat([last, padding], axis=-1)
     eights = reshape(last, (*last.shape[:-1], last.shape[-1] // 8, 8))
     weights = cast(_bits(a, bitorder, "packbits"), int64)
     return moveaxis(cast(sum_of(eights << weights, axis=-1), uint8), -1, axis)
@@ -162,37 +162,46 @@ def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tenso
 
 @named(widen=False)
 def einsum_path(subscripts: object, *operands: Array, optimize: object = "greedy") -> object:
-    """Return NumPy's path, which depends on the shapes alone."""
+    """Return NumPy's path, which depends only on the shapes."""
     if not isinstance(subscripts, str):
         subscripts, operands = named_sublists(subscripts, *operands)
-    shapes = [np.broadcast_to(np.float64(0), np.shape(x)) for x in operands]  # type: ignore[arg-type]  # has one
-    found: object = np.einsum_path(subscripts, *shapes, optimize=optimize)  # type: ignore[arg-type]  # as given
-    return found
+    shapes = [np.broadcast_to(np.float64(0), np.shape(x)) for x in operands]  # type: ignore[arg-type]  # every operand has a shape
+    path: object = np.einsum_path(subscripts, *shapes, optimize=optimize)  # type: ignore[arg-type]  # NumPy checks it
+    return path
 
 
 @named(widen=False)
 def linspace(
-    start: Operand, stop: Operand, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
-) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-    """Numbers evenly from `start` to `stop`, of which one is a tensor; both ends are exact."""
+    start: Operand,
+    stop: Operand,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike = None,
+    axis: int = 0,
+    *,
+    device: DeviceLike = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Return evenly spaced numbers between two ends, of which one is a tensor."""
     num, zero = integer("linspace", num, "num", 0), zeros_like(ew.add(start, stop))
     like = result_type(zero, 1.0)
     a, b = (cast(ew.add(zero, end), like) for end in (start, stop))
     gaps = num - 1 if endpoint else num
     step = (b - a) / gaps if gaps > 0 else a * math.nan
-    places = reshape(arange(num, dtype=like.part, device=a.device), (num,) + (1,) * a.ndim)
-    made = expand_dims(a, 0)[:num]
+    indices = reshape(arange(num, dtype=like.part, device=a.device), (num,) + (1,) * a.ndim)
+    result = expand_dims(a, 0)[:num]
     if num > 1:
-        between = lerp(a, b, places / gaps)  # where the step overflows
-        inner = ew.where(ew.isfinite(step), places * step + a, between)[1:gaps]
-        made = concat([made, inner, expand_dims(b, 0)] if endpoint else [made, inner])
+        between = lerp(a, b, indices / gaps)  # used where the step overflows
+        inner = ew.where(ew.isfinite(step), indices * step + a, between)[1:gaps]
+        result = concat([result, inner, expand_dims(b, 0)] if endpoint else [result, inner])
     if dtype is not None:
-        wanted = any_dtype("linspace", dtype)
-        made = cast(ew.floor(made) if wanted.kind in "iu" and like.kind == "f" else made, wanted)
-    made = moveaxis(made, 0, axis)
-    made = made if device is None else made.to(device)
-    return (made, step) if retstep else made
+        target = any_dtype("linspace", dtype)
+        result = cast(
+            ew.floor(result) if target.kind in "iu" and like.kind == "f" else result, target
+        )
+    result = moveaxis(result, 0, axis)
+    result = result if device is None else result.to(device)
+    return (result, step) if retstep else result
 
 
 NUMPYS: dict[object, Callable[..., object]] = {

@@ -1,6 +1,6 @@
-"""NumPy's functions that make an array, where `like=` is a tensor: dovetail's, on its device.
+"""NumPy's creation functions with `like=` a tensor: the result is on the tensor's device.
 
-Their parameters are NumPy's, by place and by name; the order of elements in memory is ours.
+The parameters are NumPy's, by position and by name. `order` is ignored: memory is row-major.
 """
 
 from __future__ import annotations
@@ -21,47 +21,69 @@ def with_dims(x: object, dims: int) -> Tensor | np.ndarray:
     return manipulation.reshape(x, ((1,) * (dims - x.ndim) + x.shape)) if x.ndim < dims else x
 
 
-def _of_values(
+def _asarray(
     a: object, dtype: DTypeLike = None, order: object = None, *, device: DeviceLike = None
 ) -> Tensor:
     return asarray(a, dtype=dtype, device=device)
 
 
 def _array(
-    object: object, dtype: DTypeLike = None, *, copy: bool | None = True, order: object = "K",
-    subok: bool = False, ndmin: int = 0, device: DeviceLike = None,
-) -> object:  # fmt: skip
+    object: object,
+    dtype: DTypeLike = None,
+    *,
+    copy: bool | None = True,
+    order: object = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    device: DeviceLike = None,
+) -> object:
     return with_dims(asarray(object, dtype=dtype, device=device, copy=copy), ndmin)
 
 
 def _arange(
-    start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None, *,
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: DTypeLike = None,
+    *,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return arange(start, stop, step, dtype=dtype, device=device)
 
 
-def _of_shape(make: Function) -> Function:
+def _adapt_creation(make: Function) -> Function:
     def f(
-        shape: ShapeLike, dtype: DTypeLike = None, order: object = None, *,
+        shape: ShapeLike,
+        dtype: DTypeLike = None,
+        order: object = None,
+        *,
         device: DeviceLike = None,
-    ) -> object:  # fmt: skip
+    ) -> object:
         return make(shape, dtype=dtype, device=device)
 
     return f
 
 
 def _full(
-    shape: ShapeLike, fill_value: Fill, dtype: DTypeLike = None, order: object = None, *,
+    shape: ShapeLike,
+    fill_value: Fill,
+    dtype: DTypeLike = None,
+    order: object = None,
+    *,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return full(shape, fill_value, dtype=dtype, device=device)
 
 
 def _eye(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, order: object = None, *,
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: DTypeLike = None,
+    order: object = None,
+    *,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return eye(N, M, k=k, dtype=dtype, device=device)
 
 
@@ -70,21 +92,23 @@ def _identity(n: int, dtype: DTypeLike = None, *, device: DeviceLike = None) -> 
 
 
 def _tri(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, *,
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: DTypeLike = None,
+    *,
     device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return tril(ones((N, N if M is None else M), dtype=dtype, device=device), k)
 
 
 MADE_LIKE: dict[object, Function] = {
-    **dict.fromkeys(
-        (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray), _of_values
-    ),
+    **dict.fromkeys((np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray), _asarray),
     np.array: _array,
     np.arange: _arange,
-    np.zeros: _of_shape(zeros),
-    np.ones: _of_shape(ones),
-    np.empty: _of_shape(empty),
+    np.zeros: _adapt_creation(zeros),
+    np.ones: _adapt_creation(ones),
+    np.empty: _adapt_creation(empty),
     np.full: _full,
     np.eye: _eye,
     np.identity: _identity,

@@ -1,8 +1,8 @@
-"""NumPy's functions on tensors: `np.exp(x)`, `array * x`, `np.stack([x, array])` run dovetail's.
+"""NumPy's functions on tensors: `np.exp(x)`, `array * x`, `np.stack([x, array])`.
 
-Results are tensors on the tensor's device, and carry gradients. What dovetail lacks is a TypeError
-that names the way: `np.asarray(x)`. What is not an array's business but a look at its values
-(`np.save`, `np.array2string`) sees the values on the host.
+Results are tensors on the tensor's device, and carry gradients. A function that dovetail lacks is a
+TypeError whose message suggests `np.asarray(x)`. Functions that only read values, such as `np.save`
+and `np.array2string`, get the values on the host.
 
 Source: NEP 13 (`__array_ufunc__`) and NEP 18 (`__array_function__`).
 """
@@ -48,21 +48,21 @@ from ..sorting import distinct, stable_sort
 from .like_creation import MADE_LIKE, with_dims
 from .same_names import (
     Function,
-    by_name,
-    called,
+    call_namesake,
+    call_with_signature,
+    drop_default_keywords,
     full_name,
-    lacking,
     namesake,
-    without_usual,
+    not_supported_error,
 )
 
 Maker: TypeAlias = Callable[..., Tensor]
 
 
-def _each(
+def _adapt_each(
     names: str, module: ModuleType, adapt: Callable[[Maker], Function] = lambda ours: ours
 ) -> dict[str, Function]:
-    """A module's functions of these names, adapted."""
+    """Return a module's functions of these names, each passed through `adapt`."""
     return {n: adapt(getattr(module, n)) for n in names.split()}
 
 
@@ -81,8 +81,8 @@ _OTHER_NAME = {
     "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "arcsin": "asin",
     "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
 }  # fmt: skip
-_SCIPYS = {
-    **_each("erf erfc erfinv gamma i0 i1 logit ndtr ndtri xlogy beta zeta", op_functions),
+_SCIPY_UFUNCS = {
+    **_adapt_each("erf erfc erfinv gamma i0 i1 logit ndtr ndtri xlogy beta zeta", op_functions),
     "expit": op_functions.sigmoid, "gammaln": op_functions.lgamma, "psi": op_functions.digamma,
 }  # fmt: skip
 
@@ -92,7 +92,7 @@ def _divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
 
 
 UFUNCS: dict[object, Function] = {
-    **{getattr(np, name): f for name, f in _each(_SAME_NAME, op_functions).items()},
+    **{getattr(np, name): f for name, f in _adapt_each(_SAME_NAME, op_functions).items()},
     **{getattr(np, name): getattr(op_functions, ours) for name, ours in _OTHER_NAME.items()},
     np.divmod: _divmod,
     np.matmul: matrix_products.matmul,
@@ -109,10 +109,14 @@ _ACCUMULATIONS: dict[object, Maker] = {
 
 
 def array_ufunc(
-    x: Tensor, ufunc: np.ufunc, method: str, *inputs: object, out: Sequence[object] = (),
-    **given: object,
-) -> object:  # fmt: skip
-    """dovetail's function for a ufunc of NumPy, of which some operand or `out=` is a tensor.
+    x: Tensor,
+    ufunc: np.ufunc,
+    method: str,
+    *inputs: object,
+    out: Sequence[object] = (),
+    **keywords: object,
+) -> object:
+    """Call dovetail's function for a ufunc of NumPy with a tensor as an operand or `out=`.
 
     Raises: DTypeError for ufuncs, methods and parameters that dovetail lacks; else as the function.
     """
@@ -127,54 +131,63 @@ def array_ufunc(
         )
     ours = _ufunc(ufunc, method)
     if ours is None:
-        raise lacking(name)
+        raise not_supported_error(name)
     if not any(isinstance(v, Tensor) for v in inputs):
         inputs = tuple([beside(name, v, out) if isinstance(v, ARRAYS) else v for v in inputs])
-    if method == "__call__" and given.get("dtype") is not None:
-        inputs, given = _in_dtype(ufunc, inputs, dict(given))
-    made = called(name, ours, inputs, without_usual(ufunc, ours, dict(given)))
+    if method == "__call__" and keywords.get("dtype") is not None:
+        inputs, keywords = _in_dtype(ufunc, inputs, dict(keywords))
+    result = call_with_signature(
+        name, ours, inputs, drop_default_keywords(ufunc, ours, dict(keywords))
+    )
     if not out:
-        return made
-    results = made if isinstance(made, tuple) else (made,)
-    found = tuple(
+        return result
+    results = result if isinstance(result, tuple) else (result,)
+    written_results = tuple(
         r if o is None else write_out(name, o, r) for r, o in zip(results, targets, strict=True)
     )
-    return found if len(found) > 1 else found[0]
+    return written_results if len(written_results) > 1 else written_results[0]
 
 
 def _in_dtype(
-    ufunc: np.ufunc, inputs: tuple[object, ...], given: dict[str, object]
+    ufunc: np.ufunc, inputs: tuple[object, ...], keywords: dict[str, object]
 ) -> tuple[tuple[object, ...], dict[str, object]]:
-    """Operands in the dtype in which a ufunc is to compute; comparisons stay among theirs."""
-    want = datatypes.real_dtype(ufunc.__name__, given.pop("dtype"))  # type: ignore[arg-type]  # it says so
+    """Cast operands to the ufunc's `dtype`; comparisons keep the dtypes of theirs."""
+    target = datatypes.real_dtype(ufunc.__name__, keywords.pop("dtype"))  # type: ignore[arg-type]  # real_dtype raises for others
     if any(not kinds.endswith(("?", "O")) for kinds in ufunc.types):
-        inputs = tuple([datatypes.cast(v, want) if isinstance(v, Tensor) else v for v in inputs])
-    return inputs, given
+        inputs = tuple([datatypes.cast(v, target) if isinstance(v, Tensor) else v for v in inputs])
+    return inputs, keywords
 
 
 def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
     if method == "__call__":
-        return UFUNCS.get(ufunc) or _SCIPYS.get(ufunc.__name__) or namesake(ufunc) or _more(ufunc)
+        return (
+            UFUNCS.get(ufunc)
+            or _SCIPY_UFUNCS.get(ufunc.__name__)
+            or namesake(ufunc)
+            or _extra_function(ufunc)
+        )
     if method == "reduce" and ufunc in _REDUCTIONS:
-        return _reduced(_REDUCTIONS[ufunc])
+        return _reduction(_REDUCTIONS[ufunc])
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
-        return _accumulated(_ACCUMULATIONS[ufunc])
+        return _accumulation(_ACCUMULATIONS[ufunc])
     ours = UFUNCS.get(ufunc) or namesake(ufunc)
     return _outer(ours) if method == "outer" and ours is not None else None
 
 
 @lru_cache
-def _reduced(ours: Maker) -> Function:
+def _reduction(ours: Maker) -> Function:
     def reduce(
         array: Tensor, axis: Axis = 0, *, keepdims: bool = False, **dtype: DTypeLike
     ) -> object:
-        return called(ours.__name__, ours, (array,), {"axis": axis, "keepdims": keepdims, **dtype})
+        return call_with_signature(
+            ours.__name__, ours, (array,), {"axis": axis, "keepdims": keepdims, **dtype}
+        )
 
     return reduce
 
 
 @lru_cache
-def _accumulated(ours: Maker) -> Function:
+def _accumulation(ours: Maker) -> Function:
     def accumulate(array: Tensor, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
         return ours(array, axis=axis, dtype=dtype)
 
@@ -193,7 +206,7 @@ def _outer(ours: Function) -> Function:
 # --- functions, with NumPy's parameters ----------------------------------------------------------
 
 
-def _sums(ours: Maker) -> Function:
+def _adapt_sum(ours: Maker) -> Function:
     def f(
         a: Tensor,
         axis: Axis = None,
@@ -206,7 +219,7 @@ def _sums(ours: Maker) -> Function:
     return f
 
 
-def _extremes(ours: Maker) -> Function:
+def _adapt_extreme(ours: Maker) -> Function:
     def f(
         a: Tensor, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
     ) -> Tensor:
@@ -215,11 +228,17 @@ def _extremes(ours: Maker) -> Function:
     return f
 
 
-def _moments(ours: Maker) -> Function:
+def _adapt_moment(ours: Maker) -> Function:
     def f(
-        a: Tensor, axis: Axis = None, dtype: DTypeLike = None, out: Tensor | None = None,
-        ddof: float = 0, keepdims: bool = False, *, correction: float | None = None,
-    ) -> Tensor:  # fmt: skip
+        a: Tensor,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Tensor | None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        correction: float | None = None,
+    ) -> Tensor:
         exclusive(ours.__name__, ddof=ddof or None, correction=correction)
         n = ddof if correction is None else correction
         x = datatypes.cast(a, None if dtype is None else datatypes.real_dtype("std", dtype))
@@ -228,7 +247,7 @@ def _moments(ours: Maker) -> Function:
     return f
 
 
-def _running(ours: Maker) -> Function:
+def _adapt_cumulative(ours: Maker) -> Function:
     def f(
         a: Tensor, axis: int | None = None, dtype: DTypeLike = None, out: Tensor | None = None
     ) -> Tensor:
@@ -238,7 +257,7 @@ def _running(ours: Maker) -> Function:
     return f
 
 
-def _in_order(ours: Maker) -> Function:
+def _adapt_sort(ours: Maker) -> Function:
     def f(
         a: Tensor, axis: int | None = -1, kind: object = None, *, stable: bool | None = None
     ) -> Tensor:
@@ -248,39 +267,50 @@ def _in_order(ours: Maker) -> Function:
     return f
 
 
-def _filled_like(ours: Maker) -> Function:
+def _adapt_like(ours: Maker) -> Function:
     def f(
-        a: Tensor, dtype: DTypeLike = None, order: str = "K", subok: bool = True,
-        shape: int | Sequence[int] | None = None, *, device: DeviceLike = None,
-    ) -> Tensor:  # fmt: skip
-        return ours(_shaped(a, shape), dtype=dtype, device=device)
+        a: Tensor,
+        dtype: DTypeLike = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: int | Sequence[int] | None = None,
+        *,
+        device: DeviceLike = None,
+    ) -> Tensor:
+        return ours(_prototype(a, shape), dtype=dtype, device=device)
 
     return f
 
 
 def _full_like(
-    a: Tensor, fill_value: Scalar, dtype: DTypeLike = None, order: str = "K", subok: bool = True,
-    shape: int | Sequence[int] | None = None, *, device: DeviceLike = None,
-) -> Tensor:  # fmt: skip
-    return constructors.full_like(_shaped(a, shape), fill_value, dtype=dtype, device=device)
+    a: Tensor,
+    fill_value: Scalar,
+    dtype: DTypeLike = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: int | Sequence[int] | None = None,
+    *,
+    device: DeviceLike = None,
+) -> Tensor:
+    return constructors.full_like(_prototype(a, shape), fill_value, dtype=dtype, device=device)
 
 
-def _shaped(a: Tensor, shape: int | Sequence[int] | None) -> Tensor:
-    """A tensor of the dtype and device of `a`, of this shape, to make others like."""
+def _prototype(a: Tensor, shape: int | Sequence[int] | None) -> Tensor:
+    """Return a tensor with the dtype and device of `a`, and this shape."""
     if shape is None:
         return a
     return manipulation.broadcast_to(constructors.empty((), dtype=a.dtype, device=a.device), shape)
 
 
-def _triangle(ours: Function) -> Function:
+def _adapt_triangle(ours: Function) -> Function:
     return lambda m, k=0: ours(m, k=k)
 
 
-def _close(ours: Function) -> Function:
+def _adapt_close(ours: Function) -> Function:
     def f(
         a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> object:
-        if not isinstance(a, Tensor) and not isinstance(b, Tensor):  # a tolerance is one
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):  # a tolerance is a tensor
             theirs = getattr(np, ours.__name__)
             return theirs(a, b, float(rtol), float(atol), equal_nan)
         return ours(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
@@ -293,9 +323,14 @@ def _where(condition: Tensor, *choices: Operand) -> Tensor | tuple[Tensor, ...]:
 
 
 def _clip(
-    a: Tensor, a_min: Operand | None = None, a_max: Operand | None = None,
-    out: Tensor | None = None, *, min: Operand | None = None, max: Operand | None = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    a_min: Operand | None = None,
+    a_max: Operand | None = None,
+    out: Tensor | None = None,
+    *,
+    min: Operand | None = None,
+    max: Operand | None = None,
+) -> Tensor:
     exclusive("clip", a_min=a_min, min=min)
     exclusive("clip", a_max=a_max, max=max)
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
@@ -309,19 +344,19 @@ def _transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 def _concatenate(
     arrays: Sequence[Array], axis: int | None = 0, out: Tensor | None = None
 ) -> Tensor:
-    made = copies.concat(arrays, axis=axis)
-    return made if out is None else write_out("concatenate", out, made)
+    result = copies.concat(arrays, axis=axis)
+    return result if out is None else write_out("concatenate", out, result)
 
 
 def _stack(arrays: Sequence[Array], axis: int = 0, out: Tensor | None = None) -> Tensor:
-    made = copies.stack(arrays, axis=axis)
-    return made if out is None else write_out("stack", out, made)
+    result = copies.stack(arrays, axis=axis)
+    return result if out is None else write_out("stack", out, result)
 
 
-def _at_least(dims: int) -> Function:
+def _atleast(dims: int) -> Function:
     def f(*arys: object) -> object:
-        found = tuple(with_dims(x, dims) for x in arys)
-        return found[0] if len(found) == 1 else found
+        results = tuple(with_dims(x, dims) for x in arys)
+        return results[0] if len(results) == 1 else results
 
     return f
 
@@ -331,17 +366,17 @@ def _vstack(tup: Sequence[Array]) -> Tensor:
 
 
 def _hstack(tup: Sequence[Array]) -> Tensor:
-    parts = [with_dims(x, 1) for x in tup]
-    return copies.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
+    tensors = [with_dims(x, 1) for x in tup]
+    return copies.concat(tensors, axis=0 if tensors[0].ndim == 1 else 1)
 
 
 def _broadcast_arrays(*args: object) -> tuple[Tensor | np.ndarray, ...]:
-    """What is no tensor stays on the host, whatever it holds."""
-    given = [x if isinstance(x, Tensor) else np.asarray(x) for x in args]
-    shape = manipulation.broadcast_shapes(*(x.shape for x in given))
+    """Broadcast tensors on their device, and other values on the host."""
+    arrays = [x if isinstance(x, Tensor) else np.asarray(x) for x in args]
+    shape = manipulation.broadcast_shapes(*(x.shape for x in arrays))
     return tuple(
         manipulation.broadcast_to(x, shape) if isinstance(x, Tensor) else np.broadcast_to(x, shape)
-        for x in given
+        for x in arrays
     )
 
 
@@ -376,16 +411,16 @@ def _diff(
 
 def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
     if not isinstance(a, (Tensor, *ARRAYS)) or not isinstance(b, (Tensor, *ARRAYS)):
-        made = op_functions.multiply(a, b)
+        result = op_functions.multiply(a, b)
     else:
         x, y = brought("dot", a, b)
         if not x.ndim or not y.ndim:
-            made = op_functions.multiply(x, y)
+            result = op_functions.multiply(x, y)
         elif y.ndim <= 2:
-            made = matrix_products.matmul(x, y)
+            result = matrix_products.matmul(x, y)
         else:
-            made = matrix_products.tensordot(x, y, axes=((-1,), (-2,)))
-    return made if out is None else write_out("dot", out, made)
+            result = matrix_products.tensordot(x, y, axes=((-1,), (-2,)))
+    return result if out is None else write_out("dot", out, result)
 
 
 def _size(a: Tensor, axis: int | Sequence[int] | None = None) -> int:
@@ -395,8 +430,8 @@ def _size(a: Tensor, axis: int | Sequence[int] | None = None) -> int:
 
 
 def _angle(z: Tensor, deg: bool = False) -> Tensor:
-    found = op_functions.angle(z)
-    return op_functions.multiply(found, 180.0 / np.pi) if deg else found
+    radians = op_functions.angle(z)
+    return op_functions.multiply(radians, 180.0 / np.pi) if deg else radians
 
 
 def _outer_product(a: Array, b: Array) -> Tensor:
@@ -404,40 +439,47 @@ def _outer_product(a: Array, b: Array) -> Tensor:
 
 
 def _einsum(
-    subscripts: object, *operands: Operand, optimize: contraction.Optimize = True,
-    dtype: DTypeLike = None, order: str = "K", casting: str = "safe", out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    subscripts: object,
+    *operands: Operand,
+    optimize: contraction.Optimize = True,
+    dtype: DTypeLike = None,
+    order: str = "K",
+    casting: str = "safe",
+    out: Tensor | None = None,
+) -> Tensor:
     if not isinstance(subscripts, str):
         subscripts, operands = contraction.named_sublists(subscripts, *operands)
     if dtype is not None:
         want = datatypes.real_dtype("einsum", dtype)
         arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
-        parts = iter([datatypes.cast(x, want) for x in brought("einsum", *arrays)])
-        operands = tuple([x if isinstance(x, PYTHON_NUMBERS) else next(parts) for x in operands])
+        cast_arrays = iter([datatypes.cast(x, want) for x in brought("einsum", *arrays)])
+        operands = tuple(
+            [x if isinstance(x, PYTHON_NUMBERS) else next(cast_arrays) for x in operands]
+        )
     return contraction.einsum(subscripts, *operands, optimize=optimize, out=out)
 
 
 _OURS: dict[str, Function] = {
-    **_each("sum prod mean", statistics, _sums),
-    **_each("max min any all argmax argmin", statistics, _extremes),
-    **_each("std var", statistics, _moments),
-    **_each("isclose allclose", op_functions, _close),
-    **_each("sort argsort", stable_sort, _in_order),
-    **_each("tril triu", constructors, _triangle),
-    **_each("zeros_like ones_like empty_like", constructors, _filled_like),
+    **_adapt_each("sum prod mean", statistics, _adapt_sum),
+    **_adapt_each("max min any all argmax argmin", statistics, _adapt_extreme),
+    **_adapt_each("std var", statistics, _adapt_moment),
+    **_adapt_each("isclose allclose", op_functions, _adapt_close),
+    **_adapt_each("sort argsort", stable_sort, _adapt_sort),
+    **_adapt_each("tril triu", constructors, _adapt_triangle),
+    **_adapt_each("zeros_like ones_like empty_like", constructors, _adapt_like),
     "full_like": _full_like,
-    **_each("unique_all unique_counts unique_inverse unique_values", distinct),
-    **_each("cumulative_sum cumulative_prod", cumulative),
-    **_each("unstack", manipulation),
-    "atleast_1d": _at_least(1),
-    "atleast_2d": _at_least(2),
+    **_adapt_each("unique_all unique_counts unique_inverse unique_values", distinct),
+    **_adapt_each("cumulative_sum cumulative_prod", cumulative),
+    **_adapt_each("unstack", manipulation),
+    "atleast_1d": _atleast(1),
+    "atleast_2d": _atleast(2),
     "broadcast_arrays": _broadcast_arrays,
     "vstack": _vstack,
     "hstack": _hstack,
-    "amax": _extremes(statistics.max),
-    "amin": _extremes(statistics.min),
-    "cumsum": _running(cumulative.cumulative_sum),
-    "cumprod": _running(cumulative.cumulative_prod),
+    "amax": _adapt_extreme(statistics.max),
+    "amin": _adapt_extreme(statistics.min),
+    "cumsum": _adapt_cumulative(cumulative.cumulative_sum),
+    "cumprod": _adapt_cumulative(cumulative.cumulative_prod),
     "diff": _diff,
     "count_nonzero": lambda a, axis=None, *, keepdims=False: statistics.count_nonzero(
         a, axis=axis, keepdims=keepdims
@@ -497,19 +539,21 @@ _OURS: dict[str, Function] = {
     "ndim": lambda a: a.ndim,
     "size": _size,
 }
-_OUR_LINALG = _each("outer diagonal matmul tensordot vecdot matrix_transpose", matrix_products)
-# What looks at values and gives no array of them.
-_LOOKING = """
+_OUR_LINALG = _adapt_each(
+    "outer diagonal matmul tensordot vecdot matrix_transpose", matrix_products
+)
+# Functions that read values and return no array of them.
+_HOST_FUNCTIONS = """
 save savez savez_compressed savetxt array2string array_repr array_str iscomplexobj isrealobj
 result_type can_cast common_type min_scalar_type may_share_memory shares_memory
 """
 
-_WRITING = "put place putmask put_along_axis fill_diagonal"
+_WRITERS = "put place putmask put_along_axis fill_diagonal"
 
 
-def _looking(function: Function) -> Function:
-    def f(*args: object, **given: object) -> object:
-        return function(*map(_on_host, args), **{k: _on_host(v) for k, v in given.items()})
+def _call_on_host(function: Function) -> Function:
+    def f(*args: object, **keywords: object) -> object:
+        return function(*map(_on_host, args), **{k: _on_host(v) for k, v in keywords.items()})
 
     return f
 
@@ -518,35 +562,40 @@ def _on_host(x: object) -> object:
     return x.numpy() if isinstance(x, Tensor) else x
 
 
-def _into(function: Function) -> Function:
-    """Into an array what tensors hold is read by the host; into a tensor it is dovetail's."""
+def _dispatch_on_target(function: Function) -> Function:
+    """Write into a tensor by dovetail, into an array by NumPy with values read by the host."""
 
-    def f(*args: object, **given: object) -> object:
-        target = next(iter((*args, *given.values())), None)
+    def f(*args: object, **keywords: object) -> object:
+        target = next(iter((*args, *keywords.values())), None)
         if not isinstance(target, Tensor):
-            return _looking(function)(*args, **given)
+            return _call_on_host(function)(*args, **keywords)
         ours = namesake(function)
         assert ours is not None
-        by_name(target, function, ours, args, given)
+        call_namesake(target, function, ours, args, keywords)
         return None
 
     return f
 
 
 def _copyto(dst: object, src: object, casting: str = "same_kind", where: object = True) -> object:
-    """Into an array what a tensor holds is read by the host; into a tensor it is dovetail's."""
+    """Copy into a tensor by dovetail, into an array by NumPy with values read by the host."""
     ours = namesake(np.copyto) if isinstance(dst, Tensor) else None
     if ours is None:
-        return _looking(np.copyto)(dst, src, casting, where=where)
+        return _call_on_host(np.copyto)(dst, src, casting, where=where)
     if casting != "same_kind":
-        raise lacking("copyto", f"dovetail's has no casting={casting!r}")
+        raise not_supported_error("copyto", f"dovetail's has no casting={casting!r}")
     return ours(dst, src, where=where)
 
 
-FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
+FUNCTIONS: dict[object, Function] = {  # those that the installed NumPy has
     getattr(where, name): ours
     for where, table in (
-        (np, _OURS | _each(_LOOKING, np, _looking) | _each(_WRITING, np, _into)),
+        (
+            np,
+            _OURS
+            | _adapt_each(_HOST_FUNCTIONS, np, _call_on_host)
+            | _adapt_each(_WRITERS, np, _dispatch_on_target),
+        ),
         (np, {"copyto": _copyto}),
         (np.linalg, _OUR_LINALG),
     )
@@ -554,14 +603,14 @@ FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
     if hasattr(where, name)
 }
 
-# By NumPy's name of a module, what a package above this one has for a function of it.
+# NumPy's module -> a function of a package above this one that finds dovetail's equivalent.
 ELSEWHERE: dict[str, Callable[[Function], Function | None]] = {}
 
 
-def _more(function: object) -> Function | None:
-    """What is made of a few functions of `dt`, and is loaded when it is asked for."""
-    found: Function | None = import_module(".extra_functions", __package__).NUMPYS.get(function)
-    return found
+def _extra_function(function: object) -> Function | None:
+    """Return a function of `extra_functions`, which is loaded at its first use, or None."""
+    extra: Function | None = import_module(".extra_functions", __package__).NUMPYS.get(function)
+    return extra
 
 
 def array_function(
@@ -569,9 +618,9 @@ def array_function(
     function: Function,
     types: Sequence[type],
     args: tuple[object, ...],
-    given: dict[str, object],
+    keywords: dict[str, object],
 ) -> object:
-    """dovetail's function for one of NumPy's that was given a tensor.
+    """Call dovetail's function for a function of NumPy that got a tensor.
 
     Raises: DTypeError for functions and parameters that dovetail lacks; else as the function.
     """
@@ -579,13 +628,15 @@ def array_function(
         return NotImplemented
     name = full_name(function)
     if function in MADE_LIKE:
-        return called(name, MADE_LIKE[function], args, {"device": x.device, **given})
+        return call_with_signature(
+            name, MADE_LIKE[function], args, {"device": x.device, **keywords}
+        )
     ours = FUNCTIONS.get(function)
     if ours is None and function.__module__ in ELSEWHERE:
         ours = ELSEWHERE[function.__module__](function)
     if ours is None and (same := namesake(function)) is not None:
-        return by_name(x, function, same, args, given)
-    ours = ours or _more(function)
+        return call_namesake(x, function, same, args, keywords)
+    ours = ours or _extra_function(function)
     if ours is None:
-        raise lacking(name)
-    return called(name, ours, args, without_usual(function, ours, given))
+        raise not_supported_error(name)
+    return call_with_signature(name, ours, args, drop_default_keywords(function, ours, keywords))

@@ -1,8 +1,7 @@
-"""NumPy's functions that dovetail has by the same name, with nearly the same parameters.
+"""NumPy's functions that dovetail has under the same name, with nearly the same parameters.
 
-Arguments are matched with NumPy's parameters; those that are what NumPy has for them anyway are
-left out, and what is given in a place here is given in the same place there. See `protocol`,
-which has those whose parameters differ.
+Arguments are bound to NumPy's parameters. Those that equal NumPy's defaults are dropped, positional
+arguments keep their positions. `protocol` has the functions whose parameters differ.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
 
 Function: TypeAlias = Callable[..., object]
-Given: TypeAlias = dict[str, object]
+Keywords: TypeAlias = dict[str, object]
 
-NAMES = {  # of the functions of a module of NumPy that dovetail's module of that name has
+NAMES = {  # NumPy's module -> its functions that dovetail's module of that name has
     "numpy": """
         median quantile percentile nanmedian nanquantile nanpercentile nansum nanprod nanmean nanvar
         nanstd nanmin nanmax nanargmin nanargmax nancumsum nancumprod ptp average cov corrcoef
@@ -43,139 +42,150 @@ NAMES = {  # of the functions of a module of NumPy that dovetail's module of tha
         irfft2
     """,
 }
-OF_UFUNCS = {
+UFUNC_KEYWORDS = {
     name: Parameter(name, Parameter.KEYWORD_ONLY, default=default)
     for name, default in {
         "dtype": None, "casting": "same_kind", "order": "K", "subok": True, "where": True,
         "signature": None,
     }.items()
 }  # fmt: skip
-RENAMED = {"ddof": "correction"}
-MEANINGLESS = {"overwrite_input", "sorted", "copy"}  # whatever they are, a new tensor comes out
+RENAMED_KEYWORDS = {"ddof": "correction"}
+IGNORED_KEYWORDS = {
+    "overwrite_input",
+    "sorted",
+    "copy",
+}  # the result is a new tensor for every value
 
 
-def lacking(name: str, why: str = "dovetail has no such function") -> DTypeError:
-    """The error for what NumPy has and dovetail has not."""
+def not_supported_error(name: str, why: str = "dovetail has no such function") -> DTypeError:
+    """Return the error for a function or parameter of NumPy that dovetail lacks."""
     return DTypeError(f"np.{name}: {why}; for NumPy's, on the host, give it np.asarray(x)")
 
 
 @lru_cache(512)
 def signature_of(function: Function) -> Signature:
-    """A function's parameters, without what takes the names of others."""
-    found = signature(function)
-    own = [p for p in found.parameters.values() if p.name not in ("more", "theirs")]
-    return found if len(own) == len(found.parameters) else found.replace(parameters=own)
+    """Return a function's signature, without the parameters that collect other names."""
+    full = signature(function)
+    own = [p for p in full.parameters.values() if p.name not in ("more", "theirs")]
+    return full if len(own) == len(full.parameters) else full.replace(parameters=own)
 
 
-def called(name: str, ours: Function, args: tuple[object, ...], given: Given) -> object:
-    """What ours gives for NumPy's arguments. Raises: DTypeError for those that it does not take."""
+def call_with_signature(
+    name: str, ours: Function, args: tuple[object, ...], keywords: Keywords
+) -> object:
+    """Call dovetail's function with NumPy's arguments.
+
+    Raises: DTypeError for arguments that it does not take.
+    """
     try:
-        bound = signature_of(ours).bind(*args, **given)
+        bound = signature_of(ours).bind(*args, **keywords)
     except TypeError as error:
-        raise lacking(name, f"dovetail's has other parameters ({error})") from None
+        raise not_supported_error(name, f"dovetail's has other parameters ({error})") from None
     return ours(*bound.args, **bound.kwargs)
 
 
-def without_usual(function: Function | np.ufunc, ours: Function, given: Given) -> Given:
-    """Return the keywords without those that ours lacks and that have NumPy's default value."""
-    mine, theirs = signature_of(ours).parameters, _keywords(function)
+def drop_default_keywords(
+    function: Function | np.ufunc, ours: Function, keywords: Keywords
+) -> Keywords:
+    """Drop keywords that ours lacks and that have NumPy's default value."""
+    mine, theirs = signature_of(ours).parameters, _keyword_parameters(function)
     return {
         k: v
-        for k, v in given.items()
-        if k in mine or k not in theirs or not _as_usual(theirs[k], v)
+        for k, v in keywords.items()
+        if k in mine or k not in theirs or not _is_default(theirs[k], v)
     }
 
 
 @lru_cache(512)
-def _keywords(function: Function | np.ufunc) -> Mapping[str, Parameter]:
+def _keyword_parameters(function: Function | np.ufunc) -> Mapping[str, Parameter]:
     if isinstance(function, np.ufunc):
-        return OF_UFUNCS
+        return UFUNC_KEYWORDS
     try:
         return signature_of(function).parameters
-    except ValueError:  # NumPy's in C, of before 2.4
+    except ValueError:  # functions in C, before NumPy 2.4
         return {}
 
 
 def full_name(function: Function) -> str:
-    """As users write it, behind `np.`."""
+    """Return a function's name as users write it after `np.`."""
     module = function.__module__.removeprefix("numpy").lstrip(".")
     return f"{module}.{function.__name__}" if module else function.__name__
 
 
 @lru_cache(512)
 def namesake(function: Function) -> Function | None:
-    """dovetail's function of the same name."""
+    """Return dovetail's function of the same name, or None."""
     home, name = getattr(function, "__module__", "numpy"), function.__name__
     if name not in NAMES.get(home, "").split():
         return None
     try:
-        found: Function = getattr(_namespace(*home.split(".")[1:]), name)
+        same: Function = getattr(_namespace(*home.split(".")[1:]), name)
     except NotYetAttribute:
         return None
-    return found
+    return same
 
 
 def _namespace(*inner: str) -> ModuleType:
-    """What users import: transforms and fits stand above this package."""
-    found = sys.modules[__name__.partition(".")[0]]
+    """Return dovetail or a module in it; transforms and fits stand above this package."""
+    namespace = sys.modules[__name__.partition(".")[0]]
     for part in inner:
-        found = getattr(found, part)
-    return found
+        namespace = getattr(namespace, part)
+    return namespace
 
 
-def by_name(
-    x: Tensor, function: Function, ours: Function, args: tuple[object, ...], given: Given
+def call_namesake(
+    x: Tensor, function: Function, ours: Function, args: tuple[object, ...], keywords: Keywords
 ) -> object:
-    """The result of a namesake for NumPy's arguments.
+    """Call a namesake with NumPy's arguments.
 
-    Raises: DTypeError for parameters that dovetail's has not; else as the function.
+    Raises: DTypeError for parameters that dovetail's function lacks; else as the function.
     """
     name = full_name(function)
     try:
-        bound = signature_of(function).bind(*args, **given)
+        bound = signature_of(function).bind(*args, **keywords)
     except TypeError as error:
-        raise lacking(name, str(error)) from None
-    wanted = dict(bound.arguments)
-    out = wanted.pop("out", None)
-    places, options = _matched(signature_of(function).parameters, wanted, ours)
-    if places and isinstance(places[0], np.ndarray):
-        places[0] = beside(name, places[0], (x,))
-    made = called(name, ours, tuple(places), options)
-    return made if out is None else _written(name, out, made)
+        raise not_supported_error(name, str(error)) from None
+    arguments = dict(bound.arguments)
+    out = arguments.pop("out", None)
+    positional, options = _match_parameters(signature_of(function).parameters, arguments, ours)
+    if positional and isinstance(positional[0], np.ndarray):
+        positional[0] = beside(name, positional[0], (x,))
+    result = call_with_signature(name, ours, tuple(positional), options)
+    return result if out is None else _write_out(name, out, result)
 
 
-def _matched(
-    theirs: Mapping[str, Parameter], wanted: Given, ours: Function
-) -> tuple[list[object], Given]:
-    """What ours is given by place and by name, for what NumPy's was given."""
-    meant = {k: v for k, v in wanted.items() if not _as_usual(theirs[k], v)}
-    places: list[object] = []
+def _match_parameters(
+    theirs: Mapping[str, Parameter], arguments: Keywords, ours: Function
+) -> tuple[list[object], Keywords]:
+    """Return the positional and the keyword arguments of ours for those of NumPy's function."""
+    explicit = {k: v for k, v in arguments.items() if not _is_default(theirs[k], v)}
+    positional: list[object] = []
     mine = [p for p in signature_of(ours).parameters.values() if p.kind is p.POSITIONAL_ONLY]
     for k, p in zip(list(theirs), mine, strict=False):
-        if k not in meant and p.default is not p.empty:
+        if k not in explicit and p.default is not p.empty:
             break
-        places.append(wanted[k])
-        meant.pop(k, None)
-    options: Given = {}
-    for k, v in meant.items():
+        positional.append(arguments[k])
+        explicit.pop(k, None)
+    options: Keywords = {}
+    for k, v in explicit.items():
         if theirs[k].kind is Parameter.VAR_POSITIONAL and isinstance(v, tuple):
-            places += v
+            positional += v
         elif theirs[k].kind is Parameter.VAR_KEYWORD and isinstance(v, dict):
             options |= v
-        elif k not in MEANINGLESS:
-            options[RENAMED.get(k, k)] = v
-    return places, options
+        elif k not in IGNORED_KEYWORDS:
+            options[RENAMED_KEYWORDS.get(k, k)] = v
+    return positional, options
 
 
-def _as_usual(p: Parameter, value: object) -> bool:
-    """Whether an argument is what it is without being given."""
+def _is_default(p: Parameter, value: object) -> bool:
+    """Return True if an argument equals its parameter's default."""
     if p.default is p.empty:
         return value in ((), {}) if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) else False
     plain = isinstance(value, (bool, int, float, str, tuple))
     return value is p.default or (plain and type(value) is type(p.default) and value == p.default)
 
 
-def _written(name: str, out: object, made: object) -> Tensor:
-    if not isinstance(out, Tensor) or not isinstance(made, Tensor):
-        raise lacking(name, "out= is no tensor, and an operand is one")
-    return write_out(name, out, made)
+def _write_out(name: str, out: object, result: object) -> Tensor:
+    if not isinstance(out, Tensor) or not isinstance(result, Tensor):
+        raise not_supported_error(name, "out= is no tensor, and an operand is one")
+    return write_out(name, out, result)

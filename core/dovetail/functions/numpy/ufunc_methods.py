@@ -1,4 +1,4 @@
-"""`dt.add.reduce` and its like: what NumPy's ufuncs have as methods, loaded when one is called."""
+"""Methods of NumPy's ufuncs, such as `dt.add.reduce`; loaded when one is called."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INSTEAD = {
 
 
 def call(name: str, method: str, *operands: Any, **options: Any) -> object:
-    """What NumPy's ufunc of a name does as a method, of tensors. Raises: as `array_ufunc`."""
+    """Call the method of NumPy's ufunc with this name on tensors. Raises: as `array_ufunc`."""
     if method in _INSTEAD:
         raise ArgumentTypeError(f"{name}.{method}: {_INSTEAD[method].format(name)}")
     if not operands:
@@ -33,7 +33,7 @@ def call(name: str, method: str, *operands: Any, **options: Any) -> object:
     ufunc = getattr(np, _THEIRS.get(name, name), None)
     if not isinstance(ufunc, np.ufunc):
         raise ArgumentTypeError(f"{name}.{method}: NumPy has no such ufunc, and so dt has not")
-    if method != "outer":  # these take the axis by place, too
+    if method != "outer":  # the others also take axis and dtype by position
         options.update(zip(("axis", "dtype"), more, strict=False))
         more = []
     return array_ufunc(x, ufunc, method, x, *more, **options)

@@ -1,6 +1,6 @@
-"""Convolutions and what transposes them, of operands that fit: what `dt.nn` has its functions of.
+"""Convolutions and their gradients, for operands that fit: the base of `dt.nn`'s functions.
 
-Of (..., n, c, *axes) by weights (..., o, c // groups, *taps) comes (..., n, o, *positions).
+Inputs (..., n, c, *axes) and weights (..., o, c // groups, *taps) give (..., n, o, *positions).
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from ...ops.convolution import Geometry
 from ...tensor.tensor import Tensor, make, strided
 
 
-def _made(op: ops.Op, operands: tuple[Tensor, ...], shape: Shape, geometry: Geometry) -> Tensor:
+def _convolution_expr(
+    op: ops.Op, operands: tuple[Tensor, ...], shape: Shape, geometry: Geometry
+) -> Tensor:
     args: tuple[Expr, ...] = tuple([strided(op.name, x)._expr for x in operands])
     dtype: DType = args[0].spec.dtype
     return make(node(op, args, spec(shape, dtype, args[0].spec.device), geometry))
@@ -22,24 +24,24 @@ def _made(op: ops.Op, operands: tuple[Tensor, ...], shape: Shape, geometry: Geom
 def convolved(
     x: Tensor, w: Tensor, bias: Tensor | None, positions: Shape, geometry: Geometry
 ) -> Tensor:
-    """The convolution of `x` at so many positions along each axis."""
+    """Return the convolution of `x`, with this number of positions along each axis."""
     operands = (x, w) if bias is None else (x, w, bias)
     lead = x.ndim - len(positions) - 1
     shape = (*x.shape[:lead], w.shape[lead - 1], *positions)
-    return _made(ops.CONVOLUTION, operands, shape, geometry)
+    return _convolution_expr(ops.CONVOLUTION, operands, shape, geometry)
 
 
 def transposed(y: Tensor, w: Tensor, sizes: Shape, geometry: Geometry) -> Tensor:
-    """What the gradient of `convolved` by `x`, of these sizes, makes of `y`."""
+    """Return the gradient of a convolution by its input of these sizes, for a gradient `y`."""
     lead = y.ndim - len(sizes) - 1
     channels = w.shape[lead] * geometry.groups
     shape = (*y.shape[:lead], channels, *sizes)
-    return _made(ops.CONVOLUTION_INPUT, (y, w), shape, geometry)
+    return _convolution_expr(ops.CONVOLUTION_INPUT, (y, w), shape, geometry)
 
 
 def weights_of(x: Tensor, y: Tensor, taps: Shape, geometry: Geometry) -> Tensor:
-    """What the gradient of `convolved` by its weights, of so many taps, makes of `x` and `y`."""
+    """Return the gradient of a convolution by its weights, for a gradient `y`."""
     lead = x.ndim - len(taps) - 1
     channels = x.shape[lead] // geometry.groups
     shape = (*x.shape[: lead - 1], y.shape[lead], channels, *taps)
-    return _made(ops.CONVOLUTION_WEIGHT, (x, y), shape, geometry)
+    return _convolution_expr(ops.CONVOLUTION_WEIGHT, (x, y), shape, geometry)

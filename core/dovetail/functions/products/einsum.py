@@ -1,4 +1,4 @@
-"""`einsum`: sums of products over named axes, made of `matmul`, `sum` and views; of any layout."""
+"""`einsum`: sums of products over named axes, by `matmul`, `sum` and views, for any layout."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ELLIPSIS = "..."
 SUBLIST_LABELS = ascii_uppercase + ascii_lowercase  # in alphabetical order
 PATH_CACHE_MAX = 1024
 PATH_KINDS = "optimize must be a bool, an algorithm of opt_einsum or a path, got {}"
-_HIDDEN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12"  # labels of `...`
+_ELLIPSIS_LABELS = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12"  # labels of `...`
 
 
 class Term(NamedTuple):
@@ -71,9 +71,9 @@ def einsum(
     >>> dt.einsum("ii", x).item(), dt.einsum("ij,kj->ik", x, x).tolist()
     (5, [[5, 11], [11, 25]])
     """
-    terms, result = _parsed(subscripts, operands)
+    terms, result = _parse_subscripts(subscripts, operands)
     sizes = _broadcast_sizes(subscripts, terms)
-    terms = [_without_ones(_without_repetition(t), sizes) for t in terms]
+    terms = [_drop_broadcast_axes(_take_diagonals(t), sizes) for t in terms]
     path = _contraction_path(terms, result, sizes, optimize)
     evaluate = _evaluate if _is_one_op(terms, result) else _evaluate_in_float32
     value = evaluate(terms, result, path)
@@ -85,23 +85,25 @@ def named_sublists(*operands: Any) -> tuple[str, tuple[Any, ...]]:
 
     Raises: ArgumentTypeError.
     """
-    pairs = len(operands) // 2
-    lists = [*operands[1 : 2 * pairs : 2], *operands[2 * pairs :]]
+    count = len(operands) // 2
+    lists = [*operands[1 : 2 * count : 2], *operands[2 * count :]]
     texts = ["".join(map(_sublist_label, _sublist(given))) for given in lists]
-    arrow = ("->", texts[pairs]) if len(texts) > pairs else ()
-    return "".join((",".join(texts[:pairs]), *arrow)), operands[: 2 * pairs : 2]
+    arrow = ("->", texts[count]) if len(texts) > count else ()
+    return "".join((",".join(texts[:count]), *arrow)), operands[: 2 * count : 2]
 
 
-def _sublist(given: object) -> Sequence[object]:
-    if not isinstance(given, (list, tuple)):
-        raise refused("einsum", "the labels of an operand", 'a list, beside no text "ij,jk"', given)
-    return given
+def _sublist(labels: object) -> Sequence[object]:
+    if not isinstance(labels, (list, tuple)):
+        raise refused(
+            "einsum", "the labels of an operand", 'a list, beside no text "ij,jk"', labels
+        )
+    return labels
 
 
-def _sublist_label(given: object) -> str:
-    if given is ...:
+def _sublist_label(label: object) -> str:
+    if label is ...:
         return ELLIPSIS
-    return SUBLIST_LABELS[integer("einsum", given, "a label", 0, len(SUBLIST_LABELS) - 1)]
+    return SUBLIST_LABELS[integer("einsum", label, "a label", 0, len(SUBLIST_LABELS) - 1)]
 
 
 # --- order of contraction ------------------------------------------------------------------------
@@ -116,14 +118,14 @@ def _contraction_path(
     if isinstance(optimize, tuple) and len(optimize) == 2 and isinstance(optimize[0], str):
         algorithm, limit = optimize[0], integer("einsum", optimize[1], "the memory limit", 0)
     if algorithm is None or algorithm == "einsum_path":
-        return _checked_path(optimize, len(terms))
+        return _check_path(optimize, len(terms))
     if algorithm is False or (algorithm is True and len(terms) < 3):
         return ()
     name = "auto" if algorithm is True else algorithm
-    return _searched_path(tuple(t.labels for t in terms), result, (*sizes.items(),), name, limit)
+    return _search_path(tuple(t.labels for t in terms), result, (*sizes.items(),), name, limit)
 
 
-def _checked_path(path: object, count: int) -> Path:
+def _check_path(path: object, count: int) -> Path:
     """Return the steps of a user's path. Raises: ArgumentTypeError, ArgumentError."""
     if not isinstance(path, (list, tuple)):
         raise ArgumentTypeError(f"einsum: {PATH_KINDS.format(shown(path))}")
@@ -139,12 +141,15 @@ def _checked_path(path: object, count: int) -> Path:
 
 
 @lru_cache(PATH_CACHE_MAX)
-def _searched_path(
-    labels: Sequence[str], result: str, sizes: Sequence[tuple[str, int]], name: str,
+def _search_path(
+    labels: Sequence[str],
+    result: str,
+    sizes: Sequence[tuple[str, int]],
+    name: str,
     limit: int | None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Return the path that an algorithm of opt_einsum finds. Raises: ArgumentError."""
-    from opt_einsum.paths import get_path_fn  # here, so that `import dovetail` stays light
+    from opt_einsum.paths import get_path_fn  # late: keeps `import dovetail` light
 
     try:
         search = get_path_fn(name)
@@ -153,37 +158,39 @@ def _searched_path(
     return tuple(search([frozenset(t) for t in labels], frozenset(result), dict(sizes), limit))
 
 
-# --- what is asked for ---------------------------------------------------------------------------
+# --- subscripts and operands ---------------------------------------------------------------------
 
 
-def _brought(operands: Sequence[Operand]) -> list[Tensor]:
-    """Operands as tensors on one device; numbers take the others' dtype."""
+def _as_tensors(operands: Sequence[Operand]) -> list[Tensor]:
+    """Return operands as tensors on one device; numbers take the others' dtype."""
     arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
     if not arrays:
         raise DTypeError("einsum: at least one operand has to be a tensor; see dt.asarray")
     tensors = brought("einsum", *arrays)
     want = result_type(*tensors, *(x for x in operands if isinstance(x, PYTHON_NUMBERS)))
-    rest = iter(tensors)
+    arrays_left = iter(tensors)
     return [
         full((), x, dtype=want, device=tensors[0].device)
         if isinstance(x, PYTHON_NUMBERS)
-        else cast(next(rest), want)
+        else cast(next(arrays_left), want)
         for x in operands
     ]
 
 
-def _parsed(subscripts: str, operands: Sequence[Operand]) -> tuple[list[Term], str]:
-    """A term for each operand, and the labels of the result."""
+def _parse_subscripts(subscripts: str, operands: Sequence[Operand]) -> tuple[list[Term], str]:
+    """Return a term for each operand, and the labels of the result."""
     if not isinstance(subscripts, str):
         raise refused("einsum", "subscripts", 'a word like "ij,jk->ik"', subscripts)
     left, arrow, right = subscripts.replace(" ", "").partition("->")
-    given = left.split(",")
-    if len(given) != len(operands):
-        raise ArgumentError(f"einsum: {subscripts!r} is for {len(given)} operands; {len(operands)}")
-    tensors = _brought(operands)
-    terms = [_term(subscripts, s, x) for s, x in zip(given, tensors, strict=True)]
+    labels_listed = left.split(",")
+    if len(labels_listed) != len(operands):
+        raise ArgumentError(
+            f"einsum: {subscripts!r} is for {len(labels_listed)} operands; {len(operands)}"
+        )
+    tensors = _as_tensors(operands)
+    terms = [_term(subscripts, s, x) for s, x in zip(labels_listed, tensors, strict=True)]
     everything = "".join(t.labels for t in terms)
-    hidden = "".join(h for h in reversed(_HIDDEN) if h in everything)
+    hidden = "".join(h for h in reversed(_ELLIPSIS_LABELS) if h in everything)
     if not arrow:
         once = sorted(c for c in set(everything) - set(hidden) if everything.count(c) == 1)
         return terms, hidden + "".join(once)
@@ -201,9 +208,9 @@ def _term(subscripts: str, labels: str, x: Tensor) -> Term:
     if not (named.isalpha() or not named) or labels.count(ELLIPSIS) > 1:
         raise ArgumentError(f"einsum: {labels!r} in {subscripts!r} is not letters and one '...'")
     free = x.ndim - len(named)
-    if free < 0 or (free and ELLIPSIS not in labels) or free > len(_HIDDEN):
+    if free < 0 or (free and ELLIPSIS not in labels) or free > len(_ELLIPSIS_LABELS):
         raise ShapeError(f"einsum: {labels!r} does not name the axes of shape {x.shape}")
-    return Term(labels.replace(ELLIPSIS, _HIDDEN[:free][::-1]), x)
+    return Term(labels.replace(ELLIPSIS, _ELLIPSIS_LABELS[:free][::-1]), x)
 
 
 def _broadcast_sizes(subscripts: str, terms: Sequence[Term]) -> dict[str, int]:
@@ -214,7 +221,7 @@ def _broadcast_sizes(subscripts: str, terms: Sequence[Term]) -> dict[str, int]:
             size = sizes.get(label, 1)
             if (n != size and 1 not in (n, size)) or x.shape[labels.index(label)] != n:
                 other = size if size != n else x.shape[labels.index(label)]
-                what = "'...'" if label in _HIDDEN else repr(label)
+                what = "'...'" if label in _ELLIPSIS_LABELS else repr(label)
                 raise ShapeError(
                     f"einsum: {what} has sizes {other} and {n} in {subscripts!r} of shapes "
                     + " and ".join(str(t.tensor.shape) for t in terms)
@@ -226,13 +233,13 @@ def _broadcast_sizes(subscripts: str, terms: Sequence[Term]) -> dict[str, int]:
 # --- one term ------------------------------------------------------------------------------------
 
 
-def _without_ones(t: Term, sizes: Mapping[str, int]) -> Term:
+def _drop_broadcast_axes(t: Term, sizes: Mapping[str, int]) -> Term:
     """Return the term without the axes of size 1 that broadcast: another term has their label."""
     labels = "".join(c for c, n in zip(t.labels, t.tensor.shape, strict=True) if n == sizes[c])
-    return t if labels == t.labels else Term(labels, _grown(t, labels))
+    return t if labels == t.labels else Term(labels, _expand_to(t, labels))
 
 
-def _without_repetition(t: Term) -> Term:
+def _take_diagonals(t: Term) -> Term:
     labels, x = t
     for label in sorted({c for c in labels if labels.count(c) > 1}):
         while labels.count(label) > 1:
@@ -243,16 +250,16 @@ def _without_repetition(t: Term) -> Term:
     return Term(labels, x)
 
 
-def _summed(t: Term, kept: str) -> Term:
-    """Summed over labels that are not in `kept`, in the tensor's own dtype."""
-    axes = tuple(i for i, c in enumerate(t.labels) if c not in kept)
+def _sum_over(t: Term, labels_kept: str) -> Term:
+    """Sum a term over labels that are not kept, in the tensor's own dtype."""
+    axes = tuple(i for i, c in enumerate(t.labels) if c not in labels_kept)
     if not axes:
         return t
-    labels = "".join(c for c in t.labels if c in kept)
+    labels = "".join(c for c in t.labels if c in labels_kept)
     return Term(labels, sum_(t.tensor, axis=axes, dtype=t.tensor.dtype))
 
 
-def _ordered(t: Term, labels: str) -> Term:
+def _permute_to(t: Term, labels: str) -> Term:
     if t.labels == labels:
         return t
     return Term(labels, view(t.tensor, ("permute", tuple(t.labels.index(c) for c in labels))))
@@ -275,7 +282,7 @@ def _evaluate(terms: Sequence[Term], result: str, path: Path) -> Tensor:
         chosen = [terms[i] for i in sorted(step)]
         terms = [t for i, t in enumerate(terms) if i not in step]
         terms.append(_contract(chosen, result + "".join(t.labels for t in terms)))
-    return _ordered(_contract(terms, result), result).tensor
+    return _permute_to(_contract(terms, result), result).tensor
 
 
 _evaluate_in_float32 = widen_halves(_evaluate)
@@ -283,16 +290,16 @@ _evaluate_in_float32 = widen_halves(_evaluate)
 
 def _contract(terms: Sequence[Term], wanted: str) -> Term:
     """Return the product of the terms, from left to right, summed over labels not in `wanted`."""
-    first, *rest = terms
-    while rest:
-        second, *rest = rest
-        first = _product(first, second, wanted + "".join(t.labels for t in rest))
-    return _summed(first, wanted)
+    first, *later = terms
+    while later:
+        second, *later = later
+        first = _multiply_terms(first, second, wanted + "".join(t.labels for t in later))
+    return _sum_over(first, wanted)
 
 
-def _product(a: Term, b: Term, wanted: str) -> Term:
-    """The product, summed over the labels that nothing wants any more."""
-    a, b = _summed(a, wanted + b.labels), _summed(b, wanted + a.labels)
+def _multiply_terms(a: Term, b: Term, wanted: str) -> Term:
+    """Multiply two terms, and sum over the labels that no other term or result needs."""
+    a, b = _sum_over(a, wanted + b.labels), _sum_over(b, wanted + a.labels)
     both = [c for c in a.labels if c in b.labels]
     batch = "".join(c for c in both if c in wanted)
     inner = "".join(c for c in both if c not in wanted)
@@ -300,23 +307,23 @@ def _product(a: Term, b: Term, wanted: str) -> Term:
     columns = "".join(c for c in b.labels if c not in both)
     labels = batch + rows + columns
     if not inner:
-        x = _grown(_ordered(a, batch + rows), labels)
-        return Term(labels, multiply(x, _grown(_ordered(b, batch + columns), labels)))
-    x = _folded(_ordered(a, batch + rows + inner), (batch, rows, inner))
-    y = _folded(_ordered(b, batch + inner + columns), (batch, inner, columns))
+        x = _expand_to(_permute_to(a, batch + rows), labels)
+        return Term(labels, multiply(x, _expand_to(_permute_to(b, batch + columns), labels)))
+    x = _merge_groups(_permute_to(a, batch + rows + inner), (batch, rows, inner))
+    y = _merge_groups(_permute_to(b, batch + inner + columns), (batch, inner, columns))
     sizes = dict(zip(a.labels, a.tensor.shape, strict=True))
     sizes |= dict(zip(b.labels, b.tensor.shape, strict=True))
     return Term(labels, view(matmul(x, y), ("reshape", tuple(sizes[c] for c in labels))))
 
 
-def _grown(t: Term, labels: str) -> Tensor:
-    """With axes of size 1 for the labels that the term lacks."""
+def _expand_to(t: Term, labels: str) -> Tensor:
+    """Insert axes of size 1 for the labels that the term lacks."""
     sizes = dict(zip(t.labels, t.tensor.shape, strict=True))
     return view(t.tensor, ("reshape", tuple(sizes.get(c, 1) for c in labels)))
 
 
-def _folded(t: Term, groups: Sequence[str]) -> Tensor:
-    """Each group of labels as one axis; no axis for the first group if it is empty."""
+def _merge_groups(t: Term, groups: Sequence[str]) -> Tensor:
+    """Merge each group of labels into one axis; an empty first group gives no axis."""
     sizes = dict(zip(t.labels, t.tensor.shape, strict=True))
     shape = tuple(math.prod(sizes[c] for c in g) for g in groups)
     return view(t.tensor, ("reshape", shape if groups[0] else shape[1:]))

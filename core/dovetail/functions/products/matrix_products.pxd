@@ -1,4 +1,4 @@
-# What the compiled form of `matrix_products.py` knows of its types.
+# Static types of the compiled version of `matrix_products.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
@@ -9,7 +9,7 @@ from dovetail.tensor.verbs cimport apply, reduce, seen_as, view
 
 @cython.locals(e1=Expr, e2=Expr, products=Expr, left=Expr, right=Expr)
 cpdef _matmul(object name, object x1, object x2)
-@cython.locals(seen=Expr)
-cpdef Expr _moved(object x, object move)
+@cython.locals(moved=Expr)
+cpdef Expr _apply_move(object x, object move)
 @cython.locals(s=Spec)
-cpdef Expr _by_rows(Expr left, Expr right, object how)
+cpdef Expr _with_dense_rows(Expr left, Expr right, object how)

@@ -1,8 +1,8 @@
-"""Matrix products. The one kernel is the `matmul` row: k ascending with fused multiply-add.
+"""Matrix products by the `matmul` row: k ascending with fused multiply-add.
 
-Where a backend offers a vendor routine (BLAS), `matmul` and what is made of it use that, in its own
-order of summation; `with dt.reproducible():` takes the generated kernel, whose bits are the same on
-every device.
+If a backend offers a vendor routine (BLAS), `matmul` and its compositions use it, in its own order
+of summation. `with dt.reproducible():` uses the generated kernel, whose bits are the same on every
+device.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ...tensor.verbs import (
 )
 from ...tensor.writes import write_out
 from ..shape import manipulation
-from ..variants import remade
+from ..variants import cache_graph
 
 __all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "tensordot", "vecdot"]
 
@@ -48,17 +48,18 @@ __all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "t
 def matmul(
     x1: Array = UNGIVEN, x2: Array = UNGIVEN, /, *, out: Tensor | None = None, **theirs: object
 ) -> Tensor:
-    """The matrix product over the last two axes; those before them are broadcast.
+    """Return the matrix product over the last two axes; the axes before them are broadcast.
 
     A vector is a row as first operand, a column as second; the result lacks that axis.
     Shapes: (..., n, k) and (..., k, m) give (..., n, m); (k,) and (k,) give (). With k = 0: zeros.
     Dtypes: integers and floats; the result has the promoted dtype. Integers wrap; float16 and
     bfloat16 are summed in float32 and rounded once.
-    Order: of floats that of the device's vendor routine (a BLAS), where it has one. Within
-    `dt.reproducible()`, and everywhere else: k ascending, with one fused multiply-add each, so the
-    same bits on every device. Outside of it, of two vectors, and of a vector and a matrix of up to
-    16,384 elements: that of `vecdot`.
-    Raises: ShapeError where columns and rows do not fit, DTypeError (bool has no product; see
+    Order: floats are summed in the order of the device's vendor routine (a BLAS), if it has one.
+    Within `dt.reproducible()`, and without such a routine: k ascending, with one fused
+    multiply-add each, so that the bits are the same on every device. Outside of
+    `dt.reproducible()`, products of two vectors, and of a vector and a matrix of up to 16,384
+    elements, are summed like `vecdot`.
+    Raises: ShapeError if columns and rows do not fit, DTypeError (bool has no product; see
     `dt.any`), DeviceError.
 
     >>> import dovetail as dt
@@ -74,40 +75,40 @@ def matmul(
 
 
 def matmul_operator(self: Tensor, other: Array) -> Tensor:
-    """`self @ other`."""
+    """Return `self @ other`."""
     if type(other) is Tensor:
         return _matmul("matmul", self, other)
     return NotImplemented if decides(other) else matmul(self, other)
 
 
-_DOTTED = frozenset((float32, float64, *INTEGERS))  # what is summed as it is multiplied
-# Elements of a matrix up to which its product with a vector is a sum of products: that is a kernel,
-# which fuses with what is around it, in half the time of a routine. From 256 x 256 on that is over.
-FUSED = 1 << 14
-COPIED = 4  # rows on the left from which a transpose on the right is copied first
-_VENDORS = frozenset((float32, float64, complex64, complex128))  # they have routines for these
+_EXACT_SUM_DTYPES = frozenset((float32, float64, *INTEGERS))  # summed in the dtype of the product
+# A product of a vector and a matrix of at most so many elements is a sum of products: a kernel that
+# fuses with its neighbours and takes half the time of a vendor routine. At 256 x 256 it is slower.
+FUSED_ELEMENTS_MAX = 1 << 14
+COPY_TRANSPOSE_ROWS_MIN = 4  # rows of x1 from which a transposed x2 is copied
+_VENDOR_DTYPES = frozenset((float32, float64, complex64, complex128))  # vendor routines exist
 
 
-class _Matrices(NamedTuple):
-    """How operands are multiplied as matrices: moves of them, and back; None where it is none."""
+class _MatmulPlan(NamedTuple):
+    """A product by `matmul`: moves of both operands and of the result; None for no move."""
 
-    made: Spec
+    result: Spec
     first: Move | None
     second: Move | None
     back: Move | None
 
 
-class _Sum(NamedTuple):
-    """How they are multiplied element by element, and these products summed."""
+class _SumPlan(NamedTuple):
+    """A product as a sum of elementwise products."""
 
     products: Spec
-    made: Spec
+    result: Spec
     attrs: Attrs
     first: Move | None
 
 
-# The specs of matrices or vectors of one dtype, and whether by the generated kernel -> how.
-_products: Recent[tuple[Spec, Spec, str | None], _Matrices | _Sum] = Recent(4096)
+# Specs of two matrices or vectors of one dtype, and GENERATED or None -> the plan of the product.
+_products: Recent[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = Recent(4096)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
@@ -116,73 +117,77 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     how = GENERATED if current().reproducible else None
     e1, e2 = expr_of(x1), expr_of(x2)
     key = (e1.spec, e2.spec, how)
-    known = _products.young.get(key) or _products.find(key)
-    if known is None:
-        return _first_product(name, x1, x2, how)
-    if isinstance(known, _Sum):
-        if flags.captures and _is_product_of_many(e1, e2):
-            return _first_product(name, x1, x2, how)
-        elements, total, attrs, along = known
-        products = node(MULTIPLY, (_moved(x1, along), e2), elements)
+    plan = _products.young.get(key) or _products.find(key)
+    if plan is None:
+        return _multiply_uncached(name, x1, x2, how)
+    if isinstance(plan, _SumPlan):
+        if flags.captures and _is_batched_matvec(e1, e2):
+            return _multiply_uncached(name, x1, x2, how)
+        elements, total, attrs, move = plan
+        products = node(MULTIPLY, (_apply_move(x1, move), e2), elements)
         return make(node(SUM, (products,), total, attrs))
-    made, first, second, back = known
-    left, right = _moved(x1, first), _moved(x2, second)
-    product = make(node(MATMUL, (left, _by_rows(left, right, how)), made, how))
-    return product if back is None else make(_moved(product, back))
+    result_spec, first, second, back = plan
+    left, right = _apply_move(x1, first), _apply_move(x2, second)
+    product = make(node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how))
+    return product if back is None else make(_apply_move(product, back))
 
 
-def _by_rows(left: Expr, right: Expr, how: str | None) -> Expr:
-    """The second operand of a product as generated kernels read it: each row dense.
+def _with_dense_rows(left: Expr, right: Expr, how: str | None) -> Expr:
+    """Return the second operand with dense rows, as generated kernels read it.
 
-    Its transpose, as in `x @ weight.mT`, took 100 times as long (96 x 128 by 128 x 384 float32, two
-    threads: 1.3 ms, and 0.04 with this copy). Vendors' routines take it as it lies.
+    A transposed operand, as in `x @ weight.mT`, takes 1.3 ms without and 0.04 ms with this copy
+    (96 x 128 by 128 x 384 float32, two threads). Vendor routines read any strides.
     """
     s = right.spec
-    if (how is None and s.dtype in _VENDORS) or right.op is not None:
+    if (how is None and s.dtype in _VENDOR_DTYPES) or right.op is not None:
         return right
-    if s.shape[-1] < 2 or left.spec.shape[-2] < COPIED or right.strides[-1] in (0, 1):
+    if (
+        s.shape[-1] < 2
+        or left.spec.shape[-2] < COPY_TRANSPOSE_ROWS_MIN
+        or right.strides[-1] in (0, 1)
+    ):
         return right
     return right if 0 in right.strides else node(COPY, (right,), s)
 
 
-def _is_sum(a: Spec, b: Spec) -> bool:
-    """Whether a product is quicker as a sum of products: that of a vector with what is small."""
-    if a.dtype is not b.dtype or a.device is not b.device or a.dtype not in _DOTTED:
+def _is_faster_as_sum(a: Spec, b: Spec) -> bool:
+    """Return True if a product is faster as a sum of products: a vector with a small operand."""
+    if a.dtype is not b.dtype or a.device is not b.device or a.dtype not in _EXACT_SUM_DTYPES:
         return False
     ranks = len(a.shape), len(b.shape)
     if ranks not in ((1, 1), (2, 1), (1, 2)) or a.shape[-1] != b.shape[0]:
         return False
-    return ranks == (1, 1) or max(a.size, b.size) <= FUSED
+    return ranks == (1, 1) or max(a.size, b.size) <= FUSED_ELEMENTS_MAX
 
 
-def _is_product_of_many(a: Expr, b: Expr) -> bool:
-    """Whether a vector and a matrix stand for many each, of which one product is a matrix's."""
+def _is_batched_matvec(a: Expr, b: Expr) -> bool:
+    """Return True if a vector-matrix product is batched by `vmap`, and so a product of matrices."""
     return len(a.spec.shape) + len(b.spec.shape) == 3 and recording.is_batched(a, b)
 
 
-def _first_sum(x1: Tensor, x2: Tensor) -> Tensor:
-    """The product of two for which that is so."""
+def _sum_of_products(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return a product of vectors, or of a vector and a small matrix, as a sum of products."""
     a, b = x1._expr.spec, x2._expr.spec
     move = ("reshape", (a.size, 1)) if len(b.shape) == 2 else None
     products = apply(MULTIPLY, (x1 if move is None else view(x1, move), x2))._expr
-    made = reduce(SUM, make(products), (len(a.shape) - 1,), False, a.dtype)
-    if made._expr.op is SUM:  # it has not run
-        _products[a, b, None] = _Sum(products.spec, made._expr.spec, made._expr.attrs, move)
-    return made
+    total = reduce(SUM, make(products), (len(a.shape) - 1,), False, a.dtype)
+    if total._expr.op is SUM:  # it is still pending
+        _products[a, b, None] = _SumPlan(products.spec, total._expr.spec, total._expr.attrs, move)
+    return total
 
 
-def _moved(x: Tensor, move: Move | None) -> Expr:
-    """A vector as a matrix, or back: always a view."""
-    seen = expr_of(x) if move is None else seen_as(x, move)
-    assert seen is not None
-    return seen
+def _apply_move(x: Tensor, move: Move | None) -> Expr:
+    """Return the view of a vector as a matrix, or back."""
+    moved = expr_of(x) if move is None else seen_as(x, move)
+    assert moved is not None
+    return moved
 
 
-def _first_product(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor:
-    """A product of which nothing is known."""
-    many = flags.captures and _is_product_of_many(x1._expr, x2._expr)
-    if how is None and not many and _is_sum(x1._expr.spec, x2._expr.spec):
-        return _first_sum(x1, x2)
+def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor:
+    """Check the operands of a product, record it, and cache its plan."""
+    batched = flags.captures and _is_batched_matvec(x1._expr, x2._expr)
+    if how is None and not batched and _is_faster_as_sum(x1._expr.spec, x2._expr.spec):
+        return _sum_of_products(x1, x2)
     if x1.device is not x2.device:
         raise DeviceError(
             f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
@@ -191,7 +196,7 @@ def _first_product(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor
         raise ShapeError(
             f"{name}: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
         )
-    a, b = _row(x1), _column(x2)
+    a, b = _as_row(x1), _as_column(x2)
     (_, _), dtype = MATMUL.dtypes(name, [a.dtype, b.dtype], None)
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
@@ -199,46 +204,51 @@ def _first_product(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor
             f"{a.shape[-1]} columns against {b.shape[-2]} rows"
         )
     rows = ("reshape", (math.prod(a.shape[:-1]), a.shape[-1]))
-    if a.ndim > 2 and b.ndim == 2 and is_viewable(a, rows):  # one product, also on the way back
+    if a.ndim > 2 and b.ndim == 2 and is_viewable(a, rows):  # one product, also in the gradient
         product = _matmul(name, view(a, rows), x2)
         return view(product, ("reshape", a.shape[:-1] + product.shape[1:]))
     batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
-    operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
+    operands = [_cast_to(_expand_to(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
     shape = (*batch, a.shape[-2], b.shape[-1])
-    made = spec(shape, dtype, a.device, name)
-    kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
-    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype and not many:
-        _products[x1._expr.spec, x2._expr.spec, how] = _Matrices(
-            made, _reshape(x1, a), _reshape(x2, b), None if kept == shape else ("reshape", kept)
+    result_spec = spec(shape, dtype, a.device, name)
+    kept_shape = (
+        batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
+    )
+    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype and not batched:
+        _products[x1._expr.spec, x2._expr.spec, how] = _MatmulPlan(
+            result_spec,
+            _move_to(x1, a),
+            _move_to(x2, b),
+            None if kept_shape == shape else ("reshape", kept_shape),
         )
     left, right = operands
-    result = make(node(MATMUL, (left, _by_rows(left, right, how)), made, how))
-    return result if kept == shape else view(result, ("reshape", kept))
+    result = make(node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how))
+    return result if kept_shape == shape else view(result, ("reshape", kept_shape))
 
 
-def _row(x: Tensor) -> Tensor:
+def _as_row(x: Tensor) -> Tensor:
     return x if x.ndim > 1 else view(x, ("reshape", (1, *x.shape)))
 
 
-def _column(x: Tensor) -> Tensor:
+def _as_column(x: Tensor) -> Tensor:
     return x if x.ndim > 1 else view(x, ("reshape", (*x.shape, 1)))
 
 
-def _reshape(x: Tensor, seen: Tensor) -> Move | None:
-    """The move that makes `seen` of a vector."""
-    return None if seen is x else ("reshape", seen.shape)
+def _move_to(x: Tensor, target: Tensor) -> Move | None:
+    """Return the move from `x` to its view `target`."""
+    return None if target is x else ("reshape", target.shape)
 
 
-def _expanded(x: Tensor, shape: Shape) -> Tensor:
+def _expand_to(x: Tensor, shape: Shape) -> Tensor:
     return x if x.shape == shape else view(x, ("expand", shape))
 
 
-def _converted(x: Tensor, dtype: DType) -> Tensor:
+def _cast_to(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else apply(ops.ASTYPE, (x,), dtype)
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """A view of `x` with its last two axes exchanged; the same as `x.mT`.
+    """Return a view of `x` with its last two axes exchanged, like `x.mT`.
 
     Shapes: (..., n, m) gives (..., m, n).
     Dtypes: all.
@@ -248,16 +258,16 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     >>> dt.matrix_transpose(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
     [[1, 3], [2, 4]]
     """
-    if (known := viewed("matrix_transpose", x)) is not None:
-        return known
+    if (cached := viewed("matrix_transpose", x)) is not None:
+        return cached
     if required("matrix_transpose", x).ndim < 2:
         raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")
     return noted_view(x.mT, "matrix_transpose", x)
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
-    """The products of every element of one vector with every element of the other.
+    """Return the products of every element of one vector with every element of the other.
 
     Shapes: (n,) and (m,) give (n, m).
     Dtypes: all, promoted, as for `multiply`.
@@ -273,18 +283,18 @@ def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return apply(MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
-@remade
+@cache_graph
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
-    """The sum of the products of two tensors along `axis`, after broadcasting.
+    """Return the sum of the products of two tensors along `axis`, after broadcasting.
 
-    Of complex tensors the first one is conjugated. `axis` is counted from the end: -1 is the last.
-    Shapes: broadcast; the axis, of one size in both, goes.
+    A complex first operand is conjugated. `axis` counts from the end: -1 is the last.
+    Shapes: broadcast; the axis, of one size in both, is removed.
     Dtypes: integers, floats and complex; the result has the promoted dtype, in which it is summed
     (float16 and bfloat16 in float32).
     Order: it is a reduction, in the canonical order (docs/numerics.md): the same bits on every
     device, unlike `matmul` outside of `dt.reproducible()`.
-    Raises: ShapeError where the axis has two sizes, AxisError, ArgumentError for an axis that is
-    not negative, DTypeError for bool, DeviceError.
+    Raises: ShapeError if the axis has two sizes, AxisError, ArgumentError for an axis that is not
+    negative, DTypeError for bool, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.vecdot(dt.asarray([[1, 2], [3, 4]], device="reference"), [10, 1]).tolist()
@@ -292,19 +302,19 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None
     """
     x1, x2 = brought("vecdot", x1, x2)
     axis = integer("vecdot", axis, "axis")
-    dtype = _dotted(x1.shape, x2.shape, x1.dtype, x2.dtype, axis)
+    dtype = _vecdot_dtype(x1.shape, x2.shape, x1.dtype, x2.dtype, axis)
     product = apply(MULTIPLY, (conjugate(x1), x2))
     return reduce(SUM, strided("vecdot", product), (product.ndim + axis,), False, dtype)
 
 
 def conjugate(x: Tensor) -> Tensor:
-    """The complex conjugate: of what is real, itself."""
+    """Return the complex conjugate; a real tensor itself."""
     return apply(ops.CONJ, (x,)) if x.dtype.kind == "c" else x
 
 
 @lru_cache(1024)
-def _dotted(a: Shape, b: Shape, first: DType, second: DType, axis: int) -> DType:
-    """The dtype of `vecdot`. Raises: as that does."""
+def _vecdot_dtype(a: Shape, b: Shape, first: DType, second: DType, axis: int) -> DType:
+    """Check the arguments of `vecdot` and return its dtype. Raises: as `vecdot`."""
     (_, _), dtype = MATMUL.dtypes("vecdot", [first, second], None)
     shortest = min(len(a), len(b))
     if axis >= 0:
@@ -319,9 +329,9 @@ def _dotted(a: Shape, b: Shape, first: DType, second: DType, axis: int) -> DType
 
 @named(widen=False)
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """A view of the diagonals of the last two axes; see `dt.diagonal`.
+    """Return a view of the diagonals of the last two axes; see `dt.diagonal`.
 
-    `offset`: 0 is the main diagonal, above it positive, below it negative.
+    `offset`: 0 is the main diagonal, positive ones are above it, negative ones below it.
     Shapes: (..., n, m) gives (..., length).
     Dtypes: all.
     Raises: ShapeError below 2 dimensions.
@@ -336,16 +346,16 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = None) -> Tensor:
-    """The sum of products over pairs of axes, as one `matmul`.
+    """Return the sum of products over pairs of axes, computed by one `matmul`.
 
-    `axes`: a number n, for the last n axes of x1 and the first n of x2; or two lists of axes, or
-    two axes, which go together in order.
+    `axes`: a number n, for the last n axes of x1 and the first n of x2; or two axes or two lists of
+    axes, paired in order.
     Shapes: the free axes of x1, then those of x2.
     Dtypes: integers and floats, promoted, as for `matmul`.
     Order: that of `matmul`: a vendor routine's, unless within `dt.reproducible()`.
-    Raises: ShapeError where the sizes of a pair differ, AxisError, ArgumentError, DTypeError,
+    Raises: ShapeError if the sizes of a pair differ, AxisError, ArgumentError, DTypeError,
     DeviceError.
 
     >>> import dovetail as dt
@@ -354,7 +364,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = N
     30
     """
     x1, x2 = brought("tensordot", x1, x2)
-    first, second = _paired_axes(axes, x1, x2)
+    first, second = _parse_axes(axes, x1, x2)
     if tuple(x1.shape[i] for i in first) != tuple(x2.shape[j] for j in second):
         raise ShapeError(
             f"tensordot: shapes {x1.shape} and {x2.shape} differ along axes {first} and {second}"
@@ -372,7 +382,7 @@ def _as_matrix(x: Tensor, order: Shape, shape: Shape) -> Tensor:
     return view(view(x, ("permute", order), "tensordot"), ("reshape", shape), "tensordot")
 
 
-def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
+def _parse_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
     if not isinstance(axes, (list, tuple)):
         count = integer("tensordot", axes, "axes")
         if not 0 <= count <= min(x1.ndim, x2.ndim):
@@ -391,11 +401,11 @@ def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
 
 
 class reproducible(settings.Switch):
-    """A context in which every result has the same bits on every device: no vendor routine is used.
+    """A context in which all devices give the same bits, because no vendor routine is used.
 
-    Products of matrices that are written in it take the generated kernel: k ascending, with one
-    fused multiply-add each. What counts is where the product is written, not when it is computed;
-    without it only products of float matrices can differ (docs/numerics.md).
+    Products of matrices recorded in this context use the generated kernel: k ascending, with one
+    fused multiply-add each. The context of the call counts, not the time of the computation.
+    Outside of it only products of float matrices can differ (docs/numerics.md).
 
     >>> import dovetail as dt
     >>> a = dt.ones((2, 2), device="reference")

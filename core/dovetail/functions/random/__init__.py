@@ -1,9 +1,9 @@
-"""`dt.random`: the same seed gives the same numbers on every device. The stream is Philox4x32-10.
+"""Random numbers: `dt.random` gives the same numbers for the same seed on every device.
 
-A `Generator` is a seed and an offset into its stream. Each element drawn has a place of its own in
-the stream, whatever the device, the shape or the number of threads; drawing advances the offset by
-the number of elements. What is drawn is a pending tensor like any other, and fuses with what uses
-it.
+A `Generator` is a seed and an offset into its stream, which is Philox4x32-10. Each element has a
+fixed position in the stream, for every device, shape and number of threads. A draw advances the
+offset by the number of elements. Its result is a pending tensor like any other, and fuses with its
+consumers.
 """
 
 from typing import TYPE_CHECKING
@@ -23,9 +23,16 @@ from .generator import (
 )
 
 __all__ = [
-    "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
-    "set_state", "uniform",
-]  # fmt: skip
+    "Generator",
+    "default_rng",
+    "get_state",
+    "integers",
+    "manual_seed",
+    "normal",
+    "permutation",
+    "set_state",
+    "uniform",
+]
 
 
 def __dir__() -> list[str]:

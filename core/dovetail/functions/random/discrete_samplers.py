@@ -1,6 +1,6 @@
-"""Distributions over integers: how many events, successes, or elements of each kind.
+"""Distributions over integers: Poisson, binomial and multinomial.
 
-Each element has places of its own in the stream, as of the other distributions.
+Each element has fixed positions in the stream, as for the other distributions.
 """
 
 from __future__ import annotations
@@ -25,70 +25,82 @@ from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, sqrt
 from ..indexing.index_reads import fetch
 from ..shape.manipulation import reshape
 from ..variants import into
-from .generator import Extents, Generator, chosen
-from .samplers import PROPOSALS, Parameter, open_uniform, parameters
+from .generator import Extents, Generator, generator_or_default
+from .samplers import PROPOSALS, Parameter, open_uniform, resolve_parameters
 
 __all__ = ["binomial", "multinomial", "poisson"]
 
 
-FEW = 10.0  # a mean up to which a Poisson variable is found by going through its probabilities
-STEPS = 40  # of which fewer than one in 1e11 needs more
+INVERSION_MEAN_MAX = 10.0  # up to this mean, inversion adds up the probabilities
+INVERSION_STEPS = 40  # fewer than one in 1e11 variables of that mean need more
 
 
 @into(widen=False)
 def poisson(
-    lam: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Integers from the Poisson distribution: how many events there are where `lam` are expected.
+    lam: Parameter = 1.0,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw integers from the Poisson distribution with mean `lam`.
 
-    `lam`: one number, or a tensor of them, not negative. `generator`: whose stream is used; unless
-    given, the default one.
+    `lam`: one number, or a tensor of them, not negative. `generator`: the generator to use;
+    default: that of this process.
     Shapes: `shape` is an int or a tuple of ints; that of `lam` unless given.
     Dtypes: int64 unless `dtype` is given. Computed in float64.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a negative number.
-    Source: up to 10 by inversion; beyond Hormann, "The transformed rejection method for generating
-    Poisson random variables", 1993, of ten proposals.
+    Source: inversion up to a mean of 10; above it Hormann, "The transformed rejection method for
+    generating Poisson random variables", 1993, with ten proposals.
 
     >>> import dovetail as dt
     >>> dt.random.poisson(0.0, 3, device="reference").tolist()
     [0, 0, 0]
     """
-    (rate,), sizes, _, on = parameters("poisson", ("lam",), (lam,), shape, None, device)
+    (rate,), sizes, _, on = resolve_parameters("poisson", ("lam",), (lam,), shape, None, device)
     if not isinstance(rate, Tensor) and not 0 <= rate < math.inf:
         raise ArgumentError(f"poisson: lam must be finite and not negative, got {rate}")
     d = int64 if dtype is None else real_dtype("poisson", dtype)
-    g = chosen("poisson", generator)
+    g = generator_or_default("poisson", generator)
     zero = g.uniform(sizes, dtype=float64, device=on)
     mean = zero * 0.0 + (cast(rate, float64) if isinstance(rate, Tensor) else rate)
     if not isinstance(rate, Tensor):
-        few, found = rate <= FEW, mean
-        return cast(_by_inversion(zero, mean) if few else _by_proposals(g, mean, sizes, on), d)
-    small = mean <= FEW
-    found = _by_inversion(zero, apply(ops.MINIMUM, (mean, FEW)))
-    many = _by_proposals(g, apply(ops.MAXIMUM, (mean, FEW)), sizes, on)
-    return cast(apply(ops.WHERE, (small, found, many)), d)
+        is_small = rate <= INVERSION_MEAN_MAX
+        return cast(
+            _poisson_by_inversion(zero, mean)
+            if is_small
+            else _poisson_by_proposals(g, mean, sizes, on),
+            d,
+        )
+    small = mean <= INVERSION_MEAN_MAX
+    inverted = _poisson_by_inversion(zero, apply(ops.MINIMUM, (mean, INVERSION_MEAN_MAX)))
+    proposed = _poisson_by_proposals(g, apply(ops.MAXIMUM, (mean, INVERSION_MEAN_MAX)), sizes, on)
+    return cast(apply(ops.WHERE, (small, inverted, proposed)), d)
 
 
-def _by_inversion(u: Tensor, mean: Tensor) -> Tensor:
-    """The first k up to which the probabilities reach u."""
+def _poisson_by_inversion(u: Tensor, mean: Tensor) -> Tensor:
+    """Return the first k at which the sum of probabilities exceeds u."""
     p = exp(-mean)
-    total, found = p, u * 0.0
-    for k in range(1, STEPS):
-        found = apply(ops.WHERE, (u >= total, float(k), found))
+    total, count = p, u * 0.0
+    for k in range(1, INVERSION_STEPS):
+        count = apply(ops.WHERE, (u >= total, float(k), count))
         p = p * (mean / float(k))
         total = total + p
-    return found
+    return count
 
 
-def _by_proposals(g: Generator, mean: Tensor, sizes: Sequence[int], on: DeviceLike) -> Tensor:
+def _poisson_by_proposals(
+    g: Generator, mean: Tensor, sizes: Sequence[int], on: DeviceLike
+) -> Tensor:
     root = sqrt(mean)
     b = root * 2.53 + 0.931
     a = b * 0.02483 - 0.059
     inverse = 1.1239 + 1.1328 / (b - 3.4)
     logarithm = log(mean)
-    found = floor(mean)
-    done = mean < 0.0
+    accepted = floor(mean)
+    is_accepted = mean < 0.0
     for _ in range(PROPOSALS):
         u = g.uniform(sizes, dtype=float64, device=on) - 0.5
         v = open_uniform(g, sizes, float64, on)
@@ -96,29 +108,35 @@ def _by_proposals(g: Generator, mean: Tensor, sizes: Sequence[int], on: DeviceLi
         k = floor((a * 2.0 / us + b) * u + mean + 0.43)
         safe = apply(ops.MAXIMUM, (k, 0.0))
         ratio = log(v * inverse / (a / (us * us) + b))
-        fine = (k >= 0.0) & (us > 0.0) & (ratio <= safe * logarithm - mean - lgamma(safe + 1.0))
-        found = apply(ops.WHERE, (fine & ~done, k, found))
-        done = done | fine
-    return found
+        accepts = (k >= 0.0) & (us > 0.0) & (ratio <= safe * logarithm - mean - lgamma(safe + 1.0))
+        accepted = apply(ops.WHERE, (accepts & ~is_accepted, k, accepted))
+        is_accepted = is_accepted | accepts
+    return accepted
 
 
-# --- how many of n --------------------------------------------------------------------------------
+# --- binomial and multinomial ---------------------------------------------------------------------
 
 
 @into(widen=False)
 def binomial(
-    n: Array | int, p: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Integers from the binomial distribution: how many of n trials succeed, each with chance p.
+    n: Array | int,
+    p: Parameter,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw integers from the binomial distribution: the successes of n trials of chance p.
 
     `n`: an integer from 0 on, or a tensor of them. `p`: a number in 0..1, or a tensor of them.
-    `generator`: whose stream is used; unless given, the default one.
+    `generator`: the generator to use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints; that of `n` and `p` unless given.
     Dtypes: int64 unless `dtype` is given. Computed in float64.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentError for numbers out of range.
-    Source: up to 10 successes or failures to be expected by inversion; beyond Hormann, "The
-    generation of binomial random variates", 1993, of ten proposals.
+    Source: inversion up to 10 expected successes or failures; above Hormann, "The generation of
+    binomial random variates", 1993, with ten proposals.
 
     >>> import dovetail as dt
     >>> dt.random.binomial(5, 1.0, 3, device="reference").tolist()
@@ -127,42 +145,47 @@ def binomial(
     if isinstance(n, Tensor) and n.dtype.kind not in "iu":
         raise DTypeError(f"binomial: n is of integers, not {n.dtype.name}")
     n = n if isinstance(n, (Tensor, *ARRAYS)) else integer("binomial", n, "n", 0)
-    given = parameters("binomial", ("n", "p"), (n, p), shape, None, device)
-    (trials, chance), sizes, _, on = given
+    resolved = resolve_parameters("binomial", ("n", "p"), (n, p), shape, None, device)
+    (trials, chance), sizes, _, on = resolved
     if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
         raise ArgumentError(f"binomial: p is {chance}, not in 0..1")
     d = int64 if dtype is None else real_dtype("binomial", dtype)
-    return cast(_successes(chosen("binomial", generator), trials, chance, sizes, on), d)
+    return cast(
+        _successes(generator_or_default("binomial", generator), trials, chance, sizes, on), d
+    )
 
 
 def _successes(
     g: Generator, n: Tensor | float, p: Tensor | float, sizes: Sequence[int], on: DeviceLike
 ) -> Tensor:
-    """As floats. Of chances above one half failures are counted."""
+    """Return binomial variables as floats; failures are counted for chances above one half."""
     u = g.uniform(sizes, dtype=float64, device=on)
     trials = u * 0.0 + (cast(n, float64) if isinstance(n, Tensor) else n)
     chance = u * 0.0 + (cast(p, float64) if isinstance(p, Tensor) else p)
-    often = chance > 0.5
-    q = apply(ops.WHERE, (often, 1.0 - chance, chance))
-    few = trials * q <= FEW
-    found = _successes_by_inversion(u, trials, apply(ops.WHERE, (few, q, 0.0)))
-    if not (isinstance(n, (int, float)) and n <= FEW):
-        safe_n, safe_q = (apply(ops.WHERE, (few, x, v)) for x, v in ((4 * FEW, trials), (0.5, q)))
-        many = _successes_by_proposals(g, safe_n, safe_q, sizes, on)
-        found = apply(ops.WHERE, (few, found, many))
-    return apply(ops.WHERE, (often, trials - found, found))
+    is_likely = chance > 0.5
+    q = apply(ops.WHERE, (is_likely, 1.0 - chance, chance))
+    is_small = trials * q <= INVERSION_MEAN_MAX
+    inverted = _successes_by_inversion(u, trials, apply(ops.WHERE, (is_small, q, 0.0)))
+    if not (isinstance(n, (int, float)) and n <= INVERSION_MEAN_MAX):
+        safe_n, safe_q = (
+            apply(ops.WHERE, (is_small, x, v))
+            for x, v in ((4 * INVERSION_MEAN_MAX, trials), (0.5, q))
+        )
+        proposed = _successes_by_proposals(g, safe_n, safe_q, sizes, on)
+        inverted = apply(ops.WHERE, (is_small, inverted, proposed))
+    return apply(ops.WHERE, (is_likely, trials - inverted, inverted))
 
 
 def _successes_by_inversion(u: Tensor, n: Tensor, p: Tensor) -> Tensor:
-    """The first k up to which the probabilities reach u."""
+    """Return the first k at which the sum of probabilities exceeds u."""
     odds = p / (1.0 - p)
     chance = exp(n * log1p(-p))
-    total, found = chance, u * 0.0
-    for k in range(1, STEPS):
-        found = apply(ops.WHERE, (u >= total, float(k), found))
+    total, count = chance, u * 0.0
+    for k in range(1, INVERSION_STEPS):
+        count = apply(ops.WHERE, (u >= total, float(k), count))
         chance = chance * (n - (k - 1.0)) / float(k) * odds
         total = total + chance
-    return apply(ops.MINIMUM, (found, n))
+    return apply(ops.MINIMUM, (count, n))
 
 
 def _successes_by_proposals(
@@ -176,22 +199,27 @@ def _successes_by_proposals(
     middle = floor((n + 1.0) * p)
     logarithm = log(p / (1.0 - p))
     most = lgamma(middle + 1.0) + lgamma(n - middle + 1.0)
-    known = (n, a, b, c, alpha, middle, most, logarithm)
-    found, done = middle, n < 0.0
+    constants = (n, a, b, c, alpha, middle, most, logarithm)
+    accepted, is_accepted = middle, n < 0.0
     for _ in range(PROPOSALS):
-        evaluate(*known, found, done)  # each round is a graph of its own, with the same kernels
-        k, fine = _proposed_successes(g, known, sizes, on)
-        found, done = apply(ops.WHERE, (fine & ~done, k, found)), done | fine
-        del k, fine  # what nothing refers to is not written to memory
-    evaluate(found)
-    return found
+        evaluate(
+            *constants, accepted, is_accepted
+        )  # each round is a graph of its own, with the same kernels
+        k, accepts = _propose_successes(g, constants, sizes, on)
+        accepted, is_accepted = (
+            apply(ops.WHERE, (accepts & ~is_accepted, k, accepted)),
+            is_accepted | accepts,
+        )
+        del k, accepts  # expressions without a reference are not written to memory
+    evaluate(accepted)
+    return accepted
 
 
-def _proposed_successes(
-    g: Generator, known: Sequence[Tensor], sizes: Sequence[int], on: DeviceLike
+def _propose_successes(
+    g: Generator, constants: Sequence[Tensor], sizes: Sequence[int], on: DeviceLike
 ) -> tuple[Tensor, Tensor]:
     """Draw one proposal for each element, and decide whether it is accepted."""
-    n, a, b, c, alpha, middle, most, logarithm = known
+    n, a, b, c, alpha, middle, most, logarithm = constants
     u = g.uniform(sizes, dtype=float64, device=on) - 0.5
     v = open_uniform(g, sizes, float64, on)
     us = 0.5 - apply(ops.ABS, (u,))
@@ -204,34 +232,43 @@ def _proposed_successes(
 
 @into(widen=False)
 def multinomial(
-    n: int, p: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Draw how many of n elements are of each of several kinds, from the multinomial distribution.
+    n: int,
+    p: Array,
+    shape: Extents = (),
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw the numbers of n elements of several kinds from the multinomial distribution.
 
-    `n`: an integer from 0 on. `p`: how probable each kind is, relative to their sum, which the host
-    reads; within `jit` and `vmap` it does not, and weights that are all 0 give 0 of each kind.
-    PyTorch's function of the same name chooses elements; see `choice`. `generator`: the generator
-    whose stream is used; unless given, the default one.
+    `n`: an integer from 0 on. `p`: the weights of the kinds, which need not sum to 1. The host
+    reads and checks them, but not within `jit` and `vmap`, where weights that are all 0 give 0 of
+    each kind. PyTorch's function of this name chooses elements; see `choice`. `generator`: the
+    generator to use; default: that of this process.
     Shapes: `p` is a vector or a batch of them, (*batch, kinds), `shape` an int or a tuple of ints;
     the result is (*shape, *batch, kinds).
     Dtypes: int64 unless `dtype` is given. Computed in float64.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a negative n, and for weights
     that are negative, NaN, infinite or all 0.
-    Source: kinds are halved, and each half gets a binomial share of what there is; see `binomial`.
+    Source: repeated halving of the kinds, with a binomial share for each half; see `binomial`.
 
     >>> import dovetail as dt
     >>> dt.random.multinomial(6, [0.0, 1.0], 2, device="reference").tolist()
     [[0, 6], [0, 6]]
     """
     total = float(integer("multinomial", n, "n", 0, int64.max))
-    (kinds,), own, _, on = parameters("multinomial", ("p",), (p,), None, None, device)
+    (kinds,), own, _, on = resolve_parameters("multinomial", ("p",), (p,), None, None, device)
     if not isinstance(kinds, Tensor) or not own or not own[-1]:
         raise ShapeError(
             f"multinomial: p is a vector with an element or more, or a batch, not of shape {own}"
         )
     d = int64 if dtype is None else real_dtype("multinomial", dtype)
-    g, sizes = chosen("multinomial", generator), (*extents("multinomial", shape), *own[:-1])
+    g, sizes = (
+        generator_or_default("multinomial", generator),
+        (*extents("multinomial", shape), *own[:-1]),
+    )
     rows, count = math.prod(sizes), own[-1]
     if not rows:
         return zeros((*sizes, count), dtype=d, device=on)
@@ -241,14 +278,14 @@ def multinomial(
     counts = full((rows,), total, dtype=float64, device=on)
     evaluate(counts)
     for share in _shares_of_first_halves(weights, count):
-        counts = _halved(g, counts, share, on)
-    places = arange(rows * count, device=on)
-    counts = fetch(counts, places // count * (counts.size // rows) + places % count)
+        counts = _split_counts(g, counts, share, on)
+    positions = arange(rows * count, device=on)
+    counts = fetch(counts, positions // count * (counts.size // rows) + positions % count)
     return cast(reshape(counts, (*sizes, count)), d)
 
 
 def _require_weights(rows: np.ndarray) -> None:
-    """Raise an ArgumentError for a row of weights that is no distribution."""
+    """Raise ArgumentError for a row of weights that is not a distribution."""
     totals = rows.sum(-1)
     bad = ~((rows >= 0.0).all(-1) & (totals > 0.0) & (totals < math.inf))
     if bad.any():
@@ -258,30 +295,32 @@ def _require_weights(rows: np.ndarray) -> None:
         )
 
 
-def _halved(g: Generator, counts: Tensor, share: Tensor, on: DeviceLike) -> Tensor:
+def _split_counts(g: Generator, counts: Tensor, share: Tensor, on: DeviceLike) -> Tensor:
     """Divide each count between the first and the second half of its kinds.
 
     Each level is a graph of its own, so that all of them share their kernels.
     """
-    places = arange(counts.size, device=on) % share.size
-    first = _successes(g, counts, fetch(share, places), counts.shape, on)
+    positions = arange(counts.size, device=on) % share.size
+    first = _successes(g, counts, fetch(share, positions), counts.shape, on)
     evaluate(first)
-    places = arange(2 * counts.size, device=on)
-    before, whole = fetch(first, places // 2), fetch(counts, places // 2)
-    found = apply(ops.WHERE, (apply(ops.EQUAL, (places % 2, 0)), before, whole - before))
-    evaluate(found)
-    return found
+    positions = arange(2 * counts.size, device=on)
+    first_half, counts_read = fetch(first, positions // 2), fetch(counts, positions // 2)
+    halves = apply(
+        ops.WHERE, (apply(ops.EQUAL, (positions % 2, 0)), first_half, counts_read - first_half)
+    )
+    evaluate(halves)
+    return halves
 
 
 def _shares_of_first_halves(weights: Tensor, count: int) -> list[Tensor]:
-    """Return how much of each part of the kinds its first half weighs, from the whole down.
+    """Return the share of each part's first half, from the whole to the smallest part.
 
     `weights`: rows of `count` weights, one after the other. Each row is padded to a power of 2.
     """
     size = 1 << (count - 1).bit_length()
-    places = arange(weights.size // count * size, device=weights.device)
-    kind = places % size
-    nearest = places // size * count + apply(ops.MINIMUM, (kind, count - 1))
+    positions = arange(weights.size // count * size, device=weights.device)
+    kind = positions % size
+    nearest = positions // size * count + apply(ops.MINIMUM, (kind, count - 1))
     level = apply(ops.WHERE, (kind < count, fetch(weights, nearest), 0.0))
     evaluate(level)
     shares: list[Tensor] = []

@@ -1,6 +1,6 @@
-"""Generators of random numbers, and what they draw by rows of the op table.
+"""Random generators, and the distributions that are rows of the op table.
 
-Other distributions are made of these draws, in `samplers` and `discrete_samplers`.
+`samplers` and `discrete_samplers` compose other distributions from these.
 """
 
 from __future__ import annotations
@@ -32,11 +32,18 @@ from ..sorting.stable_sort import order_of
 from ..variants import into
 
 __all__ = [
-    "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
-    "set_state", "uniform",
-]  # fmt: skip
+    "Generator",
+    "default_rng",
+    "get_state",
+    "integers",
+    "manual_seed",
+    "normal",
+    "permutation",
+    "set_state",
+    "uniform",
+]
 
-LATE = {  # name -> the module that is loaded when it is first asked for
+LATE = {  # name -> the module that is loaded at its first use
     **dict.fromkeys(("binomial", "multinomial", "poisson"), "discrete_samplers"),
     **dict.fromkeys((
         "bernoulli", "beta", "choice", "dirichlet", "exponential", "gamma", "laplace", "rand",
@@ -44,14 +51,14 @@ LATE = {  # name -> the module that is loaded when it is first asked for
     ), "samplers"),
 }  # fmt: skip
 Extents = int | Sequence[int]
-ALL = (0, 0)  # all 2**64 integers, a number that wraps to 0, from 0 on
+ALL_UINT64 = (0, 0)  # scalars of RANDOM_BELOW for all integers: 2**64, which wraps to 0, from 0 on
 
 
 class Generator:
-    """A stream of random numbers: a seed, and how much of the stream has been used.
+    """A stream of random numbers: a seed and the number of elements already used.
 
-    `seed`: an int, taken modulo 2**64; from the system's entropy for None. Each element drawn has a
-    place of its own in the stream, whatever the device, the shape or the number of threads.
+    `seed`: an int, taken modulo 2**64; None seeds from the system's entropy. Each element has a
+    fixed position in the stream, for every device, shape and number of threads.
     Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
     2, 3", SC 2011.
 
@@ -65,42 +72,43 @@ class Generator:
         self._lock = Lock()
         self._seed = self._offset = 0
         if seed is None:
-            _done(self._seed_anew)
+            _run_effect(self._seed_from_entropy)
         else:
             self.manual_seed(integer("Generator", seed, "seed"))
 
-    def _seed_anew(self) -> None:
-        self._become(int.from_bytes(os.urandom(8)), 0)
+    def _seed_from_entropy(self) -> None:
+        self._set_state(int.from_bytes(os.urandom(8)), 0)
 
-    def _become(self, seed: int, offset: int) -> None:
+    def _set_state(self, seed: int, offset: int) -> None:
         with self._lock:
             self._seed, self._offset = seed % (1 << 64), offset % (1 << 64)
 
     def manual_seed(self, seed: int) -> Generator:
-        """The generator, at the start of the stream of `seed`, which is taken modulo 2**64.
+        """Restart at the start of the stream of `seed`, and return the generator.
 
-        Raises: ArgumentTypeError for what is no int.
+        `seed`: an int, taken modulo 2**64.
+        Raises: ArgumentTypeError unless it is an int.
         """
         self.state = (integer("manual_seed", seed, "seed"), 0)
         return self
 
     @property
     def state(self) -> tuple[int, int]:
-        """(seed, offset): setting it continues from there."""
+        """Return (seed, offset); a generator with the same state continues at the same element."""
         return self._seed, self._offset
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
-        given = ints("set_state", sequence("set_state", state, "state", "two ints"), "state")
-        if len(given) != 2:
+        numbers = ints("set_state", sequence("set_state", state, "state", "two ints"), "state")
+        if len(numbers) != 2:
             raise refused("set_state", "state", "two ints, (seed, offset)", state)
-        seed, offset = given
-        _done(partial(self._become, seed, offset))
+        seed, offset = numbers
+        _run_effect(partial(self._set_state, seed, offset))
 
     def spawn(self, n: int) -> list[Generator]:
-        """`n` new generators whose streams have nothing to do with each other or with this one.
+        """Return `n` new generators whose streams are independent of each other and of this one.
 
-        `n`: how many. Their seeds are drawn from this one, so the same seed gives the same ones.
+        `n`: the number. Their seeds are drawn from this one: an equal seed gives equal generators.
         Raises: ArgumentError for a negative n, ArgumentTypeError.
 
         >>> import dovetail as dt
@@ -110,35 +118,41 @@ class Generator:
         """
         n = integer("spawn", n, "n", 0, 1 << 20)
         seed, offset = self._reserve(n)
-        return [Generator(_mixed(seed, offset + k)) for k in range(n)]
+        return [Generator(_spawn_seed(seed, offset + k)) for k in range(n)]
 
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
-        """Draws of more distributions, `dt.random`'s functions: `g.exponential(2.0, 3)`."""
+        """Return the method for a function of `dt.random`: `g.exponential(2.0, 3)`."""
         if name.startswith("_") or name not in LATE:
             raise hints.absent(self, name)
-        found: Callable[..., Tensor] = getattr(sys.modules[__package__], name)
-        return partial(found, generator=self)
+        sampler: Callable[..., Tensor] = getattr(sys.modules[__package__], name)
+        return partial(sampler, generator=self)
 
-    # A lock is neither copied nor sent.
+    # Copies and pickles do not contain the lock.
     def __reduce__(self) -> tuple[Callable[..., Generator], tuple[tuple[int, int]]]:
-        return _at, (self.state,)
+        return _generator_at, (self.state,)
 
     def _reserve(self, n: int) -> tuple[int, int]:
-        """Where the next `n` elements stand."""
+        """Reserve the next `n` elements, and return their seed and offset."""
         with self._lock:
-            found = self._seed, self._offset
+            position = self._seed, self._offset
             self._offset = (self._offset + n) % (1 << 64)
-        return found
+        return position
 
     @into(widen=False)
     def uniform(
-        self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
-        device: DeviceLike = None, out: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
-        """Floats spread evenly over low <= x < high.
+        self,
+        shape: Extents = (),
+        *,
+        low: float = 0.0,
+        high: float = 1.0,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Draw floats from the uniform distribution over low <= x < high.
 
-        `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
-        largest number below it; only where no number lies between them, `low` is all there is.
+        `low`, `high`: the bounds, finite in the dtype. A number that rounds to `high` becomes the
+        largest number below it; without a number between the bounds all results are `low`.
         Shapes: `shape` is an int or a tuple of ints.
         Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in
         float32, 2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
@@ -157,34 +171,48 @@ class Generator:
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
         else:
-            kept = FORMATS[d].digits  # bits, so that the number stays below 1
+            digits = FORMATS[d].digits  # so many bits keep the number below 1
             u = self._draw(
-                ops.RANDOM_UNIFORM32, sizes, (32 - kept, 2.0**-kept), (uint32, float32), d, device
+                ops.RANDOM_UNIFORM32,
+                sizes,
+                (32 - digits, 2.0**-digits),
+                (uint32, float32),
+                d,
+                device,
             )
         if (low, high) == (0.0, 1.0):
             return u
-        if abs(_rounded(high - low, d)) <= FORMATS[d].max:
+        if abs(_round_to_dtype(high - low, d)) <= FORMATS[d].max:
             x = apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
-        else:  # half of the range does not overflow
+        else:  # the range overflows, its half does not
             x = apply(ops.MULTIPLY, (u, high * 0.5 - low * 0.5))
             x = apply(ops.MULTIPLY, (apply(ops.ADD, (x, low * 0.5)), 2.0))
         if high < low:
             return x
-        return apply(ops.MINIMUM, (x, max(largest_below(_rounded(high, d), d), _rounded(low, d))))
+        return apply(
+            ops.MINIMUM,
+            (x, max(largest_below(_round_to_dtype(high, d), d), _round_to_dtype(low, d))),
+        )
 
     @into
     def normal(
-        self, shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0,
-        dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
-        """Floats from the normal distribution, or complex numbers from the circular one.
+        self,
+        shape: Extents = (),
+        *,
+        mean: complex = 0.0,
+        std: float = 1.0,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Draw floats from the normal distribution, or complex numbers from the circular one.
 
         `mean`, `std`: its mean and standard deviation. That of each part of a complex number is
         std / sqrt(2), so that the mean of |z - mean|**2 is std**2.
         Shapes: `shape` is an int or a tuple of ints.
         Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are
         rounded from float32.
-        Accuracy: they lie within 6.66 standard deviations of the mean (8.57 in float64).
+        Accuracy: all are within 6.66 standard deviations of the mean (8.57 in float64).
         Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError,
         DeviceError.
         Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC
@@ -210,10 +238,16 @@ class Generator:
 
     @into(widen=False)
     def integers(
-        self, low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-        device: DeviceLike = None, out: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
-        """Integers low <= k < high; where `high` is not given, 0 <= k < low.
+        self,
+        low: int,
+        high: int | None = None,
+        shape: Extents = (),
+        *,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Draw integers from low <= k < high, or from 0 <= k < low without `high`.
 
         `low`, `high`: the bounds. Probabilities of two numbers differ by at most (high - low) /
         2**64.
@@ -245,9 +279,10 @@ class Generator:
     def permutation(
         self, x: int | Tensor, *, device: DeviceLike = None, out: Tensor | None = None
     ) -> Tensor:
-        """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
+        """Return the integers 0..x-1, or the slices of a tensor `x`, in random order.
 
-        Random 64-bit keys are drawn and sorted on the device, ties by position.
+        The slices are those along the first axis. Random 64-bit keys are drawn and sorted on the
+        device, ties by position.
         Shapes: (x,), or that of the tensor.
         Dtypes: int64, or that of the tensor.
         Raises: ArgumentError for a tensor of no dimensions or a negative int, DeviceError.
@@ -263,21 +298,26 @@ class Generator:
             return take(x, self.permutation(x.shape[0], device=x.device), axis=0)
         (x,) = dimensions("permutation", (integer("permutation", x, "x", 0),))
         kinds = (uint64, uint64)
-        keys = self._draw(ops.RANDOM_BELOW, (x,), ALL, kinds, uint64, device)
+        keys = self._draw(ops.RANDOM_BELOW, (x,), ALL_UINT64, kinds, uint64, device)
         return order_of(keys, 64)
 
     def _draw(
-        self, op: ops.Op, shape: Shape, scalars: Sequence[int | float], kinds: Sequence[DType],
-        d: DType, wanted: DeviceLike,
-    ) -> Tensor:  # fmt: skip
-        made = spec(shape, d, usable(wanted), op.name)  # what is refused draws nothing
+        self,
+        op: ops.Op,
+        shape: Shape,
+        scalars: Sequence[int | float],
+        kinds: Sequence[DType],
+        d: DType,
+        wanted: DeviceLike,
+    ) -> Tensor:
+        result_spec = spec(shape, d, usable(wanted), op.name)  # raises before anything is drawn
         recorder = recording.current()
         if recorder is None:
-            args = (*self._reserve(made.size), *scalars)
+            args = (*self._reserve(result_spec.size), *scalars)
         else:
-            args = (*recorder.draw(partial(self._reserve, made.size)), *scalars)
+            args = (*recorder.draw(partial(self._reserve, result_spec.size)), *scalars)
             recorder.mark_drawn(args)
-        return make(node(op, args, made, ((uint64, uint64, *kinds), d)))
+        return make(node(op, args, result_spec, ((uint64, uint64, *kinds), d)))
 
 
 def _float(name: str, dtype: DTypeLike) -> DType:
@@ -290,7 +330,7 @@ def _float(name: str, dtype: DTypeLike) -> DType:
 def _require_finite(name: str, argument: str, x: float, d: DType) -> float:
     """Return `x`; raise ArgumentError if it is not finite after rounding to dtype `d`."""
     x = real(name, x, argument)
-    if not abs(x) < math.inf or abs(_rounded(x, d)) > FORMATS[d].max:
+    if not abs(x) < math.inf or abs(_round_to_dtype(x, d)) > FORMATS[d].max:
         raise ArgumentError(
             f"{name}: {argument} must be finite in {d.name}, whose largest number is "
             f"{FORMATS[d].max:g}, got {x}"
@@ -298,8 +338,8 @@ def _require_finite(name: str, argument: str, x: float, d: DType) -> float:
     return x
 
 
-def _rounded(x: float, d: DType) -> float:
-    """Round a number to a float dtype, of which the exponents have no upper end."""
+def _round_to_dtype(x: float, d: DType) -> float:
+    """Round a number to a float dtype without a limit of the exponent."""
     if not abs(x) < math.inf:
         return x
     step = _step(x, d)
@@ -319,8 +359,8 @@ def _step(x: float, d: DType) -> float:
     return max(math.ldexp(1.0, max(math.frexp(x)[1] - f.digits, -1074)), f.smallest)
 
 
-def _done(action: Callable[[], object]) -> None:
-    """Does something to a generator, now and in replays of what is being captured."""
+def _run_effect(action: Callable[[], object]) -> None:
+    """Change a generator now, and in each replay of the function that is being traced."""
     recorder = recording.current()
     if recorder is None:
         action()
@@ -328,8 +368,8 @@ def _done(action: Callable[[], object]) -> None:
         recorder.run_effect(action)
 
 
-def _mixed(seed: int, k: int) -> int:
-    """The seed of the k-th generator that one spawns. Source: SplitMix64's steps, twice."""
+def _spawn_seed(seed: int, k: int) -> int:
+    """Return the seed of the k-th spawned generator. Source: SplitMix64's steps, twice."""
     for word in (k % (1 << 64), 0):
         seed = (seed + 0x9E3779B97F4A7C15 + word) % (1 << 64)
         seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9 % (1 << 64)
@@ -338,11 +378,11 @@ def _mixed(seed: int, k: int) -> int:
     return seed
 
 
-def _at(state: tuple[int, int]) -> Generator:
-    """A generator that continues from a (seed, offset)."""
-    found = Generator(0)
-    found.state = state
-    return found
+def _generator_at(state: tuple[int, int]) -> Generator:
+    """Return a generator that continues from a (seed, offset)."""
+    generator = Generator(0)
+    generator.state = state
+    return generator
 
 
 _METHODS = {
@@ -351,30 +391,30 @@ _METHODS = {
 }
 
 
-def _drawn_by(g: Generator, name: str) -> Callable[..., Tensor]:
-    """The method of a generator, for a function that has `out` and errors by name already."""
+def _method_of(g: Generator, name: str) -> Callable[..., Tensor]:
+    """Return a generator's method without its `out` and error decorations."""
     if type(g) is not Generator:
-        made: Callable[..., Tensor] = getattr(g, name)
-        return made
+        method: Callable[..., Tensor] = getattr(g, name)
+        return method
     return partial(_METHODS[name], g)
 
 
-# One for the whole process, under a lock: seeding it once seeds what every thread draws.
+# One generator with a lock for the whole process: one seed determines the draws of all threads.
 _default = Generator()
 reserve_by_default = _default._reserve
 
 
-def chosen(op: str, generator: Generator | None) -> Generator:
-    """The generator that is given, or the default one."""
+def generator_or_default(op: str, generator: Generator | None) -> Generator:
+    """Return the caller's generator, or the default one."""
     return _default if generator is None else instance(op, generator, "generator", Generator)
 
 
 @named(widen=False)
 def default_rng(seed: int | None = None) -> Generator:
-    """A new generator of random numbers.
+    """Return a new generator of random numbers.
 
-    `seed`: an int, taken modulo 2**64; from the system's entropy for None.
-    Raises: ArgumentTypeError for what is no int.
+    `seed`: an int, taken modulo 2**64; None seeds from the system's entropy.
+    Raises: ArgumentTypeError unless it is an int or None.
     Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
     2, 3", SC 2011.
 
@@ -386,10 +426,10 @@ def default_rng(seed: int | None = None) -> Generator:
 
 
 def manual_seed(seed: int) -> Generator:
-    """The default generator, at the start of the stream of `seed`.
+    """Restart the default generator at the start of the stream of `seed`, and return it.
 
     `seed`: an int, taken modulo 2**64.
-    Raises: ArgumentTypeError for what is no int.
+    Raises: ArgumentTypeError unless it is an int.
 
     >>> import dovetail as dt
     >>> dt.random.manual_seed(7).state
@@ -399,7 +439,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def get_state() -> tuple[int, int]:
-    """The state of the default generator: (seed, offset), the offset in elements drawn.
+    """Return the state of the default generator: (seed, offset), the offset in elements.
 
     >>> import dovetail as dt
     >>> state = dt.random.get_state()
@@ -412,10 +452,10 @@ def get_state() -> tuple[int, int]:
 
 
 def set_state(state: tuple[int, int]) -> None:
-    """Lets the default generator continue from a state, and returns nothing.
+    """Make the default generator continue from a state.
 
-    `state`: (seed, offset), as `get_state` gives it; both are taken modulo 2**64.
-    Raises: ArgumentError, ArgumentTypeError for other than two ints.
+    `state`: (seed, offset), as returned by `get_state`; both are taken modulo 2**64.
+    Raises: ArgumentError, ArgumentTypeError unless it is two ints.
 
     >>> import dovetail as dt
     >>> dt.random.set_state((7, 100))
@@ -427,14 +467,20 @@ def set_state(state: tuple[int, int]) -> None:
 
 @into(widen=False)
 def uniform(
-    shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats spread evenly over low <= x < high.
+    shape: Extents = (),
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw floats from the uniform distribution over low <= x < high.
 
-    `low`, `high`: the bounds, finite in the dtype. What rounding would make `high` becomes the
-    largest number below it; only where no number lies between them, `low` is all there is.
-    `generator`: whose stream is used; unless given, the default one.
+    `low`, `high`: the bounds, finite in the dtype. A number that rounds to `high` becomes the
+    largest number below it; without a number between the bounds all results are `low`.
+    `generator`: the generator to use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in float32,
     2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
@@ -448,23 +494,29 @@ def uniform(
     >>> x.shape, bool((x >= -1).all() & (x <= 1).all())
     ((2, 3), True)
     """
-    g = chosen("uniform", generator)
-    return _drawn_by(g, "uniform")(shape, low=low, high=high, dtype=dtype, device=device)
+    g = generator_or_default("uniform", generator)
+    return _method_of(g, "uniform")(shape, low=low, high=high, dtype=dtype, device=device)
 
 
 @into
 def normal(
-    shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats from the normal distribution.
+    shape: Extents = (),
+    *,
+    mean: complex = 0.0,
+    std: float = 1.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw floats from the normal distribution.
 
     `mean`, `std`: its mean and standard deviation.
-    `generator`: whose stream is used; unless given, the default one.
+    `generator`: the generator to use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are rounded
     from float32. Each part of a complex number has the deviation std / sqrt(2).
-    Accuracy: they lie within 6.66 standard deviations of the mean (8.57 in float64).
+    Accuracy: all are within 6.66 standard deviations of the mean (8.57 in float64).
     Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError, DeviceError.
     Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
@@ -472,19 +524,25 @@ def normal(
     >>> dt.random.normal((2, 3), mean=5.0, device="reference").shape
     (2, 3)
     """
-    g = chosen("normal", generator)
-    return _drawn_by(g, "normal")(shape, mean=mean, std=std, dtype=dtype, device=device)
+    g = generator_or_default("normal", generator)
+    return _method_of(g, "normal")(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
 @into(widen=False)
 def integers(
-    low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Integers low <= k < high; where `high` is not given, 0 <= k < low.
+    low: int,
+    high: int | None = None,
+    shape: Extents = (),
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw integers from low <= k < high, or from 0 <= k < low without `high`.
 
     `low`, `high`: the bounds. Probabilities of two numbers differ by at most (high - low) / 2**64.
-    `generator`: whose stream is used; unless given, the default one.
+    `generator`: the generator to use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: integers, int64 unless `dtype` is given.
     Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError, ShapeError,
@@ -497,19 +555,23 @@ def integers(
     >>> x.shape, bool((x >= 1).all() & (x < 7).all())
     ((2, 3), True)
     """
-    g = chosen("integers", generator)
-    return _drawn_by(g, "integers")(low, high, shape, dtype=dtype, device=device)
+    g = generator_or_default("integers", generator)
+    return _method_of(g, "integers")(low, high, shape, dtype=dtype, device=device)
 
 
 @into(widen=False)
 def permutation(
-    x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None,
+    x: int | Tensor,
+    *,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
+) -> Tensor:
+    """Return the integers 0..x-1, or the slices of a tensor `x`, in random order.
 
-    Random 64-bit keys are drawn and sorted on the device, ties by position.
-    `generator`: whose stream is used; unless given, the default one.
+    The slices are those along the first axis. Random 64-bit keys are drawn and sorted on the
+    device, ties by position.
+    `generator`: the generator to use; default: that of this process.
     Shapes: (x,), or that of the tensor.
     Dtypes: int64, or that of the tensor.
     Raises: ArgumentError for a tensor of no dimensions or a negative int, DeviceError.
@@ -519,4 +581,6 @@ def permutation(
     >>> sorted(dt.random.permutation(5, device="reference").tolist())
     [0, 1, 2, 3, 4]
     """
-    return _drawn_by(chosen("permutation", generator), "permutation")(x, device=device)
+    return _method_of(generator_or_default("permutation", generator), "permutation")(
+        x, device=device
+    )

@@ -1,8 +1,8 @@
-"""More of `dt.random`: distributions, choices and shuffles, made of the draws of a `Generator`.
+"""Continuous distributions, choices and shuffles, composed of the draws of a `Generator`.
 
-Each element has places of its own in the stream, so the same seed gives the same numbers on every
-device. Where numbers are proposed and some rejected, every element gets as many proposals, of which
-the first that is accepted counts: none is read by the host.
+Each element has fixed positions in the stream, so that a seed gives the same numbers on every
+device. Rejection methods draw a fixed number of proposals for every element and take the first that
+is accepted; the host reads none.
 """
 
 from __future__ import annotations
@@ -34,30 +34,43 @@ from ..reductions.statistics import sum as sum_of
 from ..shape.manipulation import broadcast_shapes
 from ..sorting.stable_sort import topk
 from ..variants import into
-from .generator import Extents, Generator, chosen, largest_below
+from .generator import Extents, Generator, generator_or_default, largest_below
 
 __all__ = [
-    "bernoulli", "beta", "choice", "dirichlet", "exponential", "gamma", "laplace", "rand",
-    "randint", "randn", "shuffle", "truncated_normal",
-]  # fmt: skip
+    "bernoulli",
+    "beta",
+    "choice",
+    "dirichlet",
+    "exponential",
+    "gamma",
+    "laplace",
+    "rand",
+    "randint",
+    "randn",
+    "shuffle",
+    "truncated_normal",
+]
 
-Parameter = Array | float  # one number, or a tensor of them, one for each element
+Parameter = Array | float  # one number, or a tensor with one for each element
 
-PROPOSALS = 10  # of gamma's 95 % are accepted: one in 1e13 elements keeps its last proposal
+PROPOSALS = 10  # gamma accepts 95 %: for one in 1e13 elements no proposal is accepted
 
 
-# --- under other names ----------------------------------------------------------------------------
+# --- short names ----------------------------------------------------------------------------------
 
 
 @into(widen=False)
 def rand(
-    *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats spread evenly over 0 <= x < 1, NumPy's and PyTorch's short name for `uniform`.
+    *shape: int,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw floats from the uniform distribution over 0 <= x < 1, as NumPy's and PyTorch's `rand`.
 
-    `generator`: whose stream is used; unless given, the default one.
-    Shapes: the sizes are given one by one, or as a tuple.
+    `generator`: the generator to use; default: that of this process.
+    Shapes: the sizes are passed one by one, or as a tuple.
     Dtypes: floats, float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError.
 
@@ -65,18 +78,21 @@ def rand(
     >>> dt.random.rand(2, 3, device="reference").shape
     (2, 3)
     """
-    g = chosen("rand", generator)
-    return g.uniform(_sizes(shape), dtype=dtype, device=device)
+    g = generator_or_default("rand", generator)
+    return g.uniform(_parse_sizes(shape), dtype=dtype, device=device)
 
 
 @into
 def randn(
-    *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats from the standard normal distribution, a short name for `normal`.
+    *shape: int,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw floats from the standard normal distribution; a short name for `normal`.
 
-    `generator`: whose stream is used; unless given, the default one.
+    `generator`: the generator to use; default: that of this process.
     Shapes: the sizes are given one by one, or as a tuple.
     Dtypes: floats, float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError.
@@ -85,23 +101,29 @@ def randn(
     >>> dt.random.randn(2, 3, device="reference").shape
     (2, 3)
     """
-    g = chosen("randn", generator)
-    return g.normal(_sizes(shape), dtype=dtype, device=device)
+    g = generator_or_default("randn", generator)
+    return g.normal(_parse_sizes(shape), dtype=dtype, device=device)
 
 
-def _sizes(shape: Sequence[int]) -> Sequence[int]:
+def _parse_sizes(shape: Sequence[int]) -> Sequence[int]:
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
 @into(widen=False)
 def randint(
-    low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Integers low <= k < high, NumPy's and PyTorch's older name for `integers`.
+    low: int,
+    high: int | None = None,
+    shape: Extents = (),
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw integers from low <= k < high; NumPy's and PyTorch's older name for `integers`.
 
-    `low`, `high`: the bounds; where `high` is not given, 0 <= k < low. `generator`: whose stream is
-    used; unless given, the default one.
+    `low`, `high`: the bounds; without `high`, 0 <= k < low. `generator`: the generator to
+    use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: integers, int64 unless `dtype` is given.
     Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError, ShapeError,
@@ -111,54 +133,63 @@ def randint(
     >>> dt.random.randint(0, 10, (2, 3), device="reference").shape
     (2, 3)
     """
-    g = chosen("randint", generator)
+    g = generator_or_default("randint", generator)
     return g.integers(low, high, shape, dtype=dtype, device=device)
 
 
 # --- parameters -----------------------------------------------------------------------------------
 
 
-def parameters(
-    op: str, names: Sequence[str], given: Sequence[object], shape: Extents | None,
-    dtype: DTypeLike, device: DeviceLike,
-) -> tuple[list[Tensor | float], tuple[int, ...], DType, DeviceLike]:  # fmt: skip
-    """Numbers and tensors, the shape of what is drawn, its dtype and device."""
-    found: list[Tensor | float] = []
-    tensors = [g for g in given if isinstance(g, Tensor)]
+def resolve_parameters(
+    op: str,
+    names: Sequence[str],
+    values: Sequence[object],
+    shape: Extents | None,
+    dtype: DTypeLike,
+    device: DeviceLike,
+) -> tuple[list[Tensor | float], tuple[int, ...], DType, DeviceLike]:
+    """Return parameters as tensors or numbers, and the shape, dtype and device of the result."""
+    operands: list[Tensor | float] = []
+    tensors = [g for g in values if isinstance(g, Tensor)]
     device = tensors[0].device if device is None and tensors else device
-    for name, g in zip(names, given, strict=True):
+    for name, g in zip(names, values, strict=True):
         if isinstance(g, ARRAYS):
             g = asarray(g, device=device)
-        found.append(strided(op, g) if isinstance(g, Tensor) else real(op, g, name))
-    shapes = [f.shape for f in found if isinstance(f, Tensor)]
+        operands.append(strided(op, g) if isinstance(g, Tensor) else real(op, g, name))
+    shapes = [f.shape for f in operands if isinstance(f, Tensor)]
     joint = broadcast_shapes(*shapes) if shapes else ()
     sizes = joint if shape is None else extents(op, shape)
     if broadcast_shapes(joint, sizes) != sizes:
         raise ShapeError(f"{op}: parameters of shape {joint} for a result of shape {sizes}")
-    drawn = [f.dtype for f in found if isinstance(f, Tensor) and f.dtype.kind == "f"]
-    d = real_dtype(op, dtype) if dtype is not None else [*drawn, get_default_dtype()][0]
+    float_dtypes = [f.dtype for f in operands if isinstance(f, Tensor) and f.dtype.kind == "f"]
+    d = real_dtype(op, dtype) if dtype is not None else [*float_dtypes, get_default_dtype()][0]
     if d.kind != "f":
         raise DTypeError(f"{op}: makes floats, not {d.name}")
-    return found, sizes, d, device
+    return operands, sizes, d, device
 
 
 def open_uniform(g: Generator, shape: Extents, d: DType, device: DeviceLike) -> Tensor:
-    """Floats in 0 < u <= 1."""
+    """Draw floats from the uniform distribution over 0 < u <= 1."""
     return 1.0 - g.uniform(shape, dtype=d, device=device)
 
 
-# --- by inversion ---------------------------------------------------------------------------------
+# --- inversion methods ----------------------------------------------------------------------------
 
 
 @into(widen=False)
 def bernoulli(
-    p: Parameter = 0.5, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """True or 1 with probability `p`, else False or 0.
+    p: Parameter = 0.5,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw True or 1 with probability `p`, else False or 0.
 
-    `p`: one number, or a tensor of them. `generator`: whose stream is used; unless given, the
-    default one.
+    `p`: one number, or a tensor of them. `generator`: the generator to use; default: that of
+    this process.
     Shapes: `shape` is an int or a tuple of ints; that of `p` unless given.
     Dtypes: bool unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a number outside of 0..1.
@@ -167,23 +198,28 @@ def bernoulli(
     >>> dt.random.bernoulli(1.0, 3, device="reference").tolist()
     [True, True, True]
     """
-    (q,), sizes, d, on = parameters("bernoulli", ("p",), (p,), shape, None, device)
+    (q,), sizes, d, on = resolve_parameters("bernoulli", ("p",), (p,), shape, None, device)
     if not isinstance(q, Tensor) and not 0 <= q <= 1:
         raise ArgumentError(f"bernoulli: p is {q}, not in 0..1")
     wide = float64 if d is float64 else float32
-    u = chosen("bernoulli", generator).uniform(sizes, dtype=wide, device=on)
+    u = generator_or_default("bernoulli", generator).uniform(sizes, dtype=wide, device=on)
     return cast(apply(ops.LESS, (u, q)), bool_ if dtype is None else real_dtype("bernoulli", dtype))
 
 
 @into
 def exponential(
-    scale: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats from the exponential distribution: waits whose mean is `scale`.
+    scale: Parameter = 1.0,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw floats from the exponential distribution with mean `scale`.
 
-    `scale`: one number, or a tensor of them. `generator`: whose stream is used; unless given, the
-    default one.
+    `scale`: one number, or a tensor of them. `generator`: the generator to use; default: that of
+    this process.
     Shapes: `shape` is an int or a tuple of ints; that of `scale` unless given.
     Dtypes: floats, that of `scale` or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -192,21 +228,28 @@ def exponential(
     >>> bool((dt.random.exponential(2.0, 9, device="reference") >= 0).all())
     True
     """
-    (s,), sizes, d, on = parameters("exponential", ("scale",), (scale,), shape, dtype, device)
-    u = chosen("exponential", generator).uniform(sizes, dtype=d, device=on)
+    (s,), sizes, d, on = resolve_parameters(
+        "exponential", ("scale",), (scale,), shape, dtype, device
+    )
+    u = generator_or_default("exponential", generator).uniform(sizes, dtype=d, device=on)
     return cast(-log1p(-u) * s, d)
 
 
 @into
 def laplace(
-    loc: Parameter = 0.0, scale: Parameter = 1.0, shape: Extents | None = None, *,
-    dtype: DTypeLike = None, device: DeviceLike = None, generator: Generator | None = None,
+    loc: Parameter = 0.0,
+    scale: Parameter = 1.0,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats from the Laplace distribution: exponential on both sides of `loc`.
+) -> Tensor:
+    """Draw floats from the Laplace distribution: exponential on both sides of `loc`.
 
-    `loc`, `scale`: its mean and how wide it is; numbers or tensors. `generator`: whose stream is
-    used; unless given, the default one.
+    `loc`, `scale`: its mean and its scale; numbers or tensors. `generator`: the generator to
+    use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -215,9 +258,9 @@ def laplace(
     >>> dt.random.laplace(0.0, 1.0, (2, 3), device="reference").shape
     (2, 3)
     """
-    given = parameters("laplace", ("loc", "scale"), (loc, scale), shape, dtype, device)
-    (m, s), sizes, d, on = given
-    g = chosen("laplace", generator)
+    resolved = resolve_parameters("laplace", ("loc", "scale"), (loc, scale), shape, dtype, device)
+    (m, s), sizes, d, on = resolved
+    g = generator_or_default("laplace", generator)
     size = -log(open_uniform(g, sizes, d, on)) * s
     sign = g.uniform(sizes, dtype=d, device=on) < 0.5
     return cast(apply(ops.WHERE, (sign, -size, size)) + m, d)
@@ -225,19 +268,26 @@ def laplace(
 
 @into
 def truncated_normal(
-    low: Parameter = -2.0, high: Parameter = 2.0, shape: Extents | None = None, *,
-    mean: Parameter = 0.0, std: Parameter = 1.0, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats from the normal distribution between two bounds.
+    low: Parameter = -2.0,
+    high: Parameter = 2.0,
+    shape: Extents | None = None,
+    *,
+    mean: Parameter = 0.0,
+    std: Parameter = 1.0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw floats from the normal distribution between two bounds.
 
-    `low`, `high`: the bounds, both included. `mean`, `std`: of the whole distribution. All are
-    numbers or tensors.
-    `generator`: whose stream is used; unless given, the default one.
+    `low`, `high`: the bounds, both included. `mean`, `std`: of the distribution without bounds. All
+    are numbers or tensors.
+    `generator`: the generator to use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
-    Accuracy: by the inverse error function; where both bounds are 3 standard deviations or more to
-    one side of the mean, by Newton's method for the tail.
+    Accuracy: by the inverse error function; if both bounds are 3 standard deviations or more on one
+    side of the mean, by Newton's method for the tail.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
 
     >>> import dovetail as dt
@@ -246,67 +296,82 @@ def truncated_normal(
     True
     """
     names = ("low", "high", "mean", "std")
-    given = parameters("truncated_normal", names, (low, high, mean, std), shape, dtype, device)
-    (a, b, m, s), sizes, d, on = given
-    u = chosen("truncated_normal", generator).uniform(sizes, dtype=d, device=on)
+    resolved = resolve_parameters(
+        "truncated_normal", names, (low, high, mean, std), shape, dtype, device
+    )
+    (a, b, m, s), sizes, d, on = resolved
+    u = generator_or_default("truncated_normal", generator).uniform(sizes, dtype=d, device=on)
     erf = ops.TABLE["erf"]
     ends = [apply(erf, (((u * 0.0 + e) - m) / (s * math.sqrt(2.0)),)) for e in (a, b)]
-    last = largest_below(1.0, d)  # of which the inverse is finite
+    last = largest_below(1.0, d)  # its inverse is finite
     height = apply(ops.CLIP, (ends[0] + (ends[1] - ends[0]) * u, -last, last))
     x = erfinv(height) * (s * math.sqrt(2.0)) + m
-    # of numbers it is known whether they are in a tail
-    if any(isinstance(v, Tensor) for v in (a, b, m, s)) or a - m > TAIL * s or b - m < -TAIL * s:
-        x = _in_tail(x, u, a, b, m, s)
+    # the host can compare numbers: they may be outside of the tails
+    if (
+        any(isinstance(v, Tensor) for v in (a, b, m, s))
+        or a - m > TAIL_DEVIATIONS_MIN * s
+        or b - m < -TAIL_DEVIATIONS_MIN * s
+    ):
+        x = _correct_tails(x, u, a, b, m, s)
     return cast(apply(ops.CLIP, (x, a, b)), d)
 
 
-TAIL = 3.0  # standard deviations beyond which 1 - erf has lost digits
+TAIL_DEVIATIONS_MIN = 3.0  # standard deviations beyond which 1 - erf has lost digits
 
 
-def _in_tail(
-    x: Tensor, u: Tensor, low: Tensor | float, high: Tensor | float, mean: Tensor | float,
+def _correct_tails(
+    x: Tensor,
+    u: Tensor,
+    low: Tensor | float,
+    high: Tensor | float,
+    mean: Tensor | float,
     std: Tensor | float,
-) -> Tensor:  # fmt: skip
-    """Return x, and variables of the tail where both bounds are in one."""
+) -> Tensor:
+    """Return x, with accurate variables where both bounds are in one tail."""
     u = cast(u, u.dtype.compute)
     lower, upper = ((u * 0.0 + end - mean) / std for end in (low, high))
-    right, left = lower > TAIL, upper < -TAIL
-    near = apply(ops.WHERE, (right, lower, apply(ops.WHERE, (left, -upper, TAIL))))
+    right, left = lower > TAIL_DEVIATIONS_MIN, upper < -TAIL_DEVIATIONS_MIN
+    near = apply(ops.WHERE, (right, lower, apply(ops.WHERE, (left, -upper, TAIL_DEVIATIONS_MIN))))
     far = apply(ops.WHERE, (right, upper, apply(ops.WHERE, (left, -lower, math.inf))))
     # the exponent of the probability beyond y is y * y / 2 - log(mills(y))
-    first = _mills(near)
-    rest = exp((near - far) * ((near + far) * 0.5)) * (_mills(far) / first)
-    wanted = -log1p(u * (rest - 1.0))
-    y = near + wanted * 2.0 / (near + sqrt(near * near + wanted * 2.0))
+    first = _mills_ratio(near)
+    tail_ratio = exp((near - far) * ((near + far) * 0.5)) * (_mills_ratio(far) / first)
+    exponent = -log1p(u * (tail_ratio - 1.0))
+    y = near + exponent * 2.0 / (near + sqrt(near * near + exponent * 2.0))
     for _ in range(3):
-        ratio = _mills(y)
-        missed = (y - near) * ((y + near) * 0.5) - log(ratio / first) - wanted
-        y = apply(ops.MAXIMUM, (y - missed * ratio, near))
+        ratio = _mills_ratio(y)
+        error = (y - near) * ((y + near) * 0.5) - log(ratio / first) - exponent
+        y = apply(ops.MAXIMUM, (y - error * ratio, near))
     y = apply(ops.WHERE, (right, y, -y)) * std + mean
     return apply(ops.WHERE, (right | left, y, x))
 
 
-def _mills(y: Tensor) -> Tensor:
+def _mills_ratio(y: Tensor) -> Tensor:
     """Return the probability beyond y over the density at y, by its continued fraction."""
-    found = y
+    fraction = y
     for k in range(24, 0, -1):
-        found = y + float(k) / found
-    return 1.0 / found
+        fraction = y + float(k) / fraction
+    return 1.0 / fraction
 
 
-# --- by rejection ---------------------------------------------------------------------------------
+# --- rejection methods ----------------------------------------------------------------------------
 
 
 @into
 def gamma(
-    concentration: Parameter, scale: Parameter = 1.0, shape: Extents | None = None, *,
-    dtype: DTypeLike = None, device: DeviceLike = None, generator: Generator | None = None,
+    concentration: Parameter,
+    scale: Parameter = 1.0,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats from the gamma distribution, whose mean is concentration * scale.
+) -> Tensor:
+    """Draw floats from the gamma distribution with mean concentration * scale.
 
     `concentration`: NumPy's `shape`, its first parameter. `scale`: the second. Both are positive
-    numbers or tensors. `generator`: whose stream is used; unless given, the default one.
+    numbers or tensors. `generator`: the generator to use; default: that of this process.
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -318,15 +383,15 @@ def gamma(
     True
     """
     names = ("concentration", "scale")
-    given = parameters("gamma", names, (concentration, scale), shape, dtype, device)
-    (k, s), sizes, d, on = given
-    return cast(_gamma(chosen("gamma", generator), k, sizes, d, on) * s, d)
+    resolved = resolve_parameters("gamma", names, (concentration, scale), shape, dtype, device)
+    (k, s), sizes, d, on = resolved
+    return cast(_gamma(generator_or_default("gamma", generator), k, sizes, d, on) * s, d)
 
 
 def _gamma(
     g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, on: DeviceLike
 ) -> Tensor:
-    return _product(*_gamma_factors(g, k, sizes, d, on))
+    return _boost(*_gamma_factors(g, k, sizes, d, on))
 
 
 def _gamma_factors(
@@ -342,21 +407,21 @@ def _gamma_factors(
     small = k < 1.0
     c = apply(ops.WHERE, (small, k + 1.0, k)) - 1.0 / 3.0
     b = 1.0 / sqrt(c * 9.0)
-    found = c  # the most probable value, where nothing is accepted
-    done = small & ~small
+    accepted = c  # the most probable value, if no proposal is accepted
+    is_accepted = small & ~small
     for _ in range(PROPOSALS):
         x = g.normal(sizes, dtype=wide, device=on)
         u = open_uniform(g, sizes, wide, on)
         v = x * b + 1.0
         v = v * v * v
-        fine = (v > 0.0) & (log(u) < x * x * 0.5 + c - c * v + c * log(apply(ops.ABS, (v,))))
-        found = apply(ops.WHERE, (fine & ~done, c * v, found))
-        done = done | fine
-    return found, apply(ops.WHERE, (small, log(boost), 0.0)), k
+        accepts = (v > 0.0) & (log(u) < x * x * 0.5 + c - c * v + c * log(apply(ops.ABS, (v,))))
+        accepted = apply(ops.WHERE, (accepts & ~is_accepted, c * v, accepted))
+        is_accepted = is_accepted | accepts
+    return accepted, apply(ops.WHERE, (small, log(boost), 0.0)), k
 
 
-def _product(x: Tensor, log_u: Tensor, k: Tensor) -> Tensor:
-    """Return x u**(1 / k), which is 0 where that underflows, as it is where k is 0."""
+def _boost(x: Tensor, log_u: Tensor, k: Tensor) -> Tensor:
+    """Return x u**(1 / k); 0 where that underflows and where k is 0."""
     small = k < 1.0
     product = x * exp(log_u / apply(ops.WHERE, (small, k, 1.0)))
     return apply(ops.WHERE, (small, apply(ops.WHERE, (k > 0.0, product, 0.0)), x))
@@ -370,13 +435,19 @@ def _is_exact(total: Tensor) -> Tensor:
 
 @into
 def beta(
-    a: Parameter, b: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Floats in 0..1 from the beta distribution, whose mean is a / (a + b).
+    a: Parameter,
+    b: Parameter,
+    shape: Extents | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw floats in 0..1 from the beta distribution with mean a / (a + b).
 
-    `a`, `b`: positive numbers or tensors. `generator`: whose stream is used; unless given, the
-    default one.
+    `a`, `b`: positive numbers or tensors. `generator`: the generator to use; default: that of
+    this process.
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -387,12 +458,12 @@ def beta(
     >>> bool((x >= 0).all() & (x <= 1).all())
     True
     """
-    (p, q), sizes, d, on = parameters("beta", ("a", "b"), (a, b), shape, dtype, device)
-    g = chosen("beta", generator)
+    (p, q), sizes, d, on = resolve_parameters("beta", ("a", "b"), (a, b), shape, dtype, device)
+    g = generator_or_default("beta", generator)
     (x, log_u, j), (y, log_v, k) = (_gamma_factors(g, c, sizes, d, on) for c in (p, q))
-    gamma_x, gamma_y = _product(x, log_u, j), _product(y, log_v, k)
+    gamma_x, gamma_y = _boost(x, log_u, j), _boost(y, log_v, k)
     total = gamma_x + gamma_y
-    # the same of logarithms; the lesser concentration goes last, since 1 / k may be infinite
+    # by logarithms; divide by the lesser concentration last, since 1 / k may be infinite
     least = apply(ops.MINIMUM, (apply(ops.MINIMUM, (j, k)), 1.0))
     odds = (log_u * (least / j) - log_v * (least / k)) / least + (log(x) - log(y))
     share = 1.0 / (exp(-odds) + 1.0)
@@ -401,13 +472,18 @@ def beta(
 
 @into
 def dirichlet(
-    alpha: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Vectors of positive floats that sum to 1, from the Dirichlet distribution.
+    alpha: Array,
+    shape: Extents = (),
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw vectors of positive floats that sum to 1 from the Dirichlet distribution.
 
-    `alpha`: a vector of positive concentrations. `generator`: whose stream is used; unless given,
-    the default one.
+    `alpha`: a vector of positive concentrations. `generator`: the generator to use; default: that
+    of this process.
     Shapes: `shape` is an int or a tuple of ints; the result is (*shape, alpha's length).
     Dtypes: floats, that of `alpha` or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -417,15 +493,15 @@ def dirichlet(
     >>> dt.random.dirichlet([1.0, 2.0, 3.0], 4, device="reference").shape
     (4, 3)
     """
-    (k,), own, d, on = parameters("dirichlet", ("alpha",), (alpha,), None, dtype, device)
+    (k,), own, d, on = resolve_parameters("dirichlet", ("alpha",), (alpha,), None, dtype, device)
     if len(own) != 1:
         raise ShapeError(f"dirichlet: alpha is a vector, not of shape {own}")
     sizes = (*extents("dirichlet", shape), *own)
-    x, log_u, k = _gamma_factors(chosen("dirichlet", generator), k, sizes, d, on)
+    x, log_u, k = _gamma_factors(generator_or_default("dirichlet", generator), k, sizes, d, on)
     evaluate(x, log_u, k)  # several passes read them
-    product = _product(x, log_u, k)
+    product = _boost(x, log_u, k)
     total = sum_of(product, axis=-1, keepdims=True)
-    # the same of logarithms; the least concentration goes last, since 1 / k may be infinite
+    # by logarithms; divide by the least concentration last, since 1 / k may be infinite
     least = apply(ops.MINIMUM, (min_of(k, axis=-1, keepdims=True), 1.0))
     logs = log_u * (least / k)
     logs = (logs - max_of(logs, axis=-1, keepdims=True)) / least + log(x)
@@ -437,35 +513,41 @@ def dirichlet(
 
 @into(widen=False)
 def choice(
-    x: int | Array, shape: Extents = (), *, replace: bool = True, p: Array | None = None,
-    axis: int = 0, device: DeviceLike = None, generator: Generator | None = None,
+    x: int | Array,
+    shape: Extents = (),
+    *,
+    replace: bool = True,
+    p: Array | None = None,
+    axis: int = 0,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Random elements of `x` along an axis, or of the integers 0..x-1.
+) -> Tensor:
+    """Draw random elements of `x` along an axis, or of the integers 0..x-1.
 
-    `replace`: whether one may be chosen several times. `p`: how probable each is, read by the host;
-    all alike unless given. `generator`: whose stream is used; unless given, the default one.
-    Shapes: `shape` is an int or a tuple of ints, which takes the place of the axis.
+    `replace`: True may choose an element several times. `p`: the probabilities, which the host
+    reads; default: equal ones. `generator`: the generator to use; default: that of this process.
+    Shapes: `shape` is an int or a tuple of ints, which replaces the axis.
     Dtypes: x's, for an int int64.
-    Raises: ArgumentError for probabilities that are negative or do not sum to 1, or for more than
-    there are; ShapeError, AxisError, DTypeError, DeviceError.
+    Raises: ArgumentError for probabilities that are negative or do not sum to 1, or for more
+    elements than `x` has; ShapeError, AxisError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> sorted(dt.random.choice(3, 3, replace=False, device="reference").tolist())
     [0, 1, 2]
     """
-    g, sizes = chosen("choice", generator), extents("choice", shape)
+    g, sizes = generator_or_default("choice", generator), extents("choice", shape)
     if isinstance(x, ARRAYS):
         x = asarray(x, device=device)
     if isinstance(x, Tensor):
         n, device = x.shape[lay.axis("choice", axis, x.ndim)], x.device
     else:
         n = integer("choice", x, "x", 0, 1 << 40)
-    at = _positions(g, n, sizes, flag("choice", replace, "replace"), p, device)
+    at = _choose_positions(g, n, sizes, flag("choice", replace, "replace"), p, device)
     return take(x, at, axis=axis) if isinstance(x, Tensor) else at
 
 
-def _positions(
+def _choose_positions(
     g: Generator, n: int, sizes: tuple[int, ...], replace: bool, p: Array | None, on: DeviceLike
 ) -> Tensor:
     count = math.prod(sizes)
@@ -489,8 +571,8 @@ def _positions(
         return searchsorted(total, u * total[-1:].reshape(()), side="right")
     if np.count_nonzero(weights) < count:
         raise ArgumentError(f"choice: {count} of fewer elements that are possible")
-    # the smallest of exponential waits: Efraimidis and Spirakis, 2006
-    longest = FORMATS[float64].max  # of elements that are possible
+    # the smallest exponential waits. Source: Efraimidis and Spirakis, 2006
+    longest = FORMATS[float64].max  # for elements with positive probability
     waits = apply(ops.MINIMUM, (-log1p(-u) / shares, longest))
     waits = apply(ops.WHERE, (shares > 0.0, waits, math.inf))
     return topk(waits, count, largest=False).indices.reshape(sizes)
@@ -498,11 +580,11 @@ def _positions(
 
 @named(widen=False)
 def shuffle(x: Tensor, *, axis: int = 0, generator: Generator | None = None) -> Tensor:
-    """This tensor, after its slices along `axis` have been put in random order.
+    """Put the slices of this tensor along `axis` in random order, and return it.
 
-    `generator`: whose stream is used; unless given, the default one. See `permutation`, which
-    leaves its tensor as it is.
-    Shapes: of at least 1 dimension; it writes into the memory, and returns `x`.
+    `generator`: the generator to use; default: that of this process. `permutation`
+    returns a new tensor instead.
+    Shapes: of at least 1 dimension; all views of the memory see the write.
     Dtypes: all.
     Raises: AxisError, ReadOnlyError, GradientError for a leaf that requires one, DTypeError.
 
@@ -511,5 +593,5 @@ def shuffle(x: Tensor, *, axis: int = 0, generator: Generator | None = None) -> 
     [0, 1, 2, 3]
     """
     d = lay.axis("shuffle", axis, strided("shuffle", x).ndim)
-    order = chosen("shuffle", generator).permutation(x.shape[d], device=x.device)
+    order = generator_or_default("shuffle", generator).permutation(x.shape[d], device=x.device)
     return write_result("shuffle", x, [take(x, order, axis=d)])

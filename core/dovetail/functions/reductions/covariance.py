@@ -30,31 +30,36 @@ __all__ = ["average", "corrcoef", "cov", "ptp"]
 def ptp(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The range of values over `axis`: the largest less the smallest.
+    """Return the range of values over `axis`: the largest minus the smallest.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: integers and floats; the result has the same, and integers wrap.
-    Raises: ShapeError where there are no elements, AxisError, DTypeError for bool.
+    Raises: ShapeError if there are no elements, AxisError, DTypeError for bool.
 
     >>> import dovetail as dt
     >>> dt.ptp(dt.asarray([[1, 5], [2, 2]], device="reference"), axis=1).tolist()
     [4, 0]
     """
-    top = max_of(x, axis=axis, keepdims=keepdims)
-    return apply(ops.SUBTRACT, (top, min_of(x, axis=axis, keepdims=keepdims)))
+    largest = max_of(x, axis=axis, keepdims=keepdims)
+    return apply(ops.SUBTRACT, (largest, min_of(x, axis=axis, keepdims=keepdims)))
 
 
 @named
 def average(
-    x: Tensor, /, axis: Axis = None, weights: Array | None = None, *, returned: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    weights: Array | None = None,
+    *,
+    returned: bool = False,
     keepdims: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-    """The weighted mean over `axis`: sum(x * weights) / sum(weights).
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Return the weighted mean over `axis`: sum(x * weights) / sum(weights).
 
-    `weights`: how much each element counts; all alike unless given. `returned`: whether the sum of
-    the weights comes too, as a second tensor.
-    Shapes: `weights` has x's, or is a vector along one axis; the axes go, or stay with size 1 with
-    `keepdims`. Where the weights sum to 0 there is no mean, and it is infinite or NaN.
+    `weights`: the weight of each element; default: equal weights. `returned`: True also returns
+    the sum of the weights, as a second tensor.
+    Shapes: `weights` has x's, or is a vector along one axis; the axes are removed, or have size 1
+    with `keepdims`. If the weights sum to 0, the result is infinite or NaN.
     Dtypes: all, promoted; integers and bool give float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Raises: ShapeError, AxisError, DTypeError, DeviceError.
@@ -69,34 +74,34 @@ def average(
         flag("average", keepdims, "keepdims"),
     )
     if weights is None:
-        found = mean_of(x, axis=axes, keepdims=keepdims)
-        count = x.size // max(found.size, 1)
-        ones = apply(ops.EQUAL, (found, found)) if returned else found
-        total = apply(ops.WHERE, (ones, float(count), float(count))) if returned else found
-        return (found, cast(total, found.dtype)) if returned else found
+        mean = mean_of(x, axis=axes, keepdims=keepdims)
+        count = x.size // max(mean.size, 1)
+        ones = apply(ops.EQUAL, (mean, mean)) if returned else mean
+        total = apply(ops.WHERE, (ones, float(count), float(count))) if returned else mean
+        return (mean, cast(total, mean.dtype)) if returned else mean
     w = weights if isinstance(weights, Tensor) else beside("average", weights, (x,))
     d, work = _float(x, w), _working(x, w)
-    wide = _spread_weights(x, cast(w, work if w.dtype.kind == "c" else work.part), axes)
+    wide = _broadcast_weights(x, cast(w, work if w.dtype.kind == "c" else work.part), axes)
     total = sum_of(wide, axis=axes, keepdims=keepdims)
     product = apply(ops.MULTIPLY, (cast(x, work), wide))
-    found = cast(apply(ops.DIVIDE, (sum_of(product, axis=axes, keepdims=keepdims), total)), d)
-    return (found, cast(total, d)) if returned else found
+    mean = cast(apply(ops.DIVIDE, (sum_of(product, axis=axes, keepdims=keepdims), total)), d)
+    return (mean, cast(total, d)) if returned else mean
 
 
-def _float(*given: Tensor) -> DType:
-    """Return the float dtype of a result; integers give float32, whether or not they meet."""
-    if all(x.dtype.kind not in "fc" for x in given):
+def _float(*tensors: Tensor) -> DType:
+    """Return the float dtype of a result; integers give float32 even if they do not promote."""
+    if all(x.dtype.kind not in "fc" for x in tensors):
         return float32
-    return result_type(*given)
+    return result_type(*tensors)
 
 
-def _working(*given: Tensor) -> DType:
-    """Return the dtype in which all of them are computed."""
-    return result_type(*[working_float(x.dtype) for x in given])
+def _working(*tensors: Tensor) -> DType:
+    """Return the dtype in which all operands are computed."""
+    return result_type(*[working_float(x.dtype) for x in tensors])
 
 
-def _spread_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Return the weight of every element; those of some axes come in the order of the axes."""
+def _broadcast_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return the weights in the shape of `x`; weights of some axes follow the order of `axes`."""
     if w.shape == x.shape:
         return w
     if w.shape != tuple(x.shape[d] for d in axes):
@@ -108,61 +113,71 @@ def _spread_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 @into
 def cov(
-    x: Tensor, y: Array | None = None, /, *, rowvar: bool = True, correction: float = 1.0,
-    fweights: Array | None = None, aweights: Array | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The covariance matrix of variables, of which each row of `x` has the observations.
+    x: Tensor,
+    y: Array | None = None,
+    /,
+    *,
+    rowvar: bool = True,
+    correction: float = 1.0,
+    fweights: Array | None = None,
+    aweights: Array | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the covariance matrix of variables; each row of `x` has a variable's observations.
 
-    `y`: more variables. `rowvar`: False has a variable in each column. `correction`: c in the
-    divisor n - c; NumPy's `ddof`, and with 0 its `bias=True`. `fweights`: how often each
-    observation counts; `aweights`: how much.
-    Shapes: of at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
+    `y`: more variables. `rowvar`: False means a variable in each column. `correction`: c in the
+    divisor n - c; NumPy's `ddof`, and with 0 its `bias=True`. `fweights`: the number of times that
+    each observation counts. `aweights`: its weight.
+    Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
     for one.
-    Dtypes: all; integers and bool give float32. Of complex numbers the second one is conjugated.
-    Order: of the products that of `matmul`, unless within `dt.reproducible()`.
-    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a `correction` that is no number.
+    Dtypes: all; integers and bool give float32. The second factor of complex ones is conjugated.
+    Order: the products are summed as by `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError unless `correction` is a number.
 
     >>> import dovetail as dt
     >>> dt.cov(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()
     [[1.0, -2.0], [-2.0, 4.0]]
     """
-    given = {"fweights": fweights, "aweights": aweights}
-    parts, c = _parts("cov", x, y), real("cov", correction, "correction")
-    return _rounded(_covariance("cov", parts, rowvar, c, given), parts)
+    weights = {"fweights": fweights, "aweights": aweights}
+    tensors, c = _parts("cov", x, y), real("cov", correction, "correction")
+    return _cast_matrix(_covariance("cov", tensors, rowvar, c, weights), tensors)
 
 
 def _parts(op: str, x: Tensor, y: Array | None) -> tuple[Tensor, ...]:
-    """Return the tensors of which each has some of the variables."""
+    """Return the tensors that hold the variables."""
     x = strided(op, x)
     return (x,) if y is None else (x, y if isinstance(y, Tensor) else beside(op, y, (x,)))
 
 
-def _variables(op: str, parts: Sequence[Tensor], rowvar: bool) -> Tensor:
-    """Return a matrix with a variable in each row, in the dtype in which it is computed."""
+def _variables(op: str, tensors: Sequence[Tensor], rowvar: bool) -> Tensor:
+    """Return a matrix with one variable per row, in the dtype of the computation."""
     rowvar = flag(op, rowvar, "rowvar")
-    rows, work = [], _working(*parts)
-    for part in parts:
+    rows, work = [], _working(*tensors)
+    for part in tensors:
         if part.ndim > 2:
             raise ShapeError(f"{op}: needs a matrix or a vector, not shape {part.shape}")
         if part.ndim < 2:
             rows.append(view(part, ("reshape", (1, part.size))))
         else:  # a row as `y` is one variable, as in NumPy
-            kept = rowvar or (len(rows) == 1 and part.shape[0] == 1)
-            rows.append(part if kept else part.mT)
+            in_rows = rowvar or (len(rows) == 1 and part.shape[0] == 1)
+            rows.append(part if in_rows else part.mT)
     rows = [cast(part, work) for part in rows]
     return rows[0] if len(rows) == 1 else concat(rows, axis=0)
 
 
 def _covariance(
-    op: str, parts: Sequence[Tensor], rowvar: bool, correction: float,
+    op: str,
+    tensors: Sequence[Tensor],
+    rowvar: bool,
+    correction: float,
     weights: dict[str, Array | None],
-) -> Tensor:  # fmt: skip
-    rows = _variables(op, parts, rowvar)
+) -> Tensor:
+    rows = _variables(op, tensors, rowvar)
     n = rows.shape[1]
-    given = {k: _weights(op, k, w, rows) for k, w in weights.items() if w is not None}
+    weight_of = {k: _weights(op, k, w, rows) for k, w in weights.items() if w is not None}
     w = None
-    for part in given.values():
-        w = part if w is None else w * part
+    for weight in weight_of.values():
+        w = weight if w is None else w * weight
     if w is None:
         away = rows - mean_of(rows, axis=1, keepdims=True)
         left = n - correction
@@ -171,7 +186,7 @@ def _covariance(
     away = rows - sum_of(rows * w, axis=1, keepdims=True) / total
     divisor = total
     if correction:
-        aw = given.get("aweights")
+        aw = weight_of.get("aweights")
         share = 1.0 if aw is None else sum_of(w * aw) / total
         divisor = total - share * correction
     divisor = apply(ops.MAXIMUM, (divisor, 0.0))
@@ -179,48 +194,48 @@ def _covariance(
 
 
 def _weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
-    found = w if isinstance(w, Tensor) else beside(op, w, (rows,))
-    if found.shape != (rows.shape[1],):
-        raise ShapeError(f"{op}: {name} of shape {found.shape} for {rows.shape[1]} observations")
-    if name == "fweights" and found.dtype.kind == "f":
-        raise ArgumentError(f"{op}: fweights are integers, not {found.dtype.name}; see aweights")
-    return cast(found, rows.dtype.part)
+    vector = w if isinstance(w, Tensor) else beside(op, w, (rows,))
+    if vector.shape != (rows.shape[1],):
+        raise ShapeError(f"{op}: {name} of shape {vector.shape} for {rows.shape[1]} observations")
+    if name == "fweights" and vector.dtype.kind == "f":
+        raise ArgumentError(f"{op}: fweights are integers, not {vector.dtype.name}; see aweights")
+    return cast(vector, rows.dtype.part)
 
 
 @into
 def corrcoef(
     x: Tensor, y: Array | None = None, /, *, rowvar: bool = True, out: Tensor | None = None
 ) -> Tensor:
-    """The correlation coefficients of variables: `cov`, divided by both standard deviations.
+    """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
 
-    `y`: more variables. `rowvar`: False has a variable in each column.
-    Shapes: of at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
+    `y`: more variables. `rowvar`: False means a variable in each column.
+    Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
     for one.
     Dtypes: all; integers and bool give float32.
-    Order: of the products that of `matmul`, unless within `dt.reproducible()`.
+    Order: the products are summed as by `matmul`, unless within `dt.reproducible()`.
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.corrcoef(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    parts = _parts("corrcoef", x, y)
-    c = _covariance("corrcoef", parts, rowvar, 1.0, {})
+    tensors = _parts("corrcoef", x, y)
+    c = _covariance("corrcoef", tensors, rowvar, 1.0, {})
     scale = apply(ops.SQRT, (apply(ops.REAL, (diagonal(c),)),))
     n = scale.shape[0]
     row, column = view(scale, ("reshape", (1, n))), view(scale, ("reshape", (n, 1)))
-    return _rounded(_within_one(c / column / row), parts)
+    return _cast_matrix(_within_one(c / column / row), tensors)
 
 
-def _rounded(found: Tensor, parts: Sequence[Tensor]) -> Tensor:
-    """Return a matrix in the float of its variables; that of one variable as a number."""
-    made = cast(found, _float(*parts))
-    return view(made, ("reshape", ())) if made.shape == (1, 1) else made
+def _cast_matrix(matrix: Tensor, tensors: Sequence[Tensor]) -> Tensor:
+    """Return a matrix in the float dtype of its variables; for one variable, a scalar."""
+    result = cast(matrix, _float(*tensors))
+    return view(result, ("reshape", ())) if result.shape == (1, 1) else result
 
 
 def _within_one(x: Tensor) -> Tensor:
-    """Rounding put right: real numbers, and parts of complex ones, from -1 to 1."""
+    """Clip coefficients, or both parts of complex ones, to -1..1, which rounding may exceed."""
     if x.dtype.kind != "c":
         return apply(ops.CLIP, (x, -1.0, 1.0))
-    parts = [apply(ops.CLIP, (apply(part, (x,)), -1.0, 1.0)) for part in (ops.REAL, ops.IMAG)]
-    return parts[0] + parts[1] * 1j
+    clipped = [apply(ops.CLIP, (apply(part, (x,)), -1.0, 1.0)) for part in (ops.REAL, ops.IMAG)]
+    return clipped[0] + clipped[1] * 1j

@@ -20,20 +20,25 @@ from ..creation.constructors import full
 from ..datatypes import DTypeLike, any_dtype, result_type
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to
-from ..variants import remade
+from ..variants import cache_graph
 
 __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def cumulative_sum(
-    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
-    include_initial: bool = False, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The sums of the elements up to each one, along `axis`.
+    x: Tensor,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike = None,
+    include_initial: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the sums of the elements up to each one, along `axis`.
 
-    `axis` is needed above one dimension. `include_initial`: a 0 comes first, and the axis is one
-    longer. `dtype` is one to which the elements are cast first.
+    `axis`: required above one dimension. `include_initial`: True puts a 0 first, so that the axis
+    is one longer. `dtype`: the elements are cast to it first.
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are summed in float32.
     Order: k ascending, in blocks of 256 (docs/numerics.md): the same bits on every device.
@@ -44,18 +49,23 @@ def cumulative_sum(
     >>> dt.cumulative_sum(x).tolist(), dt.cumulative_sum(x, include_initial=True).tolist()
     ([1, 3, 6], [0, 1, 3, 6])
     """
-    return _running(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial)
+    return _accumulate(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial)
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def cumulative_prod(
-    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
-    include_initial: bool = False, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The products of the elements up to each one, along `axis`.
+    x: Tensor,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike = None,
+    include_initial: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the products of the elements up to each one, along `axis`.
 
-    `axis` is needed above one dimension. `include_initial`: a 1 comes first, and the axis is one
-    longer. `dtype` is one to which the elements are cast first.
+    `axis`: required above one dimension. `include_initial`: True puts a 1 first, so that the axis
+    is one longer. `dtype`: the elements are cast to it first.
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 use float32.
     Order: k ascending, one after the other: the same bits on every device.
@@ -66,31 +76,36 @@ def cumulative_prod(
     >>> dt.cumulative_prod(dt.asarray([1, 2, 3], device="reference")).tolist()
     [1, 2, 6]
     """
-    return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial)
+    return _accumulate(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial)
 
 
-@remade
+@cache_graph
 def cumulative_logsumexp(
-    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
-    include_initial: bool = False, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The logarithms of the sums of the exponentials up to each element, along `axis`.
+    x: Tensor,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike = None,
+    include_initial: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the logarithms of the sums of exponentials up to each element, along `axis`.
 
-    Nothing overflows on the way. `axis` is needed above one dimension. `include_initial`: a -inf
-    comes first, and the axis is one longer. `dtype` is one to which the elements are cast first.
+    No intermediate overflows. `axis`: required above one dimension. `include_initial`: True puts a
+    -inf first, so that the axis is one longer. `dtype`: the elements are cast to it first.
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: floats; integers and bool become float32, float16 and bfloat16 are computed in float32.
-    Order: k ascending, each by `logaddexp` of what came before: the same bits on every device.
+    Order: k ascending, each by `logaddexp` of the one before: the same bits on every device.
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
     >>> dt.cumulative_logsumexp(dt.zeros(3, device="reference")).tolist()
     [0.0, 0.6931471824645996, 1.0986123085021973]
     """
-    return _running(ops.CUMULATIVE_LOGSUMEXP, x, axis, dtype, include_initial)
+    return _accumulate(ops.CUMULATIVE_LOGSUMEXP, x, axis, dtype, include_initial)
 
 
-def _running(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool) -> Tensor:
+def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool) -> Tensor:
     initial = flag(op.name, initial, "include_initial")
     if strided(op.name, x).ndim == 0:
         raise ShapeError(f"{op.name}: needs at least 1 dimension; see dt.reshape(x, (1,))")
@@ -105,17 +120,23 @@ def _running(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial:
     return make(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
 
 
-@remade
+@cache_graph
 def diff(
-    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None,
-    append: Operand | None = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The differences of neighbours along `axis`, taken `n` times.
+    x: Tensor,
+    /,
+    *,
+    axis: int = -1,
+    n: int = 1,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the differences of neighbours along `axis`, taken `n` times.
 
-    `prepend` and `append` are joined to `x` first, unless n is 0. For bool: whether neighbours
-    differ.
-    Shapes: of at least 1 dimension; the axis is n shorter, or empty. What is joined may differ in
-    the axis; a number, or a tensor of no dimensions, is one element along it, everywhere.
+    `prepend` and `append` are joined to `x` first, unless n is 0. For bool, True means that two
+    neighbours differ.
+    Shapes: at least 1 dimension; the axis is n shorter, or empty. `prepend` and `append` may
+    differ from `x` along the axis; a number or a 0-dimensional tensor is broadcast to one slice.
     Dtypes: all; integers wrap.
     Raises: ArgumentError for n < 0, ShapeError, AxisError, DTypeError, DeviceError.
 
@@ -127,8 +148,8 @@ def diff(
     if required("diff", x).ndim == 0:
         raise ShapeError("diff: needs at least 1 dimension")
     d = lay.axis("diff", axis, x.ndim)
-    parts = [p if p is x else _edge(x, p, d) for p in (prepend, x, append) if p is not None]
-    x = concat(parts, axis=d) if n and len(parts) > 1 else x
+    pieces = [p if p is x else _edge(x, p, d) for p in (prepend, x, append) if p is not None]
+    x = concat(pieces, axis=d) if n and len(pieces) > 1 else x
     for _ in range(min(n, x.shape[d])):  # empty from there on
         op = ops.NOT_EQUAL if x.dtype is bool_ else ops.SUBTRACT
         less = max(x.shape[d] - 1, 0)
@@ -137,7 +158,7 @@ def diff(
 
 
 def _edge(x: Tensor, value: Operand, d: int) -> Array:
-    """What is joined to `x` along axis `d`: what has no dimensions, as often as there is room."""
+    """Return the array to join to `x` along axis `d`; a scalar is broadcast to one slice."""
     shape = (*x.shape[:d], 1, *x.shape[d + 1 :])
     if isinstance(value, bool | int | float | complex):
         return full(shape, value, dtype=result_type(x, value), device=x.device)

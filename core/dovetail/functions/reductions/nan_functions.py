@@ -1,4 +1,4 @@
-"""Reductions and running sums that leave NaN out, under NumPy's names."""
+"""Reductions and running sums that ignore NaN, under NumPy's names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..datatypes import DTypeLike, cast, working_float
 from ..shape.manipulation import ravel
 from ..variants import into
 from .cumulative import cumulative_prod, cumulative_sum
-from .statistics import Axis, argmax, squared_size
+from .statistics import Axis, abs_squared, argmax
 from .statistics import all as all_of
 from .statistics import max as max_of
 from .statistics import min as min_of
@@ -21,32 +21,46 @@ from .statistics import prod as product_of
 from .statistics import sum as sum_of
 
 __all__ = [
-    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
-    "nanstd", "nansum", "nanvar",
-]  # fmt: skip
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
 
 
-def _filled(op: str, x: Tensor, value: float) -> Tensor:
-    """`x` with a number in the place of NaN."""
+def _replace_nan(op: str, x: Tensor, value: float) -> Tensor:
+    """Return `x` with a number in place of each NaN."""
     if required(op, x).dtype.kind not in "fc":
         return x
     return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), value, x))
 
 
-def _present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    """How many elements are no NaN."""
+def _count_present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    """Count the elements that are not NaN."""
     return sum_of(cast(apply(ops.EQUAL, (x, x)), int64), axis=axis, keepdims=keepdims)
 
 
 @into(widen=False)
 def nansum(
-    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The sum over `axis` of the elements that are not NaN; 0 where there are none.
+) -> Tensor:
+    """Return the sum over `axis` of the elements that are not NaN; 0 if there are none.
 
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
-    Dtypes: all, as for `sum`, which also says what `dtype` does.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all; `dtype` and the result as for `sum`.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 for NaN.
     Raises: AxisError, DTypeError.
@@ -55,18 +69,23 @@ def nansum(
     >>> dt.nansum(dt.asarray([1.0, dt.nan, 2.0], device="reference")).item()
     3.0
     """
-    return sum_of(_filled("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+    return sum_of(_replace_nan("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @into(widen=False)
 def nanprod(
-    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The product over `axis` of the elements that are not NaN; 1 where there are none.
+) -> Tensor:
+    """Return the product over `axis` of the elements that are not NaN; 1 if there are none.
 
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
-    Dtypes: all, as for `prod`, which also says what `dtype` does.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all; `dtype` and the result as for `prod`.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 for NaN.
     Raises: AxisError, DTypeError.
@@ -75,16 +94,16 @@ def nanprod(
     >>> dt.nanprod(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
     6.0
     """
-    return product_of(_filled("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
+    return product_of(_replace_nan("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @into
 def nanmean(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The mean over `axis` of the elements that are not NaN; NaN where there are none.
+    """Return the mean over `axis` of the elements that are not NaN; NaN if there are none.
 
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 for NaN.
@@ -99,24 +118,29 @@ def nanmean(
 
 
 def _mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    total = sum_of(_filled("nanmean", x, 0.0), axis=axis, keepdims=keepdims)
-    return apply(ops.DIVIDE, (total, cast(_present(x, axis, keepdims), x.dtype)))
+    total = sum_of(_replace_nan("nanmean", x, 0.0), axis=axis, keepdims=keepdims)
+    return apply(ops.DIVIDE, (total, cast(_count_present(x, axis, keepdims), x.dtype)))
 
 
 @into
 def nanvar(
-    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The variance over `axis` of the elements that are not NaN.
+) -> Tensor:
+    """Return the variance over `axis` of the elements that are not NaN.
 
-    `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
-    positive.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    `correction`: c in the divisor n - c, where n is the number of elements that are not NaN. The
+    result is NaN unless the divisor is positive.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 for NaN.
-    Raises: AxisError, ArgumentError for a `correction` that is no number.
+    Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
     >>> dt.nanvar(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
@@ -127,17 +151,22 @@ def nanvar(
 
 @into
 def nanstd(
-    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False,
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The standard deviation over `axis` of the elements that are not NaN: the root of `nanvar`.
+) -> Tensor:
+    """Return the standard deviation over `axis` of the elements that are not NaN.
 
-    `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
-    positive.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    `correction`: c in the divisor n - c, where n is the number of elements that are not NaN. The
+    result is NaN unless the divisor is positive.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
-    Raises: AxisError, ArgumentError for a `correction` that is no number.
+    Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
     >>> dt.nanstd(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
@@ -154,11 +183,13 @@ def _variance(
     d = x.dtype if x.dtype.kind in "fc" else float32
     wide = cast(x, working_float(x.dtype))
     away = apply(ops.SUBTRACT, (wide, _mean(wide, axis, True)))
-    if x.dtype.kind in "fc":  # before it is squared: no NaN is on the way back
+    if x.dtype.kind in "fc":  # before squaring: no NaN may enter the gradient
         away = apply(ops.WHERE, (apply(ops.ISNAN, (wide,)), 0.0, away))
     d = d.part
-    total = sum_of(squared_size(away), axis=axis, keepdims=keepdims)
-    left = apply(ops.SUBTRACT, (cast(_present(wide, axis, keepdims), total.dtype), correction))
+    total = sum_of(abs_squared(away), axis=axis, keepdims=keepdims)
+    left = apply(
+        ops.SUBTRACT, (cast(_count_present(wide, axis, keepdims), total.dtype), correction)
+    )
     left = apply(ops.WHERE, (apply(ops.GREATER, (left, 0)), left, float("nan")))
     v = apply(ops.DIVIDE, (total, left))
     return cast(apply(ops.SQRT, (v,)) if root else v, d)
@@ -168,12 +199,12 @@ def _variance(
 def nanmin(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The smallest element over `axis` that is not NaN; NaN where all are.
+    """Return the smallest element over `axis` that is not NaN; NaN if all are.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: evenly to all that are the smallest one.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
@@ -186,12 +217,12 @@ def nanmin(
 def nanmax(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The largest element over `axis` that is not NaN; NaN where all are.
+    """Return the largest element over `axis` that is not NaN; NaN if all are.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: evenly to all that are the largest one.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
@@ -203,65 +234,65 @@ def nanmax(
 def _extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     least = op == "nanmin"
     reduction, other = (min_of, float("inf")) if least else (max_of, -float("inf"))
-    found = reduction(_filled(op, x, other), axis=axis, keepdims=keepdims)
+    result = reduction(_replace_nan(op, x, other), axis=axis, keepdims=keepdims)
     if x.dtype.kind != "f":
-        return found
-    none = all_of(apply(ops.ISNAN, (x,)), axis=axis, keepdims=keepdims)
-    return apply(ops.WHERE, (none, float("nan"), found))
+        return result
+    all_nan = all_of(apply(ops.ISNAN, (x,)), axis=axis, keepdims=keepdims)
+    return apply(ops.WHERE, (all_nan, float("nan"), result))
 
 
 @into(widen=False)
 def nanargmin(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Where along `axis` the smallest element that is not NaN is first; -1 where all are NaN.
+    """Return the first position of the smallest non-NaN element along `axis`; -1 if all are NaN.
 
     `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
-    Shapes: any with elements along `axis`; it goes, or stays with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; it is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanargmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
     2
     """
-    return _place("nanargmin", x, axis, keepdims)
+    return _extreme_position("nanargmin", x, axis, keepdims)
 
 
 @into(widen=False)
 def nanargmax(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Where along `axis` the largest element that is not NaN is first; -1 where all are NaN.
+    """Return the first position of the largest non-NaN element along `axis`; -1 if all are NaN.
 
     `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
-    Shapes: any with elements along `axis`; it goes, or stays with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; it is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.nanargmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
     0
     """
-    return _place("nanargmax", x, axis, keepdims)
+    return _extreme_position("nanargmax", x, axis, keepdims)
 
 
-def _place(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+def _extreme_position(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if isinstance(axis, (tuple, list)):
         raise AxisError(f"{op}: axis is one, not {len(axis)} of them")
     extreme = _extreme("nanmin" if op == "nanargmin" else "nanmax", x, axis, True)
-    found = argmax(apply(ops.EQUAL, (x, extreme)), axis=axis, keepdims=keepdims)
+    position = argmax(apply(ops.EQUAL, (x, extreme)), axis=axis, keepdims=keepdims)
     if x.dtype.kind != "f":
-        return found
-    none = all_of(apply(ops.ISNAN, (x,)), axis=axis, keepdims=keepdims)
-    return apply(ops.WHERE, (none, -1, found))
+        return position
+    all_nan = all_of(apply(ops.ISNAN, (x,)), axis=axis, keepdims=keepdims)
+    return apply(ops.WHERE, (all_nan, -1, position))
 
 
 @into(widen=False)
 def nancumsum(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
-    """The sums of the elements up to each one along `axis`, NaN counting as 0.
+    """Return the sums of the elements up to each one along `axis`, with NaN as 0.
 
     `axis`: None ravels the tensor first. `dtype` is one to which the elements are cast first.
     Shapes: of at least 1 dimension; the result has the same, or is a vector.
@@ -273,9 +304,9 @@ def nancumsum(
     >>> dt.nancumsum(dt.asarray([1.0, dt.nan, 2.0], device="reference")).tolist()
     [1.0, 1.0, 3.0]
     """
-    x = _filled("nancumsum", x, 0.0)
+    x = _replace_nan("nancumsum", x, 0.0)
     return cumulative_sum(
-        ravel(x) if axis is None else x, axis=_one("nancumsum", axis), dtype=dtype
+        ravel(x) if axis is None else x, axis=_axis_or_first("nancumsum", axis), dtype=dtype
     )
 
 
@@ -283,7 +314,7 @@ def nancumsum(
 def nancumprod(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
-    """The products of the elements up to each one along `axis`, NaN counting as 1.
+    """Return the products of the elements up to each one along `axis`, with NaN as 1.
 
     `axis`: None ravels the tensor first. `dtype` is one to which the elements are cast first.
     Shapes: of at least 1 dimension; the result has the same, or is a vector.
@@ -295,12 +326,12 @@ def nancumprod(
     >>> dt.nancumprod(dt.asarray([3.0, dt.nan, 2.0], device="reference")).tolist()
     [3.0, 3.0, 6.0]
     """
-    x = _filled("nancumprod", x, 1.0)
-    along = _one("nancumprod", axis)
+    x = _replace_nan("nancumprod", x, 1.0)
+    along = _axis_or_first("nancumprod", axis)
     return cumulative_prod(ravel(x) if axis is None else x, axis=along, dtype=dtype)
 
 
-def _one(op: str, axis: int | None) -> int:
+def _axis_or_first(op: str, axis: int | None) -> int:
     if isinstance(axis, (tuple, list)):
         raise AxisError(f"{op}: axis is one, not {len(axis)} of them")
     return 0 if axis is None else axis

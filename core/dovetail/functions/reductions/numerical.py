@@ -1,4 +1,4 @@
-"""Functions known by samples: slopes, areas, interpolation, convolution, polynomials."""
+"""Functions of samples: slopes, areas, interpolation, convolution, polynomials."""
 
 from __future__ import annotations
 
@@ -26,8 +26,15 @@ from .statistics import Axis
 from .statistics import sum as sum_of
 
 __all__ = [
-    "convolve", "correlate", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "vander",
-]  # fmt: skip
+    "convolve",
+    "correlate",
+    "ediff1d",
+    "gradient",
+    "interp",
+    "polyval",
+    "trapezoid",
+    "vander",
+]
 
 
 def _floats(x: Tensor) -> Tensor:
@@ -42,12 +49,16 @@ def _vector(op: str, name: str, x: Tensor) -> Tensor:
 
 @into
 def ediff1d(
-    x: Tensor, /, to_end: Array | None = None, to_begin: Array | None = None, *,
+    x: Tensor,
+    /,
+    to_end: Array | None = None,
+    to_begin: Array | None = None,
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The differences of neighbours in the raveled tensor, with something before and after them.
+) -> Tensor:
+    """Return the differences of neighbours in the raveled tensor.
 
-    `to_end`, `to_begin`: what stands behind and in front of the differences.
+    `to_end`, `to_begin`: elements after and before the differences.
     Shapes: any; gives a vector.
     Dtypes: numbers; integers wrap.
     Raises: DTypeError, DeviceError.
@@ -60,18 +71,23 @@ def ediff1d(
     ends = [
         None if e is None else ravel(brought("ediff1d", flat, e)[1]) for e in (to_begin, to_end)
     ]
-    parts = [p for p in (ends[0], diff(flat), ends[1]) if p is not None]
-    return concat([cast(p, x.dtype) for p in parts]) if len(parts) > 1 else parts[0]
+    pieces = [p for p in (ends[0], diff(flat), ends[1]) if p is not None]
+    return concat([cast(p, x.dtype) for p in pieces]) if len(pieces) > 1 else pieces[0]
 
 
 @into
 def trapezoid(
-    y: Tensor, x: Array | None = None, /, *, dx: float | None = None, axis: int = -1,
+    y: Tensor,
+    x: Array | None = None,
+    /,
+    *,
+    dx: float | None = None,
+    axis: int = -1,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the area under samples along `axis`, by the trapezoidal rule.
 
-    `y`: the samples. `x`: where they were taken; unless given, `dx` apart, which is 1.
+    `y`: the samples. `x`: their positions; default: `dx` apart. `dx`: default 1.
     Shapes: `x` broadcasts to y's, or is a vector along the axis, which goes.
     Dtypes: numbers, promoted; integers give float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
@@ -93,7 +109,7 @@ def trapezoid(
 
 
 def _steps(op: str, at: Tensor, y: Tensor, d: int) -> Tensor:
-    """Return the widths between neighbours along an axis, of integers modulo 2**64 as int64."""
+    """Return the distances of neighbours along an axis; of integers modulo 2**64, as int64."""
     at = cast(at, int64) if at.dtype.kind not in "fc" else at
     if at.ndim != 1:
         return diff(at, axis=d)
@@ -109,9 +125,9 @@ def gradient(
 ) -> Tensor | tuple[Tensor, ...]:
     """Return slopes of samples along each axis: central differences, one-sided at the ends.
 
-    `*spacing`: how far samples are apart: one number for all axes or one for each, or a vector of
-    places. `axis`: which axes; all unless given. `edge_order`: 1 or 2, of the differences at the
-    ends. One tensor comes for one axis, else a tuple in the order of `axis`.
+    `*spacing`: the distance of samples: one number for all axes or one for each, or a vector of
+    positions. `axis`: default: all axes. `edge_order`: 1 or 2, the order of the differences at
+    the ends. One axis gives one tensor, several a tuple in the order of `axis`.
     Shapes: at least edge_order + 1 samples along each axis; the results have x's.
     Dtypes: numbers; integers give float32.
     Raises: ShapeError, AxisError, ArgumentError, DTypeError, DeviceError.
@@ -124,11 +140,13 @@ def gradient(
     order = integer("gradient", edge_order, "edge_order", 1, 2)
     if len(spacing) not in (0, 1, len(axes)):
         raise ArgumentError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
-    given = (spacing or (1.0,)) * (len(axes) if len(spacing) < 2 else 1)
+    spacings = (spacing or (1.0,)) * (len(axes) if len(spacing) < 2 else 1)
     wide = cast(x, working_float(x.dtype))
     like = x.dtype if x.dtype.kind in "fc" else float32
-    found = tuple(cast(_slopes(wide, d, h, order), like) for d, h in zip(axes, given, strict=True))
-    return found[0] if len(found) == 1 else found
+    slopes = tuple(
+        cast(_slopes(wide, d, h, order), like) for d, h in zip(axes, spacings, strict=True)
+    )
+    return slopes[0] if len(slopes) == 1 else slopes
 
 
 def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
@@ -170,20 +188,27 @@ def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
 
 
 def _at_end(p: Tensor, q: Tensor, r: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor:
-    """The slope at p of the parabola through p, q and r, which are a and then b apart."""
+    """Return the slope at p of the parabola through p, q and r, with steps a and b between them."""
     return p * (-(a * 2.0 + b) / (a * (a + b))) + q * ((a + b) / (a * b)) - r * (a / (b * (a + b)))
 
 
 @into
 def interp(
-    x: Tensor, xp: Array, fp: Array, /, left: float | None = None, right: float | None = None,
-    period: float | None = None, *, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the values at `x` of the function that goes straight from each sample to the next.
+    x: Tensor,
+    xp: Array,
+    fp: Array,
+    /,
+    left: float | None = None,
+    right: float | None = None,
+    period: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Interpolate linearly between samples at `x`.
 
-    `xp`, `fp`: where the samples are, ascending, and their values. `left`, `right`: the values
-    before and after all samples; those of the first and the last unless given. `period`: samples
-    repeat after it, and are put in order; there are no values before and after them then.
+    `xp`, `fp`: the samples' positions, ascending, and their values. `left`, `right`: the values
+    before and after all samples; default: those of the first and the last. `period`: samples
+    repeat after it and are sorted; `left` and `right` have no meaning then.
     Shapes: x any; `xp` and `fp` are vectors of one length. The result has x's shape.
     Dtypes: numbers, promoted; integers give float32. Only values may be complex.
     Raises: ShapeError, ArgumentError for a period of 0 or with `left` or `right`, DTypeError,
@@ -193,38 +218,40 @@ def interp(
     >>> dt.interp(dt.asarray([0.5, 9.0], device="reference"), [0.0, 1.0], [10.0, 20.0]).tolist()
     [15.0, 20.0]
     """
-    x, places, values = brought("interp", required("interp", x), xp, fp)
-    n = _vector("interp", "xp", places).shape[0]
+    x, positions, values = brought("interp", required("interp", x), xp, fp)
+    n = _vector("interp", "xp", positions).shape[0]
     if _vector("interp", "fp", values).shape[0] != n or not n:
         raise ShapeError(
             f"interp: {n} places and {values.shape[0]} values; as many, and one at least"
         )
-    d: DType = result_type(x, places, values)
+    d: DType = result_type(x, positions, values)
     d = d if d.kind in "fc" else float32
-    work = result_type(*[working_float(t.dtype) for t in (x, places)]).part
-    x, places = cast(x, work), cast(places, work)
+    work = result_type(*[working_float(t.dtype) for t in (x, positions)]).part
+    x, positions = cast(x, work), cast(positions, work)
     values = cast(values, d if values.dtype.kind == "c" else d.part)
     if period is not None:
         exclusive("interp", period=period, left=left)
         exclusive("interp", period=period, right=right)
-        x, places, values = _periodic(x, places, values, abs(real("interp", period, "period")))
+        x, positions, values = _periodic(
+            x, positions, values, abs(real("interp", period, "period"))
+        )
         n = n + 2
-    after = apply(ops.CLIP, (searchsorted(places, x, side="right"), 1, max(n - 1, 1)))
+    after = apply(ops.CLIP, (searchsorted(positions, x, side="right"), 1, max(n - 1, 1)))
     low = apply(ops.MINIMUM, (after - 1, n - 1))
     high = apply(ops.MINIMUM, (after, n - 1))
-    a, b = fetch(places, low), fetch(places, high)
-    found = lerp(fetch(values, low), fetch(values, high), _share(x, a, b))
-    below, above = apply(ops.LESS, (x, places[0])), apply(ops.GREATER, (x, places[n - 1]))
+    a, b = fetch(positions, low), fetch(positions, high)
+    result = lerp(fetch(values, low), fetch(values, high), _fraction_between(x, a, b))
+    below, above = apply(ops.LESS, (x, positions[0])), apply(ops.GREATER, (x, positions[n - 1]))
     first = values[0] if left is None else real("interp", left, "left")
     last = values[n - 1] if right is None else real("interp", right, "right")
-    found = apply(ops.WHERE, (below, first, apply(ops.WHERE, (above, last, found))))
-    return cast(apply(ops.WHERE, (apply(ops.ISNAN, (x,)), math.nan, found)), d)
+    result = apply(ops.WHERE, (below, first, apply(ops.WHERE, (above, last, result))))
+    return cast(apply(ops.WHERE, (apply(ops.ISNAN, (x,)), math.nan, result)), d)
 
 
-def _share(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Return how far `x` lies on the way from `a` to `b`, in 0..1.
+def _fraction_between(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Return the position of `x` between `a` and `b` as a fraction in 0..1.
 
-    All finite places are far from -inf, and infinity is never reached; between the two is NaN.
+    If `a` is -inf the fraction is 1 for finite `x`; if `b` is inf it is 0; if both are, it is NaN.
     """
     width = b - a
     half = (x * 0.5 - a * 0.5) / (b * 0.5 - a * 0.5)  # for a width that overflows
@@ -236,26 +263,26 @@ def _share(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _periodic(
-    x: Tensor, places: Tensor, values: Tensor, period: float
+    x: Tensor, positions: Tensor, values: Tensor, period: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Samples of one period in order, with one of its neighbours on each side."""
+    """Return the samples of one period in order, extended by one sample on each side."""
     if not period:
         raise ArgumentError("interp: period must not be 0")
-    x, places = x % period, places % period
-    order = argsort(places)
-    places, values = fetch(places, order), fetch(values, order)
-    places = concat([places[-1:] - period, places, places[:1] + period])
-    return x, places, concat([values[-1:], values, values[:1]])
+    x, positions = x % period, positions % period
+    order = argsort(positions)
+    positions, values = fetch(positions, order), fetch(values, order)
+    positions = concat([positions[-1:] - period, positions, positions[:1] + period])
+    return x, positions, concat([values[-1:], values, values[:1]])
 
 
 @into
 def vander(
     x: Array, n: int | None = None, /, *, increasing: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The Vandermonde matrix: the powers of each element, the highest first.
+    """Return the Vandermonde matrix: the powers of each element, the highest first.
 
-    `n`: how many powers, from 0 on; as many as there are elements, unless given. `increasing`: has
-    the lowest first.
+    `n`: the number of powers, from 0 on; default: the number of elements. `increasing`: True puts
+    the lowest power first.
     Shapes: a vector (m,) gives (m, n).
     Dtypes: numbers; bool and integers but uint64 give int64, others the same.
     Order: each power is the one below it times the element.
@@ -283,10 +310,10 @@ MODES = ("full", "same", "valid")
 
 @into
 def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None = None) -> Tensor:
-    """The convolution of two vectors: sums of products with one of them turned around.
+    """Return the convolution of two vectors: sums of products with one of them reversed.
 
-    `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
-    "valid" those in which the shorter one lies within the other.
+    `mode`: "full" returns all sums, "same" the middle ones, as many as the longer vector has
+    elements, "valid" those in which the shorter vector is inside the other.
     Shapes: vectors of at least one element.
     Dtypes: numbers, promoted.
     Order: that of `matmul`, unless within `dt.reproducible()`.
@@ -297,16 +324,16 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None 
     [0, 1, 7, 13, 15]
     """
     a, b = brought("convolve", x1, x2)
-    return _convolved("convolve", a, b, mode)
+    return _convolve_windows("convolve", a, b, mode)
 
 
 @into
 def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | None = None) -> Tensor:
-    """The cross-correlation of two vectors: sums of products at every distance.
+    """Return the cross-correlation of two vectors: sums of products at every shift.
 
-    The second one is conjugated, where it is complex.
-    `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
-    "valid" those in which the shorter one lies within the other.
+    A complex second vector is conjugated.
+    `mode`: "full" returns all sums, "same" the middle ones, as many as the longer vector has
+    elements, "valid" those in which the shorter vector is inside the other.
     Shapes: vectors of at least one element.
     Dtypes: numbers, promoted.
     Order: that of `matmul`, unless within `dt.reproducible()`.
@@ -318,11 +345,11 @@ def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | Non
     """
     a, b = brought("correlate", x1, x2)
     b = _vector("correlate", "x2", b)
-    return _convolved("correlate", a, flip(conjugate(b)), mode)
+    return _convolve_windows("correlate", a, flip(conjugate(b)), mode)
 
 
-def _convolved(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
-    """Windows of the longer one, times the shorter one turned around."""
+def _convolve_windows(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
+    """Multiply sliding windows of the longer vector by the reversed shorter one."""
     choice(op, mode, "mode", MODES)
     _vector(op, "x1", a), _vector(op, "x2", b)
     if not a.size or not b.size:
@@ -330,7 +357,7 @@ def _convolved(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
     d = result_type(a, b)
     long, short = (a, b) if a.size >= b.size else (b, a)
     n, m = long.size, short.size
-    middle = (m - 1) // 2 if op == "convolve" or long is a else m // 2  # as NumPy has it
+    middle = (m - 1) // 2 if op == "convolve" or long is a else m // 2  # as in NumPy
     skipped = {"full": 0, "same": middle, "valid": m - 1}[mode]
     length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
     nothing = zeros((m - 1,), dtype=d, device=a.device)
@@ -341,7 +368,7 @@ def _convolved(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
 
 @into
 def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Tensor:
-    """The values of a polynomial at `x`, by Horner's scheme.
+    """Return the values of a polynomial at `x`, by Horner's scheme.
 
     `p`: its coefficients, the highest power first.
     Shapes: `p` is a vector, x any; the result has x's shape.
@@ -356,8 +383,8 @@ def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Ten
         (p,) = brought("polyval", p)
         x = zeros((), dtype=p.dtype, device=p.device) + x
     coefficients = _vector("polyval", "p", brought("polyval", p, x)[0])
-    found = apply(ops.MULTIPLY, (strided("polyval", x), 0))
-    found = cast(found, result_type(coefficients, found))
+    result = apply(ops.MULTIPLY, (strided("polyval", x), 0))
+    result = cast(result, result_type(coefficients, result))
     for i in range(coefficients.shape[0]):
-        found = found * x + coefficients[i]
-    return found
+        result = result * x + coefficients[i]
+    return result

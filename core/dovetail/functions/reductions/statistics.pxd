@@ -1,4 +1,4 @@
-# What the compiled form of `statistics.py` knows of its types.
+# Static types of the compiled version of `statistics.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
@@ -9,7 +9,7 @@ from dovetail.tensor.tensor cimport make
 cdef dict _young
 
 
-@cython.locals(key=tuple, known=tuple)
+@cython.locals(key=tuple, cached=tuple)
 cpdef _reduce(
     object op, object x, object axis, object keepdims, object out, object dtype=*
 )

@@ -1,4 +1,4 @@
-"""Reductions: sums, extremes, their places, moments.
+"""Reductions: sums, extremes and their positions, moments.
 
 `axis` is None (all), an int or a tuple of ints.
 """
@@ -23,20 +23,31 @@ from ...tensor.tensor import Tensor, make, required, strided, untaped
 from ...tensor.verbs import apply, dispatch, reduce, view
 from ...tensor.writes import write_out
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
-from ..variants import remade
+from ..variants import cache_graph
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "prod",
-    "std", "sum", "var",
-]  # fmt: skip
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
 
 Axis = int | Sequence[int] | None
 
 
-# What was reduced before, as it was asked for -> the result's spec, and what its node says.
+# (op, operand spec, axis, keepdims, dtype) -> the spec and the attributes of the result's node.
 _reductions: Recent[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = Recent(4096)
-_young = _reductions.young  # which stays the same dict
-_FULL = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # of no elements there is none
+_young = _reductions.young  # stays the same dict
+_NEEDS_ELEMENTS = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # undefined for no elements
 
 
 def _reduce(
@@ -44,23 +55,23 @@ def _reduce(
 ) -> Tensor:
     plain = type(x) is Tensor and type(keepdims) is bool and (axis is None or type(axis) is int)
     key = (op, expr_of(x).spec, axis, keepdims, dtype) if plain else ()
-    known = _young.get(key)
-    if known is None:
-        known = _reductions.find(key)
-    if known is None:
-        found = _first(op, x, axis, keepdims, dtype)
+    cached = _young.get(key)
+    if cached is None:
+        cached = _reductions.find(key)
+    if cached is None:
+        result = _reduce_uncached(op, x, axis, keepdims, dtype)
         if plain:
-            made = found._expr.spec
-            _reductions[key] = made, (lay.axes(op.name, axis, x.ndim), dtype)
+            result_spec = result._expr.spec
+            _reductions[key] = result_spec, (lay.axes(op.name, axis, x.ndim), dtype)
     else:
-        s, attrs = known
-        found = make(node(op, (expr_of(x),), s, attrs))
-    return found if out is None else write_out(op.name, out, found)
+        s, attrs = cached
+        result = make(node(op, (expr_of(x),), s, attrs))
+    return result if out is None else write_out(op.name, out, result)
 
 
-def _first(op: Op, x: Tensor, axis: Axis, keepdims: bool, dtype: DType | None) -> Tensor:
-    """A reduction of which nothing is known."""
-    if op in _FULL:
+def _reduce_uncached(op: Op, x: Tensor, axis: Axis, keepdims: bool, dtype: DType | None) -> Tensor:
+    """Check the arguments of a reduction and record it."""
+    if op in _NEEDS_ELEMENTS:
         _require_elements(op.name, x, axis)
     required(op.name, x)
     if type(keepdims) is not bool:
@@ -70,7 +81,7 @@ def _first(op: Op, x: Tensor, axis: Axis, keepdims: bool, dtype: DType | None) -
 
 
 def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
-    """Raises: ShapeError where nothing is there to choose from."""
+    """Raise ShapeError if there are no elements along the axes."""
     required(op, x)
     if not math.prod(x.shape[d] for d in lay.axes(op, axis, x.ndim)):
         raise ShapeError(
@@ -79,18 +90,24 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
 
 
 def sum(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
-    bool = False, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The sum of the elements over `axis`.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return the sum of the elements over `axis`.
 
-    Integers and bool are summed in int64 or uint64, floats in their own dtype; `dtype` is another
-    one to which the elements are cast first. The sum of no elements is 0.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Integers and bool are summed in int64 or uint64, floats in their own dtype. `dtype`: the
+    elements are cast to it first. The sum of no elements is 0.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; float16 and bfloat16 are summed in float32 and rounded once.
-    Order: the canonical one (docs/numerics.md): 32 lanes, in chunks of 4096 elements. So the bits
-    depend on the number of elements alone: not on device, threads, axis, strides or fusion.
-    Raises: AxisError; DTypeError where `dtype` is bool.
+    Order: the canonical one (docs/numerics.md): 32 lanes, in chunks of 4096 elements. The bits
+    depend only on the number of elements: not on device, threads, axis, strides or fusion.
+    Raises: AxisError; DTypeError if `dtype` is bool.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
@@ -99,23 +116,29 @@ def sum(
     """
     if more or theirs:
         return retold(sum, locals())
-    d = None if dtype is None else _chosen("sum", dtype)
+    d = None if dtype is None else _accumulation_dtype("sum", dtype)
     return _reduce(ops.SUM, x, axis, keepdims, out, d)
 
 
 def prod(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
-    bool = False, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The product of the elements over `axis`.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return the product of the elements over `axis`.
 
-    `dtype` is as for `sum`. The product of no elements is 1.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    `dtype`: as for `sum`. The product of no elements is 1.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are multiplied in
     float32 and rounded once.
     Order: the canonical one (docs/numerics.md), as for `sum`: the same bits on every device.
     Gradient: exact where elements are 0, and so are all higher derivatives.
-    Raises: AxisError; DTypeError where `dtype` is bool.
+    Raises: AxisError; DTypeError if `dtype` is bool.
 
     >>> import dovetail as dt
     >>> dt.prod(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
@@ -123,29 +146,35 @@ def prod(
     """
     if more or theirs:
         return retold(prod, locals())
-    d = None if dtype is None else _chosen("prod", dtype)
+    d = None if dtype is None else _accumulation_dtype("prod", dtype)
     return _reduce(ops.PROD, x, axis, keepdims, out, d)
 
 
-def _chosen(op: str, dtype: DTypeLike) -> DType:
-    found = any_dtype(op, dtype)
-    if found.kind == "b":
+def _accumulation_dtype(op: str, dtype: DTypeLike) -> DType:
+    resolved = any_dtype(op, dtype)
+    if resolved.kind == "b":
         raise DTypeError(f"{op}: bool holds no sums; use dt.any, dt.all or dt.count_nonzero")
-    return found
+    return resolved
 
 
 def mean(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
-    bool = False, out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The arithmetic mean of the elements over `axis`.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    dtype: DTypeLike = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return the arithmetic mean of the elements over `axis`.
 
     The mean of no elements is NaN.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32 and
-    rounded once. `dtype` is one to which the elements are cast first.
+    rounded once. `dtype`: the elements are cast to it first.
     Order: the canonical one (docs/numerics.md), as for `sum`: the same bits on every device.
-    Raises: AxisError; DTypeError where `dtype` is bool.
+    Raises: AxisError; DTypeError if `dtype` is bool.
 
     >>> import dovetail as dt
     >>> dt.mean(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=0).tolist()
@@ -154,12 +183,12 @@ def mean(
     if more or theirs:
         return retold(mean, locals())
     if dtype is not None:
-        x = cast(required("mean", x), _chosen("mean", dtype))
+        x = cast(required("mean", x), _accumulation_dtype("mean", dtype))
     return _reduce(ops.MEAN, x, axis, keepdims, out)
 
 
-def _of_two(op: str, what: str, other: str) -> ArgumentTypeError:
-    """The error of who gives `max` or `min` a second tensor."""
+def _second_tensor_error(op: str, what: str, other: str) -> ArgumentTypeError:
+    """Return the error for a second tensor in the place of `axis` in `max` or `min`."""
     return ArgumentTypeError(
         f"{op}: axis is an int or a tuple of ints, not a Tensor; the {what} ones of two tensors: "
         f"dt.{other}(x, y)"
@@ -167,15 +196,20 @@ def _of_two(op: str, what: str, other: str) -> ArgumentTypeError:
 
 
 def max(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The largest element over `axis`; NaN where one of them is NaN.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return the largest element over `axis`; NaN if one of them is NaN.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: spread evenly over all largest elements (as `torch.amax`), or over the NaNs.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.max(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
@@ -184,20 +218,25 @@ def max(
     if more or theirs:
         return retold(max, locals())
     if isinstance(axis, Tensor):
-        raise _of_two("max", "larger", "maximum")
+        raise _second_tensor_error("max", "larger", "maximum")
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
 def min(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The smallest element over `axis`; NaN where one of them is NaN.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return the smallest element over `axis`; NaN if one of them is NaN.
 
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: spread evenly over all smallest elements (as `torch.amin`), or over the NaNs.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.min(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
@@ -206,18 +245,23 @@ def min(
     if more or theirs:
         return retold(min, locals())
     if isinstance(axis, Tensor):
-        raise _of_two("min", "smaller", "minimum")
+        raise _second_tensor_error("min", "smaller", "minimum")
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
 def any(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """Whether some element over `axis` is nonzero.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return True for each position where some element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: False.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives bool.
     Raises: AxisError.
 
@@ -231,13 +275,18 @@ def any(
 
 
 def all(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """Whether every element over `axis` is nonzero.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return True for each position where every element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: True.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives bool.
     Raises: AxisError.
 
@@ -251,13 +300,18 @@ def all(
 
 
 def count_nonzero(
-    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
-    None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """How many elements over `axis` are nonzero.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: Axis = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Count the nonzero elements over `axis`.
 
     NaN counts as nonzero.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives int64.
     Raises: AxisError.
 
@@ -271,16 +325,21 @@ def count_nonzero(
 
 
 def argmax(
-    x: Tensor = UNGIVEN, /, axis: int | None = None, *more: object, keepdims: bool = False, out:
-    Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The position of the largest element along `axis`, as int64.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: int | None = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return the position of the largest element along `axis`, as int64.
 
-    It is that of the first one where several are equal, of the first NaN where there is one. With
-    None it counts in row-major order over all elements; several axes at once are not taken.
-    Shapes: any with elements along `axis`; the axis goes, or stays with size 1 with `keepdims`.
+    Of several equal elements it is the first, and the first NaN if there is one. `axis`: one axis;
+    None gives the position in row-major order among all elements.
+    Shapes: any with elements along `axis`; the axis is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.argmax(dt.asarray([3, 9, 9], device="reference")).item()
@@ -288,20 +347,25 @@ def argmax(
     """
     if more or theirs:
         return retold(argmax, locals())
-    return _place(ops.ARGMAX, x, axis, keepdims, out)
+    return _reduce_to_position(ops.ARGMAX, x, axis, keepdims, out)
 
 
 def argmin(
-    x: Tensor = UNGIVEN, /, axis: int | None = None, *more: object, keepdims: bool = False, out:
-    Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The position of the smallest element along `axis`, as int64.
+    x: Tensor = UNGIVEN,
+    /,
+    axis: int | None = None,
+    *more: object,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Return the position of the smallest element along `axis`, as int64.
 
-    It is that of the first one where several are equal, of the first NaN where there is one. With
-    None it counts in row-major order over all elements; several axes at once are not taken.
-    Shapes: any with elements along `axis`; the axis goes, or stays with size 1 with `keepdims`.
+    Of several equal elements it is the first, and the first NaN if there is one. `axis`: one axis;
+    None gives the position in row-major order among all elements.
+    Shapes: any with elements along `axis`; the axis is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.argmin(dt.asarray([3, 9, 9], device="reference")).item()
@@ -309,16 +373,18 @@ def argmin(
     """
     if more or theirs:
         return retold(argmin, locals())
-    return _place(ops.ARGMIN, x, axis, keepdims, out)
+    return _reduce_to_position(ops.ARGMIN, x, axis, keepdims, out)
 
 
-def _place(op: Op, x: Tensor, axis: int | None, keepdims: bool, out: Tensor | None) -> Tensor:
+def _reduce_to_position(
+    op: Op, x: Tensor, axis: int | None, keepdims: bool, out: Tensor | None
+) -> Tensor:
     if axis is not None and type(axis) is not int:
         axis = lay.axis(op.name, axis, required(op.name, x).ndim)
     return _reduce(op, x, axis, keepdims, out)
 
 
-@remade
+@cache_graph
 def var(
     x: Tensor,
     /,
@@ -328,14 +394,14 @@ def var(
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The variance over `axis`: the mean of the squared distances from the mean.
+    """Return the variance over `axis`: the mean of the squared distances from the mean.
 
-    `correction`: c in the divisor n - c; 1 gives the unbiased estimate. Where n - c is not above 0,
+    `correction`: c in the divisor n - c; 1 gives the unbiased estimate. If n - c is not positive,
     as for no elements, the result is NaN or infinite. One kernel, two passes.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md) for both sums: the same bits on every device.
-    Raises: AxisError, ArgumentError for a `correction` that is no number.
+    Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 3.0], device="reference")
@@ -345,7 +411,7 @@ def var(
     return cast(_variance("var", x, axis, correction, keepdims), _floating(x))
 
 
-@remade
+@cache_graph
 def std(
     x: Tensor,
     /,
@@ -355,14 +421,14 @@ def std(
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The standard deviation over `axis`: the square root of `var`.
+    """Return the standard deviation over `axis`: the square root of `var`.
 
-    `correction`: c in the divisor n - c; see `var`, also for what there is of no elements.
-    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    `correction`: c in the divisor n - c; see `var`, also for the result of no elements.
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 where all elements are equal.
-    Raises: AxisError, ArgumentError for a `correction` that is no number.
+    Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
     >>> dt.std(dt.asarray([1.0, 3.0], device="reference")).item()
@@ -371,7 +437,7 @@ def std(
     v = _variance("std", x, axis, correction, keepdims)
     if not is_strided(v) or v._expr.tape is None:
         return cast(apply(ops.SQRT, (v,)), _floating(x))
-    none = apply(ops.EQUAL, (v, 0))  # where nothing varies the gradient is 0, not 0 / 0
+    none = apply(ops.EQUAL, (v, 0))  # for equal elements the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
     return cast(apply(ops.WHERE, (none, 0.0, root)), _floating(x))
 
@@ -380,15 +446,15 @@ def _floating(x: Tensor) -> DType:
     return x.dtype.part if x.dtype.kind in "fc" else float32
 
 
-def squared_size(x: Tensor) -> Tensor:
-    """x * x; of a complex number its size squared."""
+def abs_squared(x: Tensor) -> Tensor:
+    """Return x * x, for a complex number the square of its absolute value."""
     if x.dtype.kind != "c":
         return apply(ops.SQUARE, (x,))
     return apply(ops.REAL, (apply(ops.MULTIPLY, (x, apply(ops.CONJ, (x,)))),))
 
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
-    """Return the variance in the dtype in which it is computed, of halves float32."""
+    """Return the variance in the dtype in which it is computed, float32 for halves."""
     if isinstance(axis, bool):
         raise ArgumentTypeError(
             f"{op}: axis must be an int or a tuple of ints, got {axis}; for PyTorch's "
@@ -400,22 +466,22 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
         return dispatch("variance", op, (x,), x, axes, correction, keepdims)
     wide = cast(x, working_float(x.dtype))
     away = wide - _reduce(ops.MEAN, wide, axis, True, None)
-    total = _reduce(ops.SUM, squared_size(away), axis, keepdims, None)
+    total = _reduce(ops.SUM, abs_squared(away), axis, keepdims, None)
     left = x.size // (total.size or 1) - correction
     return total / (left if left > 0 else 0.0)
 
 
-@remade
+@cache_graph
 def logsumexp(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The logarithm of the sum of exp(x) over `axis`, without overflow; one kernel.
+    """Return the logarithm of the sum of exp(x) over `axis`, without overflow, in one kernel.
 
-    The largest element is taken off first and added again at the end. Of -inf alone it is -inf.
-    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    The largest element is subtracted first and added at the end. The result of -inf alone is -inf.
+    Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: signed and unsigned integers (giving float32) and floats.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
-    Raises: ShapeError where there are no elements, AxisError.
+    Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf], device="reference")).item()
@@ -427,9 +493,9 @@ def logsumexp(
     top = reduce(ops.MAX, cast(x, _floating(x)), axes, True)
     top = untaped(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))
     total = reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims)
-    return cast(apply(ops.TABLE["log"], (total,)) + _squeezed(top, axes, keepdims), d)
+    return cast(apply(ops.TABLE["log"], (total,)) + _squeeze(top, axes, keepdims), d)
 
 
-def _squeezed(x: Tensor, axes: Shape, keepdims: bool) -> Tensor:
-    kept = tuple(n for d, n in enumerate(x.shape) if d not in axes)
-    return x if keepdims else view(x, ("reshape", kept))
+def _squeeze(x: Tensor, axes: Shape, keepdims: bool) -> Tensor:
+    shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)
+    return x if keepdims else view(x, ("reshape", shape))

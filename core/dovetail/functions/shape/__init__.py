@@ -1,1 +1,1 @@
-"""Shapes, views and copies in another arrangement."""
+"""Reshaping, views, and copies in another arrangement."""

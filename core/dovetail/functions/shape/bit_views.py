@@ -1,4 +1,4 @@
-"""`x.view`: the same memory as another shape, or its bits as another dtype."""
+"""`x.view`: a view of the same memory in another shape, or of its bits as another dtype."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ...tensor.host import evaluated
 from ...tensor.tensor import Tensor, make, strided
 from ...tensor.verbs import is_viewable, view
 from ..datatypes import DTypeLike
-from .manipulation import Sizes, ints_of
+from .manipulation import Sizes, parse_ints
 
 
 def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
-    """The same memory as another shape or dtype, never a copy: `x.view(2, 3)`, `x.view(dt.int32)`.
+    """Return a view in another shape or dtype, never a copy: `x.view(2, 3)`, `x.view(dt.int32)`.
 
-    `shape`: the sizes, one by one or as a tuple; one may be -1: what is left. Or a dtype, as which
-    the bits are read: the last axis is as much longer as elements are smaller.
-    Shapes: any of as many elements, as far as the strides permit.
+    `shape`: the sizes, one by one or as a tuple; one may be -1 and is then computed. Or a dtype, to
+    which the bits are reinterpreted: the last axis grows as the elements shrink.
+    Shapes: any with an equal number of elements that the strides permit.
     Dtypes: all.
     Gradient: flows through another shape; a view of the bits has none.
-    Raises: ShapeError, also where a copy would be needed; see `reshape`. GradientError where bits
-    of what requires a gradient are asked for.
+    Raises: ShapeError, also if a copy would be needed; see `reshape`. GradientError for the bits
+    of a tensor that requires a gradient.
 
     >>> import dovetail as dt
     >>> dt.arange(6, device="reference").view(2, -1).tolist()
@@ -35,7 +35,7 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
     """
     if len(shape) == 1 and isinstance(shape[0], DType | str | type | np.dtype):
         return _bits(strided("view", x), dtype(shape[0], "view"))
-    sizes = ints_of("view", shape)  # type: ignore[arg-type]  # which refuses all but sizes
+    sizes = parse_ints("view", shape)  # type: ignore[arg-type]  # rejects all but sizes
     wanted = lay.resolve_reshape("view", strided("view", x).shape, sizes)
     if not is_viewable(x, ("reshape", wanted)):
         raise ShapeError(
@@ -46,18 +46,20 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
 
 
 def _bits(x: Tensor, want: DType) -> Tensor:
-    """The memory of `x` as elements of another dtype."""
+    """Return the memory of `x` as elements of another dtype."""
     if x.requires_grad:
         raise GradientError("view: bits have no gradient; take x.detach().view(...)")
     if want is bool_ and x.dtype is not want:
         raise DTypeError("view: not all bytes are bools; see x != 0")
     e = evaluated(x)
-    shape, strides, offset = _rescaled(x, e.strides, e.offset, want.itemsize)
+    shape, strides, offset = _divide_elements(x, e.strides, e.offset, want.itemsize)
     return make(leaf(storage_of(e), spec(shape, want, x.device, "view"), strides, offset))
 
 
-def _rescaled(x: Tensor, strides: Shape, offset: int, itemsize: int) -> tuple[Shape, Shape, int]:
-    """Shape, strides and offset of the same bytes in elements of another size."""
+def _divide_elements(
+    x: Tensor, strides: Shape, offset: int, itemsize: int
+) -> tuple[Shape, Shape, int]:
+    """Return shape, strides and offset of the same bytes in elements of another size."""
     have = x.itemsize
     if have == itemsize:
         return x.shape, strides, offset

@@ -1,4 +1,4 @@
-# What the compiled form of `copies.py` knows of its types.
+# Static types of the compiled version of `copies.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
@@ -6,8 +6,8 @@ from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.tensor cimport make
 
 
-@cython.locals(found=list)
-cpdef list _exprs(object arrays)
+@cython.locals(exprs=list)
+cpdef list _exprs_if_strided(object arrays)
 @cython.locals(e=Expr, key=list)
-cpdef tuple _key(object op, object axis, object exprs)
-cpdef _rejoined(object parts, object moves, Spec made, object axis)
+cpdef tuple _concat_key(object op, object axis, object exprs)
+cpdef _concat_cached(object exprs, object moves, Spec result_spec, object axis)

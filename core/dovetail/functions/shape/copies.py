@@ -1,4 +1,4 @@
-"""Tensors in another arrangement, in memory of their own: copies, joined, repeated, rolled."""
+"""Rearranged tensors in new memory: copies, concatenation, repetition, rolling."""
 
 from __future__ import annotations
 
@@ -27,28 +27,30 @@ from ...tensor.verbs import apply, dispatch, is_viewable, pending_view, slice_al
 from ...tensor.writes import write_out
 from ..creation.constructors import extents
 from ..datatypes import cast
-from ..graph_cache import Remade
-from ..variants import into, remade
+from ..graph_cache import CachedFunction
+from ..variants import cache_graph, into
 from .manipulation import Axes, expand_dims, ravel, reshape
 
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
 
-JOINED = 4  # tensors up to which `concat` is index arithmetic where it is read, not copies
-ROW = 2  # elements of a tensor in a row of the result, at least: columns are copied, unless there
-SMALL = 1 << 13  # are no more elements: copies of two columns of 1 K take 33 us, arithmetic 12
+# `concat` of at most this many tensors is a pending expression, index arithmetic in the kernel
+# that reads it; more tensors are copied.
+CONCAT_LAZY_TENSORS_MAX = 4
+CONCAT_LAZY_ROW_MIN = 2  # mean elements of a tensor per row of the result; columns are copied
+# Small columns are not copied: copies of two columns of 1 K take 33 us, the arithmetic 12 us.
+CONCAT_LAZY_ELEMENTS_MAX = 1 << 13
 
 
-# Tensors' specs and an axis, or a move of one of them, as they were asked for -> the moves that are
-# joined (None: they are as they are), the result's spec and the axis.
+# Key -> the moves to apply to the operands (None: none), the result's spec, and the axis.
 _joins: Recent[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = Recent(4096)
 
 
 def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
-    """A new contiguous tensor of the same elements; gradients flow through it.
+    """Return a new contiguous tensor of the same elements; gradients flow through it.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> x = dt.zeros(2, device="reference")
@@ -62,11 +64,11 @@ def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
 
 
 def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
-    """`x` itself where its elements lie densely in row-major order, else a copy that does so.
+    """Return `x` itself if its elements are dense in row-major order, else a dense copy.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor; ArgumentTypeError for another `memory_format` than
+    Raises: DTypeError unless it is a tensor; ArgumentTypeError for another `memory_format` than
     None.
 
     >>> import dovetail as dt
@@ -80,14 +82,19 @@ def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
 
 
 def concat(
-    arrays: Sequence[Array] = UNGIVEN, /, axis: int | None = 0, *, dim: int | None = None,
-    out: Tensor | None = None, **theirs: object,
-) -> Tensor:  # fmt: skip
-    """The tensors one after the other along an existing axis.
+    arrays: Sequence[Array] = UNGIVEN,
+    /,
+    axis: int | None = 0,
+    *,
+    dim: int | None = None,
+    out: Tensor | None = None,
+    **theirs: object,
+) -> Tensor:
+    """Concatenate tensors along an existing axis.
 
-    `arrays`: a list or tuple of them. `axis`: None ravels all of them first;
-    `dim` is another name for it.
-    Shapes: of as many dimensions, alike but along the axis.
+    `arrays`: a list or tuple of tensors. `axis`: None ravels all of them first; `dim` is another
+    name for it.
+    Shapes: equal number of dimensions, and equal sizes except along the axis.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no
     tensors.
@@ -102,89 +109,95 @@ def concat(
         axis = dim
     if out is not None:
         return write_out("concat", out, concat(arrays, axis))
-    exprs = _exprs(arrays) if type(axis) is int else []
-    key = _key("concat", axis, exprs)
-    if exprs and (known := _joins.young.get(key) or _joins.find(key)):
-        return _rejoined(exprs, *known)
-    parts = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
-    _require_same_device("concat", parts)
+    exprs = _exprs_if_strided(arrays) if type(axis) is int else []
+    key = _concat_key("concat", axis, exprs)
+    if exprs and (cached := _joins.young.get(key) or _joins.find(key)):
+        return _concat_cached(exprs, *cached)
+    tensors = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
+    _require_same_device("concat", tensors)
     if axis is None:
-        parts, axis = [ravel(a) for a in parts], 0
-    d = lay.axis("concat", axis, parts[0].ndim)
-    if any(type(a) is not Tensor for a in parts):
-        return dispatch("concat", "concat", parts, parts, d)
-    rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
-    if len(rests) > 1:
+        tensors, axis = [ravel(a) for a in tensors], 0
+    d = lay.axis("concat", axis, tensors[0].ndim)
+    if any(type(a) is not Tensor for a in tensors):
+        return dispatch("concat", "concat", tensors, tensors, d)
+    other_sizes = {
+        a.shape[:d] + a.shape[d + 1 :] if a.ndim == tensors[0].ndim else None for a in tensors
+    }
+    if len(other_sizes) > 1:
         raise ShapeError(
-            f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}, "
+            f"concat: shapes {', '.join(str(a.shape) for a in tensors)} differ besides axis {d}, "
             "along which alone they may"
         )
-    dtype = common("concat", [a.dtype for a in parts], allowed="biufc")
-    rows = [math.prod(a.shape[d:]) for a in parts]
-    small = sum(a.size for a in parts) <= SMALL
-    if len(parts) <= JOINED and (small or sum(rows) >= ROW * len(parts)):
-        joined = _joined([cast(a, dtype)._expr for a in parts], d)
-        if exprs and all(a.dtype is dtype for a in parts):
+    dtype = common("concat", [a.dtype for a in tensors], allowed="biufc")
+    rows = [math.prod(a.shape[d:]) for a in tensors]
+    small = sum(a.size for a in tensors) <= CONCAT_LAZY_ELEMENTS_MAX
+    if len(tensors) <= CONCAT_LAZY_TENSORS_MAX and (
+        small or sum(rows) >= CONCAT_LAZY_ROW_MIN * len(tensors)
+    ):
+        joined = _concat_lazily([cast(a, dtype)._expr for a in tensors], d)
+        if exprs and all(a.dtype is dtype for a in tensors):
             _joins[key] = None, joined._expr.spec, d
         return joined
-    first = parts[0].shape
-    shape = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
-    whole = make(fresh(spec(shape, dtype, parts[0].device, "concat")))
+    first = tensors[0].shape
+    shape = dimensions("concat", (*first[:d], sum(a.shape[d] for a in tensors), *first[d + 1 :]))
+    whole = make(fresh(spec(shape, dtype, tensors[0].device, "concat")))
     start = 0
-    for a in parts:
+    for a in tensors:
         run.write([cast(a, dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
         start += a.shape[d]
-    whole._expr.tape = tape_of(CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
+    whole._expr.tape = tape_of(CONCAT, tuple(a._expr for a in tensors), whole._expr.spec, d)
     return whole
 
 
-def _exprs(arrays: object) -> list[Expr]:
-    """The nodes of plain tensors; none unless all of them are."""
-    found: list[Expr] = []
+def _exprs_if_strided(arrays: object) -> list[Expr]:
+    """Return the expressions of strided tensors; an empty list unless all are strided."""
+    exprs: list[Expr] = []
     for a in arrays if isinstance(arrays, (list, tuple)) else ():
         if not is_strided(a):
             return []
-        found.append(expr_of(a))
-    return found
+        exprs.append(expr_of(a))
+    return exprs
 
 
-def _key(op: str, axis: object, exprs: Sequence[Expr]) -> tuple[object, ...]:
-    """Under what a join of these is known."""
+def _concat_key(op: str, axis: object, exprs: Sequence[Expr]) -> tuple[object, ...]:
+    """Return the cache key of a concatenation."""
     key = [op, axis]
     for e in exprs:
         key.append(e.spec)
     return tuple(key)
 
 
-def _rejoined(parts: Sequence[Expr], moves: Sequence[Move] | None, made: Spec, axis: int) -> Tensor:
-    """A join that is known."""
+def _concat_cached(
+    exprs: Sequence[Expr], moves: Sequence[Move] | None, result_spec: Spec, axis: int
+) -> Tensor:
+    """Record a concatenation whose result is cached."""
     if moves is not None:
-        parts = [pending_view(e, m) for e, m in zip(parts, moves, strict=True)]
-    return make(node(CONCAT, tuple(parts), made, axis))
+        exprs = [pending_view(e, m) for e, m in zip(exprs, moves, strict=True)]
+    return make(node(CONCAT, tuple(exprs), result_spec, axis))
 
 
-def _joined(parts: Sequence[Expr], axis: int) -> Tensor:
-    """A pending tensor of these, one after the other."""
-    first = parts[0].spec
-    size = sum(e.spec.shape[axis] for e in parts)
+def _concat_lazily(exprs: Sequence[Expr], axis: int) -> Tensor:
+    """Record a concatenation as a pending expression."""
+    first = exprs[0].spec
+    size = sum(e.spec.shape[axis] for e in exprs)
     shape = dimensions("concat", (*first.shape[:axis], size, *first.shape[axis + 1 :]))
-    return make(node(CONCAT, tuple(parts), spec(shape, first.dtype, first.device), axis))
+    return make(node(CONCAT, tuple(exprs), spec(shape, first.dtype, first.device), axis))
 
 
-def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
-    if not parts:
+def _require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
+    if not tensors:
         raise ArgumentError(f"{op}: needs at least one tensor")
-    if len({a.device for a in parts}) > 1:
-        names = " and ".join(sorted({str(a.device) for a in parts}))
+    if len({a.device for a in tensors}) > 1:
+        names = " and ".join(sorted({str(a.device) for a in tensors}))
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one after the other along a new axis.
+    """Stack tensors along a new axis.
 
-    `arrays`: a list or tuple of them. `axis`: where the new one stands in the result.
-    Shapes: all alike.
+    `arrays`: a list or tuple of tensors. `axis`: the position of the new axis in the result.
+    Shapes: all equal.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, AxisError, ArgumentError for no tensors.
 
@@ -193,37 +206,37 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     >>> dt.stack([x, x * 10], axis=1).tolist()
     [[1, 10], [2, 20]]
     """
-    exprs = _exprs(arrays) if type(axis) is int else []
-    key = _key("stack", axis, exprs)
-    if exprs and (known := _joins.young.get(key) or _joins.find(key)):
-        return _rejoined(exprs, *known)
-    parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
-    _require_same_device("stack", parts)
-    if len({a.shape for a in parts}) > 1:
+    exprs = _exprs_if_strided(arrays) if type(axis) is int else []
+    key = _concat_key("stack", axis, exprs)
+    if exprs and (cached := _joins.young.get(key) or _joins.find(key)):
+        return _concat_cached(exprs, *cached)
+    tensors = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
+    _require_same_device("stack", tensors)
+    if len({a.shape for a in tensors}) > 1:
         raise ShapeError(
-            f"stack: shapes {', '.join(str(a.shape) for a in parts)} differ; see dt.concat"
+            f"stack: shapes {', '.join(str(a.shape) for a in tensors)} differ; see dt.concat"
         )
-    d = lay.axis("stack", axis, parts[0].ndim + 1)
-    found = concat([expand_dims(a, axis=d) for a in parts], axis=d)
-    if not exprs or len({a.dtype for a in parts}) > 1 or found._expr.op is not CONCAT:
-        return found
-    e, shape = found._expr, parts[0].shape
+    d = lay.axis("stack", axis, tensors[0].ndim + 1)
+    stacked = concat([expand_dims(a, axis=d) for a in tensors], axis=d)
+    if not exprs or len({a.dtype for a in tensors}) > 1 or stacked._expr.op is not CONCAT:
+        return stacked
+    e, shape = stacked._expr, tensors[0].shape
     m: Move = ("reshape", (*shape[:d], 1, *shape[d:]))
-    _joins[key] = known = (m,) * len(parts), e.spec, d
-    return _rejoined(exprs, *known)
+    _joins[key] = cached = (m,) * len(tensors), e.spec, d
+    return _concat_cached(exprs, *cached)
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def roll(
     x: Tensor, /, shift: Axes, axis: Axes | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """A new tensor with the elements moved along some axes, those that fall off coming in again.
+    """Return a new tensor with elements shifted cyclically along some axes.
 
-    `shift`: how far, towards higher indices; one for all axes or one for each. `axis`: None moves
-    along the raveled tensor.
+    `shift`: the distance towards higher indices; one for all axes or one for each. `axis`: None
+    rolls the raveled tensor.
     Shapes: any; the result has the same.
     Dtypes: all.
-    Raises: AxisError, ArgumentError where there are not as many shifts as axes.
+    Raises: AxisError, ArgumentError unless there are as many shifts as axes.
 
     >>> import dovetail as dt
     >>> dt.roll(dt.asarray([1, 2, 3], device="reference"), 1).tolist()
@@ -232,22 +245,22 @@ def roll(
     required("roll", x)
     plain = type(x) is Tensor and type(shift) is int and (axis is None or type(axis) is int)
     key = ("roll", shift, axis, x._expr.spec) if plain else ()
-    if known := _joins.find(key):
-        return _rejoined((x._expr, x._expr), *known)
-    found = _rolled(x, shift, axis)
-    if plain and (e := found._expr).op is CONCAT:
+    if cached := _joins.find(key):
+        return _concat_cached((x._expr, x._expr), *cached)
+    rolled = _roll_axes(x, shift, axis)
+    if plain and (e := rolled._expr).op is CONCAT:
         moves = [a.attrs for a in e.args if isinstance(a, Expr)]
         _joins[key] = moves, e.spec, e.attrs
-    return found
+    return rolled
 
 
-def _rolled(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
+def _roll_axes(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
     shifts = integers("roll", shift, "shift")
     if axis is None:
         if len(shifts) != 1:
             raise ArgumentError("roll: several shifts need as many axes")
         if x.ndim == 1:
-            return _rolled(x, shifts[0], 0)
+            return _roll_axes(x, shifts[0], 0)
         flat = ravel(x)
         rolled = _roll(flat, shifts[0], 0)
         return reshape(rolled, x.shape, copy=rolled is flat or None)
@@ -255,10 +268,10 @@ def _rolled(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
         raise ArgumentError(f"roll: {len(shifts)} shifts, but {len(axes)} axes")
-    found = x
+    result = x
     for s, a in zip(shifts, axes, strict=True):
-        found = _roll(found, s, lay.axis("roll", a, x.ndim))
-    return found if found is not x else copy(x)
+        result = _roll(result, s, lay.axis("roll", a, x.ndim))
+    return result if result is not x else copy(x)
 
 
 def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
@@ -269,19 +282,23 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     if type(x) is not Tensor:
         halves = [slice_along(x, axis, a, k, "roll") for a, k in ((cut, n - cut), (0, cut))]
         return concat(halves, axis=axis)
-    places = (lay.slice_along(x.shape, axis, a, k) for a, k in ((cut, n - cut), (0, cut)))
-    return _joined([pending_view(x._expr, m) for m in places], axis)
+    moves = (lay.slice_along(x.shape, axis, a, k) for a, k in ((cut, n - cut), (0, cut)))
+    return _concat_lazily([pending_view(x._expr, m) for m in moves], axis)
 
 
 @into(widen=False)
 def repeat(
-    x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None,
+    x: Tensor,
+    repeats: int | Sequence[int] | Tensor,
+    /,
+    *,
+    axis: int | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Each element along an axis so many times in a row.
+) -> Tensor:
+    """Repeat each element along an axis.
 
-    `repeats`: one count, or one for each element along the axis (a tensor of them is read by the
-    host). `axis`: None ravels x first.
+    `repeats`: one count, or one for each element along the axis; the host reads a tensor of
+    counts. `axis`: None ravels x first.
     Shapes: any; the axis becomes as long as the sum of the counts.
     Dtypes: all.
     Raises: ShapeError for another number of counts, ArgumentError for a negative one, AxisError.
@@ -292,11 +309,11 @@ def repeat(
     ([0, 0, 1, 1], [0, 0, 0, 1])
     """
     if type(repeats) is int:
-        return _evenly.given((x, repeats, axis), {})
-    return _repeated(x, repeats, axis)
+        return _cached_repeat.call((x, repeats, axis), {})
+    return _repeat_axis(x, repeats, axis)
 
 
-def _repeated(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | None) -> Tensor:
+def _repeat_axis(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | None) -> Tensor:
     if axis is None:
         x, axis = ravel(required("repeat", x)), 0
     d = lay.axis("repeat", axis, required("repeat", x).ndim)
@@ -311,10 +328,10 @@ def _repeated(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | None
     dimensions("repeat", (n * repeats,))
     inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
     wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
-    return _copied(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :]))
+    return _copy_reshaped(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :]))
 
 
-_evenly = Remade(_repeated)  # where no tensor says how often
+_cached_repeat = CachedFunction(_repeat_axis)  # for an int; a tensor of counts is read by the host
 
 
 def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
@@ -326,9 +343,9 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
         )
     dimensions("repeat", (sum(times),))
     with host_memory(f"repeat: {sum(times):,} positions"):
-        places = np.repeat(np.arange(n), times)
-    shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
-    index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
+        positions = np.repeat(np.arange(n), times)
+    shape = (*x.shape[:axis], positions.size, *x.shape[axis + 1 :])
+    index = from_host(positions.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
     source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
     return make(
         node(
@@ -340,11 +357,11 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     )
 
 
-@remade(widen=False)
+@cache_graph(widen=False)
 def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None = None) -> Tensor:
-    """The whole tensor repeated along each axis.
+    """Repeat the whole tensor along each axis.
 
-    `repetitions`: how often, for the last axes, as an int or a tuple; 1 for those left out.
+    `repetitions`: the counts for the last axes, as an int or a tuple; other axes have count 1.
     Shapes: any; each size is multiplied.
     Dtypes: all.
     Raises: ShapeError for a negative number of repetitions.
@@ -361,12 +378,12 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None =
     split_shape = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (1, n)))
     wide = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (t, n)))
     dimensions("tile", wide)
-    found = view(view(x, ("reshape", split_shape), "tile"), ("expand", wide), "tile")
-    return _copied(found, dimensions("tile", [t * n for t, n in pairs]))
+    expanded = view(view(x, ("reshape", split_shape), "tile"), ("expand", wide), "tile")
+    return _copy_reshaped(expanded, dimensions("tile", [t * n for t, n in pairs]))
 
 
-def _copied(x: Tensor, shape: Shape) -> Tensor:
-    """The elements as another shape, in new memory: one copy, also where no view could be that."""
+def _copy_reshaped(x: Tensor, shape: Shape) -> Tensor:
+    """Return the elements in another shape, in new memory, with a single copy."""
     m = ("reshape", shape)
     shares = type(x) is not Tensor or is_viewable(x, m)
     return copy(view(x, m)) if shares else view(copy(x), m)

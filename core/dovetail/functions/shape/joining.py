@@ -1,4 +1,4 @@
-"""Tensors put side by side and cut apart, as NumPy's `hstack` and `hsplit` have it."""
+"""Stacking and splitting under NumPy's names, such as `hstack` and `hsplit`."""
 
 from __future__ import annotations
 
@@ -18,82 +18,91 @@ from .copies import concat
 from .manipulation import expand_dims
 
 __all__ = [
-    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "dsplit", "dstack",
-    "hsplit", "hstack", "vsplit", "vstack",
-]  # fmt: skip
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "column_stack",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "vsplit",
+    "vstack",
+]
 
-MOST = 1 << 20  # parts: of more nobody can hold the views
+PARTS_MAX = 1 << 20  # views of more parts would fill the memory
 Cuts = int | Sequence[int]
 
 
-# --- at least so many axes ------------------------------------------------------------------------
+# --- minimum number of axes -----------------------------------------------------------------------
 
 
 def atleast_1d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
-    """Views of tensors with at least one axis: one for one tensor, else a tuple.
+    """Return views with at least one axis: one for one tensor, else a tuple.
 
     Shapes: any; () becomes (1,).
     Dtypes: all; each keeps its own.
-    Raises: DTypeError for what is neither tensor nor array.
+    Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
     >>> dt.atleast_1d(dt.asarray(3, device="reference")).tolist()
     [3]
     """
-    return _each("atleast_1d", arrays, 1)
+    return _expand_each("atleast_1d", arrays, 1)
 
 
 def atleast_2d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
-    """Views of tensors with at least two axes: one for one tensor, else a tuple.
+    """Return views with at least two axes: one for one tensor, else a tuple.
 
     Shapes: any; () becomes (1, 1), and (n,) a row (1, n).
     Dtypes: all; each keeps its own.
-    Raises: DTypeError for what is neither tensor nor array.
+    Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
     >>> dt.atleast_2d(dt.asarray([1, 2], device="reference")).tolist()
     [[1, 2]]
     """
-    return _each("atleast_2d", arrays, 2)
+    return _expand_each("atleast_2d", arrays, 2)
 
 
 def atleast_3d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
-    """Views of tensors with at least three axes: one for one tensor, else a tuple.
+    """Return views with at least three axes: one for one tensor, else a tuple.
 
     Shapes: any; () becomes (1, 1, 1), (n,) becomes (1, n, 1), and (n, m) becomes (n, m, 1).
     Dtypes: all; each keeps its own.
-    Raises: DTypeError for what is neither tensor nor array.
+    Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
     >>> dt.atleast_3d(dt.asarray([1, 2], device="reference")).shape
     (1, 2, 1)
     """
-    return _each("atleast_3d", arrays, 3)
+    return _expand_each("atleast_3d", arrays, 3)
 
 
-def _each(op: str, arrays: Sequence[object], ndim: int) -> Tensor | tuple[Tensor, ...]:
-    found = tuple([_at_least(op, x, ndim) for x in brought(op, *arrays)])
-    return found[0] if len(found) == 1 else found
+def _expand_each(op: str, arrays: Sequence[object], ndim: int) -> Tensor | tuple[Tensor, ...]:
+    views = tuple([_expand_to(op, x, ndim) for x in brought(op, *arrays)])
+    return views[0] if len(views) == 1 else views
 
 
-def _at_least(op: str, x: Tensor, ndim: int) -> Tensor:
-    """With new axes in front; of three, a vector is the second and a matrix the first two."""
-    lacking = ndim - x.ndim
-    if lacking <= 0:
+def _expand_to(op: str, x: Tensor, ndim: int) -> Tensor:
+    """Insert axes in front; in 3 dimensions a vector is the second axis, a matrix the first two."""
+    missing = ndim - x.ndim
+    if missing <= 0:
         return x
-    behind = 1 if ndim == 3 and x.ndim else 0
-    return view(x, ("reshape", (1,) * (lacking - behind) + x.shape + (1,) * behind), op)
+    trailing = 1 if ndim == 3 and x.ndim else 0
+    return view(x, ("reshape", (1,) * (missing - trailing) + x.shape + (1,) * trailing), op)
 
 
-# --- side by side ---------------------------------------------------------------------------------
+# --- concatenation --------------------------------------------------------------------------------
 
 
 @into(widen=False)
 def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one after the other along the second axis; vectors along their only one.
+    """Concatenate tensors along the second axis; vectors along their only one.
 
-    `arrays`: a list or tuple of them.
-    Shapes: alike but along that axis; () counts as (1,).
+    `arrays`: a list or tuple of tensors.
+    Shapes: equal except along that axis; () counts as (1,).
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
 
@@ -101,16 +110,16 @@ def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.hstack([dt.asarray([[1], [2]], device="reference"), [[3], [4]]]).tolist()
     [[1, 3], [2, 4]]
     """
-    parts = _parts("hstack", arrays, 1)
-    return concat(parts, axis=0 if parts[0].ndim == 1 else 1)
+    tensors = _tensors_of_ndim("hstack", arrays, 1)
+    return concat(tensors, axis=0 if tensors[0].ndim == 1 else 1)
 
 
 @into(widen=False)
 def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one below the other, along the first axis; vectors are rows.
+    """Concatenate tensors along the first axis; vectors are rows.
 
-    `arrays`: a list or tuple of them.
-    Shapes: alike but along that axis.
+    `arrays`: a list or tuple of tensors.
+    Shapes: equal except along that axis.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
 
@@ -118,15 +127,15 @@ def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.vstack([dt.asarray([1, 2], device="reference"), [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    return concat(_parts("vstack", arrays, 2), axis=0)
+    return concat(_tensors_of_ndim("vstack", arrays, 2), axis=0)
 
 
 @into(widen=False)
 def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one behind the other, along the third axis; see `atleast_3d`.
+    """Concatenate tensors along the third axis; see `atleast_3d`.
 
-    `arrays`: a list or tuple of them.
-    Shapes: alike but along that axis.
+    `arrays`: a list or tuple of tensors.
+    Shapes: equal except along that axis.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
 
@@ -134,14 +143,14 @@ def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.dstack([dt.asarray([1, 2], device="reference"), [3, 4]]).tolist()
     [[[1, 3], [2, 4]]]
     """
-    return concat(_parts("dstack", arrays, 3), axis=2)
+    return concat(_tensors_of_ndim("dstack", arrays, 3), axis=2)
 
 
 @into(widen=False)
 def column_stack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
-    """The tensors side by side as columns of a matrix; vectors are one column each.
+    """Concatenate tensors as columns of a matrix; each vector is one column.
 
-    `arrays`: a list or tuple of them.
+    `arrays`: a list or tuple of tensors.
     Shapes: (n,) or (n, k) each, with one n.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
@@ -150,27 +159,27 @@ def column_stack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Te
     >>> dt.column_stack([dt.asarray([1, 2], device="reference"), [3, 4]]).tolist()
     [[1, 3], [2, 4]]
     """
-    parts = _parts("column_stack", arrays, 1)
-    return concat([expand_dims(a, 1) if a.ndim == 1 else a for a in parts], axis=1)
+    tensors = _tensors_of_ndim("column_stack", arrays, 1)
+    return concat([expand_dims(a, 1) if a.ndim == 1 else a for a in tensors], axis=1)
 
 
-def _parts(op: str, arrays: object, ndim: int) -> list[Tensor]:
-    """The tensors of a list, with at least so many axes."""
+def _tensors_of_ndim(op: str, arrays: object, ndim: int) -> list[Tensor]:
+    """Return the tensors of a list, with at least `ndim` axes."""
     listed = sequence(op, arrays, "arrays", "tensors")
     if not listed:
         raise ArgumentError(f"{op}: needs at least one tensor")
-    return [_at_least(op, x, ndim) for x in brought(op, *listed)]
+    return [_expand_to(op, x, ndim) for x in brought(op, *listed)]
 
 
-# --- apart ----------------------------------------------------------------------------------------
+# --- splitting ------------------------------------------------------------------------------------
 
 
 @named(widen=False)
 def array_split(x: Tensor, indices_or_sections: Cuts, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Views of consecutive parts of `x` along `axis`, as equal as can be, as a tuple.
+    """Split `x` along `axis` into views of consecutive parts, as equal as possible.
 
-    `indices_or_sections`: how many parts, of which the first are longer by one where they cannot
-    be equal; or a list of the places where it is cut. See `split`, which takes sizes.
+    `indices_or_sections`: the number of parts, of which the first are longer by one if they cannot
+    be equal; or a list of the positions of the cuts. `split` takes sizes instead.
     Shapes: of at least 1 dimension.
     Dtypes: all.
     Raises: ArgumentError for fewer than one part, AxisError.
@@ -185,12 +194,12 @@ def array_split(x: Tensor, indices_or_sections: Cuts, /, *, axis: int = 0) -> tu
 
 @named(widen=False)
 def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
-    """Views of equal parts of `x` along its second axis; of a vector along its only one.
+    """Split `x` into views of equal parts along its second axis; a vector along its only one.
 
-    `indices_or_sections`: how many parts, or a list of the places where it is cut.
+    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
     Shapes: of at least 1 dimension.
     Dtypes: all.
-    Raises: ShapeError where the parts cannot be equal or there are no dimensions, ArgumentError
+    Raises: ShapeError if the parts cannot be equal or there are no dimensions, ArgumentError
     for fewer than one part.
 
     >>> import dovetail as dt
@@ -203,12 +212,12 @@ def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
 
 @named(widen=False)
 def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
-    """Views of equal parts of `x` along its first axis, as a tuple.
+    """Split `x` into views of equal parts along its first axis.
 
-    `indices_or_sections`: how many parts, or a list of the places where it is cut.
+    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
     Shapes: of at least 2 dimensions.
     Dtypes: all.
-    Raises: ShapeError where the parts cannot be equal or below 2 dimensions, ArgumentError for
+    Raises: ShapeError if the parts cannot be equal or below 2 dimensions, ArgumentError for
     fewer than one part.
 
     >>> import dovetail as dt
@@ -222,12 +231,12 @@ def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
 
 @named(widen=False)
 def dsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
-    """Views of equal parts of `x` along its third axis, as a tuple.
+    """Split `x` into views of equal parts along its third axis.
 
-    `indices_or_sections`: how many parts, or a list of the places where it is cut.
+    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
     Shapes: of at least 3 dimensions.
     Dtypes: all.
-    Raises: ShapeError where the parts cannot be equal or below 3 dimensions, ArgumentError for
+    Raises: ShapeError if the parts cannot be equal or below 3 dimensions, ArgumentError for
     fewer than one part.
 
     >>> import dovetail as dt
@@ -245,23 +254,23 @@ def _require(op: str, x: Tensor, ndim: int) -> int:
 
 
 def cut(op: str, x: Tensor, cuts: Cuts, d: int, equal: bool = True) -> tuple[Tensor, ...]:
-    """Return views of the parts between places, or of a number of parts.
+    """Split `x` into views at positions, or into a number of parts.
 
-    equal: they must have one size.
+    equal: a number of parts must divide the axis.
     """
     n = x.shape[d]
     if isinstance(cuts, np.ndarray) and cuts.ndim:
         cuts = cuts.tolist()
     if isinstance(cuts, (list, tuple, range)):
-        places = [min(max(c + n if c < 0 else c, 0), n) for c in integers(op, cuts, "indices")]
-        ends = [0, *places, n]
+        positions = [min(max(c + n if c < 0 else c, 0), n) for c in integers(op, cuts, "indices")]
+        ends = [0, *positions, n]
     else:
-        parts = integer(op, cuts, "indices_or_sections", 1, MOST)
-        if equal and n % parts:
+        count = integer(op, cuts, "indices_or_sections", 1, PARTS_MAX)
+        if equal and n % count:
             raise ShapeError(
-                f"{op}: axis {d} of shape {x.shape} does not divide into {parts} equal parts; "
+                f"{op}: axis {d} of shape {x.shape} does not divide into {count} equal parts; "
                 "see dt.array_split"
             )
-        size, longer = divmod(n, parts)
-        ends = [i * size + min(i, longer) for i in range(parts + 1)]
+        size, longer = divmod(n, count)
+        ends = [i * size + min(i, longer) for i in range(count + 1)]
     return tuple([slice_along(x, d, a, max(b - a, 0), op) for a, b in pairwise(ends)])

@@ -1,6 +1,6 @@
 """Shapes and arrangement of elements.
 
-What strides can express is a view, which shares memory; the rest makes a new tensor.
+A result that strides can express is a view, which shares memory; others are new tensors.
 """
 
 from __future__ import annotations
@@ -36,24 +36,40 @@ from ...tensor.verbs import (
     viewed,
 )
 from ..creation.constructors import extents
-from ..graph_cache import Remade
+from ..graph_cache import CachedFunction
 
 __all__ = [
-    "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "diagonal", "expand_dims",
-    "flatten", "flip", "moveaxis", "permute_dims", "ravel", "reshape", "split", "squeeze",
-    "swapaxes", "transpose", "unstack",
-]  # fmt: skip
+    "as_strided",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "diagonal",
+    "expand_dims",
+    "flatten",
+    "flip",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "split",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+    "unstack",
+]
 
-MOVES = 1024  # remembered of each function, by shapes and axes
+VIEW_CACHE_MAX = 1024  # moves that are cached for each function, by shapes and axes
 
 Axes = int | Sequence[int]
-Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
+Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them in a sequence
 
 
-def ints_of(op: str, given: Sequence[Sizes], name: str = "shape") -> Shape:
-    """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
-    given = () if given and given[0] is UNGIVEN else given
-    listed = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple, range)) else given
+def parse_ints(op: str, values: Sequence[Sizes], name: str = "shape") -> Shape:
+    """Return `(2, 3)` for `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
+    values = () if values and values[0] is UNGIVEN else values
+    listed = (
+        values[0] if len(values) == 1 and isinstance(values[0], (list, tuple, range)) else values
+    )
     try:
         return integers(op, listed, name)
     except ArgumentTypeError:
@@ -71,17 +87,14 @@ def reshape(
     copy: bool | None = None,
     **theirs: object,
 ) -> Tensor:
-    """The same elements, in row-major order, as another shape; one size may be -1.
+    """Return the elements, in row-major order, in another shape; one size may be -1.
 
-    A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
-    fails instead.
-
-    It is a view where strides permit, else a copy. The sizes are given one by one, as a tuple, or
-    as `shape`; one may be -1: what is left.
-    `copy`: True always copies; False never does, and fails where it would have to.
-    Shapes: any of as many elements.
+    The result is a view if strides permit, else a copy. The sizes are passed one by one, as a
+    tuple, or as `shape`; -1 is computed from the other sizes.
+    `copy`: True always copies; False never does, and fails if a copy is needed.
+    Shapes: any with an equal number of elements.
     Dtypes: all.
-    Raises: ShapeError; ArgumentError where `copy=False` cannot be.
+    Raises: ShapeError; ArgumentError if `copy=False` cannot be satisfied.
 
     >>> import dovetail as dt
     >>> dt.reshape(dt.arange(6, device="reference"), (2, -1)).tolist()
@@ -90,17 +103,17 @@ def reshape(
     if theirs:
         return retold(reshape, locals())
     if copy is None and not sizes:
-        if (known := viewed("reshape", x, shape)) is not None:
-            return known
-        if type(x) is Tensor and expr_of(x).op is None:  # what strides do not permit is noted, too
-            return _reshaped.given((x, shape), {})
-    return _as_shape(x, shape, sizes, copy)
+        if (cached := viewed("reshape", x, shape)) is not None:
+            return cached
+        if type(x) is Tensor and expr_of(x).op is None:  # copies are cached as graphs
+            return _cached_reshape.call((x, shape), {})
+    return _reshape_uncached(x, shape, sizes, copy)
 
 
-def _as_shape(
+def _reshape_uncached(
     x: Tensor, shape: Sizes, sizes: tuple[Sizes, ...] = (), copy: bool | None = None
 ) -> Tensor:
-    new = ints_of("reshape", (shape, *sizes))
+    new = parse_ints("reshape", (shape, *sizes))
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
     if copy is not None and flag("reshape", copy, "copy"):
@@ -110,19 +123,19 @@ def _as_shape(
             f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
             f"copy, and copy=False forbids it"
         )
-    found = view(x, m)
-    return found if copy is not None or sizes else noted_view(found, "reshape", x, shape)
+    reshaped = view(x, m)
+    return reshaped if copy is not None or sizes else noted_view(reshaped, "reshape", x, shape)
 
 
-_reshaped = Remade(_as_shape)
+_cached_reshape = CachedFunction(_reshape_uncached)
 
 
 def permute_dims(
     x: Tensor = UNGIVEN, /, axes: Sizes = UNGIVEN, *order: Sizes, **theirs: object
 ) -> Tensor:
-    """A view of `x` with its axes in another order.
+    """Return a view of `x` with its axes in another order.
 
-    The order is given one by one, as a tuple, or as `axes`: axis k of the result is axes[k] of x.
+    The axes are passed one by one, as a tuple, or as `axes`: axis k of the result is axes[k] of x.
     Shapes: any; the result has the sizes in the new order.
     Dtypes: all.
     Raises: AxisError unless each axis is named once.
@@ -133,16 +146,16 @@ def permute_dims(
     """
     if theirs:
         return retold(permute_dims, locals())
-    if not order and (known := viewed("permute_dims", x, axes)) is not None:
-        return known
-    given = ints_of("permute_dims", (axes, *order), "axes")
+    if not order and (cached := viewed("permute_dims", x, axes)) is not None:
+        return cached
+    axes_tuple = parse_ints("permute_dims", (axes, *order), "axes")
     shape = required("permute_dims", x).shape
-    found = view(x, _permuted("permute_dims", shape, given), "permute_dims")
-    return found if order else noted_view(found, "permute_dims", x, axes)
+    permuted = view(x, _permute_move("permute_dims", shape, axes_tuple), "permute_dims")
+    return permuted if order else noted_view(permuted, "permute_dims", x, axes)
 
 
-@lru_cache(MOVES)
-def _permuted(op: str, shape: Shape, axes: Shape) -> Move:
+@lru_cache(VIEW_CACHE_MAX)
+def _permute_move(op: str, shape: Shape, axes: Shape) -> Move:
     ndim = len(shape)
     order = tuple([lay.axis(op, i, ndim) for i in axes])
     if sorted(order) != list(range(ndim)):
@@ -153,7 +166,7 @@ def _permuted(op: str, shape: Shape, axes: Shape) -> Move:
 def swapaxes(
     x: Tensor = UNGIVEN, /, axis1: int = UNGIVEN, axis2: int = UNGIVEN, **theirs: object
 ) -> Tensor:
-    """A view of `x` with `axis1` and `axis2` exchanged.
+    """Return a view of `x` with `axis1` and `axis2` exchanged.
 
     Shapes: any; the two sizes change places.
     Dtypes: all.
@@ -165,12 +178,12 @@ def swapaxes(
     """
     if theirs:
         return retold(swapaxes, locals())
-    if (known := viewed("swapaxes", x, axis1, axis2)) is not None:
-        return known
-    return noted_view(_swapped("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
+    if (cached := viewed("swapaxes", x, axis1, axis2)) is not None:
+        return cached
+    return noted_view(_swap_axes("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
 
 
-def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
+def _swap_axes(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
     order = list(range(required(op, x).ndim))
     a, b = lay.axis(op, axis1, x.ndim), lay.axis(op, axis2, x.ndim)
     order[a], order[b] = b, a
@@ -178,10 +191,10 @@ def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
 
 
 def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes | None, **theirs: object) -> Tensor:
-    """A view of `x` with two axes exchanged or, without `axes`, with all of them reversed.
+    """Return a view of `x` with two axes exchanged or, without `axes`, all of them reversed.
 
-    `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` is NumPy's; a whole order
-    of axes, as a tuple, is that of `permute_dims`.
+    `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` reverses all, as in NumPy;
+    a tuple of all axes is their order, as for `permute_dims`.
     Shapes: any; the sizes go with their axes.
     Dtypes: all.
     Raises: AxisError.
@@ -197,17 +210,18 @@ def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes | None, **theirs: object) -> 
         order = tuple(reversed(range(required("transpose", x).ndim)))
         return view(x, ("permute", order), "transpose")
     if len(axes) == 2:
-        return _swapped("transpose", x, *axes)  # type: ignore[arg-type]  # checked there
-    shape, given = required("transpose", x).shape, ints_of("transpose", axes, name="axes")  # type: ignore[arg-type]  # likewise
-    return view(x, _permuted("transpose", shape, given), "transpose")
+        return _swap_axes("transpose", x, *axes)  # type: ignore[arg-type]  # lay.axis checks them
+    shape, axes_tuple = required("transpose", x).shape, parse_ints("transpose", axes, name="axes")  # type: ignore[arg-type]  # rejects all but ints
+    return view(x, _permute_move("transpose", shape, axes_tuple), "transpose")
 
 
 def moveaxis(
     x: Tensor = UNGIVEN, /, source: Axes = UNGIVEN, destination: Axes = UNGIVEN, **theirs: object
 ) -> Tensor:
-    """A view of `x` with some axes at other places, the rest staying in order.
+    """Return a view of `x` with some axes moved to other positions.
 
-    `source` and `destination`: an axis, or as many of them, of x and of the result.
+    The other axes keep their order. `source`, `destination`: one axis of x and its position in the
+    result, or equally many of both.
     Shapes: any; the sizes go with their axes.
     Dtypes: all.
     Raises: AxisError, also for one axis twice.
@@ -218,8 +232,8 @@ def moveaxis(
     """
     if theirs:
         return retold(moveaxis, locals())
-    if (known := viewed("moveaxis", x, source, destination)) is not None:
-        return known
+    if (cached := viewed("moveaxis", x, source, destination)) is not None:
+        return cached
     required("moveaxis", x)
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
@@ -230,19 +244,19 @@ def moveaxis(
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
         order.insert(d, s)
-    found = view(x, ("permute", tuple(order)), "moveaxis")
-    return noted_view(found, "moveaxis", x, source, destination)
+    moved = view(x, ("permute", tuple(order)), "moveaxis")
+    return noted_view(moved, "moveaxis", x, source, destination)
 
 
-def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
-    """Non-negative axes in the order given."""
-    return [lay.axis(op, i, ndim) for i in integers(op, given, "axis")]
+def _axes_list(op: str, axes: Axes, ndim: int) -> list[int]:
+    """Return axes as non-negative ints, in their order."""
+    return [lay.axis(op, i, ndim) for i in integers(op, axes, "axis")]
 
 
 def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Tensor:
-    """A view of `x` with axes of size 1 put in.
+    """Return a view of `x` with inserted axes of size 1.
 
-    `axis`: where they stand in the result; one place or several.
+    `axis`: one or several positions in the result.
     Shapes: any.
     Dtypes: all.
     Raises: AxisError, ShapeError beyond 64 dimensions.
@@ -253,28 +267,28 @@ def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Ten
     """
     if theirs:
         return retold(expand_dims, locals())
-    if (known := viewed("expand_dims", x, axis)) is not None:
-        return known
+    if (cached := viewed("expand_dims", x, axis)) is not None:
+        return cached
     listed = integers("expand_dims", axis, "axis")
-    found = view(x, _expanded(required("expand_dims", x).shape, listed), "expand_dims")
-    return noted_view(found, "expand_dims", x, axis)
+    expanded = view(x, _expand_dims_move(required("expand_dims", x).shape, listed), "expand_dims")
+    return noted_view(expanded, "expand_dims", x, axis)
 
 
-@lru_cache(MOVES)
-def _expanded(shape: Shape, axes: Shape) -> Move:
+@lru_cache(VIEW_CACHE_MAX)
+def _expand_dims_move(shape: Shape, axes: Shape) -> Move:
     ndim = len(shape) + len(axes)
-    places, rest = lay.axes("expand_dims", axes, ndim), iter(shape)
-    wider = [1 if d in places else next(rest) for d in range(ndim)]
+    new_axes, sizes = lay.axes("expand_dims", axes, ndim), iter(shape)
+    wider = [1 if d in new_axes else next(sizes) for d in range(ndim)]
     return "reshape", dimensions("expand_dims", wider)
 
 
 def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) -> Tensor:
-    """A view of `x` without some axes of size 1.
+    """Return a view of `x` without some axes of size 1.
 
-    `axis`: one or several; None takes away all of size 1.
+    `axis`: one or several; None removes all axes of size 1.
     Shapes: any.
     Dtypes: all.
-    Raises: ShapeError where the size is not 1, AxisError.
+    Raises: ShapeError if a size is not 1, AxisError.
 
     >>> import dovetail as dt
     >>> dt.squeeze(dt.zeros((1, 3, 1), device="reference"), axis=0).shape
@@ -282,15 +296,15 @@ def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) 
     """
     if theirs:
         return retold(squeeze, locals())
-    if (known := viewed("squeeze", x, axis)) is not None:
-        return known
+    if (cached := viewed("squeeze", x, axis)) is not None:
+        return cached
     shape = required("squeeze", x).shape
-    given = None if axis is None else integers("squeeze", axis, "axis")
-    return noted_view(view(x, _squeezed(shape, given), "squeeze"), "squeeze", x, axis)
+    axes_tuple = None if axis is None else integers("squeeze", axis, "axis")
+    return noted_view(view(x, _squeeze_move(shape, axes_tuple), "squeeze"), "squeeze", x, axis)
 
 
-@lru_cache(MOVES)
-def _squeezed(shape: Shape, axes: Shape | None) -> Move:
+@lru_cache(VIEW_CACHE_MAX)
+def _squeeze_move(shape: Shape, axes: Shape | None) -> Move:
     if axes is None:
         return "reshape", tuple([n for n in shape if n != 1])
     gone = lay.axes("squeeze", axes, len(shape))
@@ -303,7 +317,7 @@ def _squeezed(shape: Shape, axes: Shape | None) -> Move:
 def flip(
     x: Tensor = UNGIVEN, /, axis: Axes | None = None, *more: object, **theirs: object
 ) -> Tensor:
-    """A view of `x` with the order along some axes reversed; along all for None.
+    """Return a view of `x` with the order along some axes reversed; along all for None.
 
     Shapes: any; the result has the same.
     Dtypes: all.
@@ -315,20 +329,20 @@ def flip(
     """
     if more or theirs:
         return retold(flip, locals())
-    if (known := viewed("flip", x, axis)) is not None:
-        return known
-    turned = lay.axes("flip", axis, required("flip", x).ndim)
-    starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
-    steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
+    if (cached := viewed("flip", x, axis)) is not None:
+        return cached
+    flipped = lay.axes("flip", axis, required("flip", x).ndim)
+    starts = tuple(n - 1 if d in flipped else 0 for d, n in enumerate(x.shape))
+    steps = tuple(-1 if d in flipped else 1 for d in range(x.ndim))
     return noted_view(view(x, ("slice", starts, x.shape, steps), "flip"), "flip", x, axis)
 
 
 def broadcast_to(
     x: Tensor = UNGIVEN, /, shape: Sizes = UNGIVEN, *sizes: Sizes, **theirs: object
 ) -> Tensor:
-    """A read-only view of `x` in which axes of size 1 are repeated, without memory for it.
+    """Return a read-only view of `x` in which axes of size 1 repeat without using memory.
 
-    The sizes are given one by one, as a tuple, or as `shape`.
+    The sizes are passed one by one, as a tuple, or as `shape`.
     Shapes: x's axes are matched with the last of the result; they agree, or x's has size 1.
     Dtypes: all.
     Raises: ShapeError. A write to the result is a ReadOnlyError.
@@ -339,19 +353,19 @@ def broadcast_to(
     """
     if theirs:
         return retold(broadcast_to, locals())
-    if not sizes and (known := viewed("broadcast_to", x, shape)) is not None:
-        return known
-    given = ints_of("broadcast_to", (shape, *sizes))
-    found = _broadcast("broadcast_to", x, given)
-    return found if sizes else noted_view(found, "broadcast_to", x, shape)
+    if not sizes and (cached := viewed("broadcast_to", x, shape)) is not None:
+        return cached
+    wanted = parse_ints("broadcast_to", (shape, *sizes))
+    broadcast = _broadcast("broadcast_to", x, wanted)
+    return broadcast if sizes else noted_view(broadcast, "broadcast_to", x, shape)
 
 
 def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
-    return view(x, _spread(op, required(op, x).shape, wanted), op)
+    return view(x, _expand_move(op, required(op, x).shape, wanted), op)
 
 
-@lru_cache(MOVES)
-def _spread(op: str, shape: Shape, wanted: Shape) -> Move:
+@lru_cache(VIEW_CACHE_MAX)
+def _expand_move(op: str, shape: Shape, wanted: Shape) -> Move:
     dimensions(op, wanted)
     if len(wanted) < len(shape) or lay.broadcast_shapes(op, shape, wanted) != wanted:
         raise ShapeError(f"{op}: shape {shape} does not broadcast to {wanted}")
@@ -359,7 +373,7 @@ def _spread(op: str, shape: Shape, wanted: Shape) -> Move:
 
 
 def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
-    """A read-only view of `x`, as by `dt.broadcast_to`, where -1 keeps a size.
+    """Return a read-only view of `x` as `dt.broadcast_to` does, where -1 keeps a size.
 
     `shape`: the sizes, one by one or as a tuple.
     Shapes: x's axes are matched with the last of the result; they agree, or x's has size 1.
@@ -370,18 +384,18 @@ def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     >>> dt.zeros((3, 1), device="reference").expand(2, -1, 4).shape
     (2, 3, 4)
     """
-    wanted = ints_of("expand", shape)
+    wanted = parse_ints("expand", shape)
     lead = len(wanted) - x.ndim
-    kept = tuple([x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)])
-    return _broadcast("expand", x, kept)
+    sizes = tuple([x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)])
+    return _broadcast("expand", x, sizes)
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
-    """Views of tensors, all of their common shape, as a tuple.
+    """Return views of tensors in their common shape, as a tuple.
 
     Shapes: broadcast.
     Dtypes: all; each keeps its own.
-    Raises: ShapeError, DeviceError, DTypeError for what is neither tensor nor array.
+    Raises: ShapeError, DeviceError, DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
     >>> x, y = dt.broadcast_arrays(dt.zeros((2, 1), device="reference"), [1, 2, 3])
@@ -394,7 +408,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The common shape to which some shapes are broadcast.
+    """Return the common shape to which shapes are broadcast.
 
     `shapes`: ints or tuples of ints. Sizes are matched from the last axis on; they agree, or are 1.
     Raises: ShapeError.
@@ -409,7 +423,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
 
 def unstack(x: Tensor = UNGIVEN, /, axis: int = 0, **theirs: object) -> tuple[Tensor, ...]:
-    """Views of the parts of `x` along `axis`, without that axis, as a tuple.
+    """Return views of the parts of `x` along `axis`, without that axis, as a tuple.
 
     Shapes: of at least 1 dimension.
     Dtypes: all.
@@ -428,12 +442,12 @@ def unstack(x: Tensor = UNGIVEN, /, axis: int = 0, **theirs: object) -> tuple[Te
 def split(
     x: Tensor = UNGIVEN, sizes: int | Sequence[int] = UNGIVEN, /, axis: int = 0, **theirs: object
 ) -> tuple[Tensor, ...]:
-    """Views of consecutive parts of `x` along `axis`, as a tuple.
+    """Split `x` along `axis` into views of consecutive parts, as a tuple.
 
-    `sizes`: a list of sizes that make up the axis, or one size (the last part may be smaller).
+    `sizes`: a list of sizes that add up to the axis, or one size (the last part may be smaller).
     Shapes: of at least 1 dimension.
     Dtypes: all.
-    Raises: ShapeError where the sizes do not make up the axis, ArgumentError for a size below 1,
+    Raises: ShapeError if the sizes do not add up to the axis, ArgumentError for a size below 1,
     AxisError.
 
     >>> import dovetail as dt
@@ -461,10 +475,10 @@ def split(
 
 @named(widen=False)
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """`x` with some neighbouring axes made into one: a view where strides permit, else a copy.
+    """Merge neighbouring axes of `x` into one: a view if strides permit, else a copy.
 
-    `start_dim`, `end_dim`: the first and the last of them; all unless given.
-    Shapes: any; of no dimensions comes one element.
+    `start_dim`, `end_dim`: the first and the last of them; default: all axes.
+    Shapes: any; a 0-dimensional tensor gives one element.
     Dtypes: all.
     Raises: AxisError.
 
@@ -485,11 +499,11 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @named(widen=False)
 def ravel(x: Tensor, /) -> Tensor:
-    """All elements in row-major order along one axis: a view where strides permit, else a copy.
+    """Return all elements in row-major order along one axis: a view if strides permit, else a copy.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
     >>> dt.ravel(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
@@ -501,14 +515,14 @@ def ravel(x: Tensor, /) -> Tensor:
 def as_strided(
     x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """A view of the storage of `x` with any shape, strides and offset.
+    """Return a view of the storage of `x` with any shape, strides and offset.
 
-    `size`: the shape. `stride`: for each axis the way from one element to the next.
-    `storage_offset`: where the first element lies; x's unless given.
+    `size`: the shape. `stride`: for each axis the distance from one element to the next.
+    `storage_offset`: the position of the first element; default: x's.
     Units: elements, not bytes.
-    Shapes: any; several elements may share memory, and then the view is read-only.
+    Shapes: any; a view whose elements share memory is read-only.
     Dtypes: all.
-    Raises: ShapeError where it would reach out of the storage.
+    Raises: ShapeError if the view would exceed the storage.
 
     >>> import dovetail as dt
     >>> dt.as_strided(dt.arange(5, device="reference"), (3, 3), (1, 1)).tolist()  # windows
@@ -526,27 +540,31 @@ def as_strided(
     if storage_offset is not None:
         offset = integer("as_strided", storage_offset, "storage_offset")
     if 0 in shape:
-        offset = 0  # it reaches no element, wherever it begins
+        offset = 0  # an empty view reaches no element
     low, high = lay.span(StridedView(shape, strides, offset))
-    held = storage.nbytes // x.itemsize
-    if low < 0 or high > held:
+    elements = storage.nbytes // x.itemsize
+    if low < 0 or high > elements:
         raise ShapeError(
             f"as_strided: shape {shape}, strides {shown(strides)}, offset {shown(offset)} reach "
-            f"the elements {shown(low)}..{shown(high - 1)} of a storage of {held}"
+            f"the elements {shown(low)}..{shown(high - 1)} of a storage of {elements}"
         )
-    seen = leaf(storage, spec(shape, x.dtype, x.device, "as_strided"), strides, offset)
-    attrs = (StridedView(x.shape, e.strides, e.offset), StridedView(shape, strides, offset), held)
-    seen.tape = tape_of(ops.AS_STRIDED, (e,), seen.spec, attrs)
-    return alias(x, make(seen))
+    base = leaf(storage, spec(shape, x.dtype, x.device, "as_strided"), strides, offset)
+    attrs = (
+        StridedView(x.shape, e.strides, e.offset),
+        StridedView(shape, strides, offset),
+        elements,
+    )
+    base.tape = tape_of(ops.AS_STRIDED, (e,), base.spec, attrs)
+    return alias(x, make(base))
 
 
 def diagonal(
     x: Tensor = UNGIVEN, /, offset: int = 0, dim1: int = 0, dim2: int = 1, **theirs: object
 ) -> Tensor:
-    """A view of the diagonals of `x` over two axes, which become the last axis.
+    """Return a view of the diagonals of `x` over two axes, which become the last axis.
 
-    `dim1`, `dim2`: the axes. `offset`: an element's place along `dim2` less that along `dim1`. Of a
-    sparse tensor: a new one.
+    `dim1`, `dim2`: the axes. `offset`: an element's position along `dim2` minus that along `dim1`.
+    The diagonal of a sparse tensor is a new tensor.
     Shapes: of at least 2 dimensions; an `offset` beyond the matrix gives no elements.
     Dtypes: all.
     Raises: AxisError for one axis twice, ShapeError below 2 dimensions.
@@ -564,14 +582,16 @@ def diagonal(
     if a == b:
         raise AxisError(f"diagonal: axes {dim1} and {dim2} are the same")
     order = (*(d for d in range(x.ndim) if d not in (a, b)), a, b)
-    seen = view(x, ("permute", order), "diagonal")
-    n, m = seen.shape[-2:]
-    offset = max(-n, min(offset, m))  # beyond: nothing, too
-    if type(seen) is not Tensor:
-        return dispatch("diagonal", "diagonal", (seen,), seen, offset)
+    matrices = view(x, ("permute", order), "diagonal")
+    n, m = matrices.shape[-2:]
+    offset = max(-n, min(offset, m))  # diagonals outside are empty
+    if type(matrices) is not Tensor:
+        return dispatch("diagonal", "diagonal", (matrices,), matrices, offset)
     length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
     if length:
-        down = slice_along(seen, seen.ndim - 2, max(-offset, 0), length)
-        seen = slice_along(down, seen.ndim - 1, max(offset, 0), length)
-    strides = evaluated(seen).strides
-    return as_strided(seen, (*seen.shape[:-2], length), (*strides[:-2], strides[-2] + strides[-1]))
+        down = slice_along(matrices, matrices.ndim - 2, max(-offset, 0), length)
+        matrices = slice_along(down, matrices.ndim - 1, max(offset, 0), length)
+    strides = evaluated(matrices).strides
+    return as_strided(
+        matrices, (*matrices.shape[:-2], length), (*strides[:-2], strides[-2] + strides[-1])
+    )

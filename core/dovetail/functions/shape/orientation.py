@@ -1,4 +1,4 @@
-"""Tensors turned and mirrored, and the diagonals of matrices."""
+"""Rotation, mirroring, and the diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -20,19 +20,27 @@ from ..variants import into
 from .manipulation import diagonal, flip, ravel
 
 __all__ = [
-    "diag", "diag_indices", "diagflat", "fliplr", "flipud", "rot90", "trace", "tri", "tril_indices",
+    "diag",
+    "diag_indices",
+    "diagflat",
+    "fliplr",
+    "flipud",
+    "rot90",
+    "trace",
+    "tri",
+    "tril_indices",
     "triu_indices",
-]  # fmt: skip
+]
 
 
-# --- turned ---------------------------------------------------------------------------------------
+# --- rotation and mirroring -----------------------------------------------------------------------
 
 
 @named(widen=False)
 def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """A view of `x` turned by `k` quarters in the plane of two axes, from the first to the second.
+    """Return a view of `x` rotated by `k` quarter turns from the first axis to the second.
 
-    `k`: how many quarter turns; negative ones go the other way. `axes`: the two.
+    `k`: quarter turns; negative ones go the other way. `axes`: the two axes of the plane.
     Shapes: of at least 2 dimensions; for odd k the two sizes change places.
     Dtypes: all.
     Raises: AxisError unless the axes are two different ones.
@@ -41,10 +49,10 @@ def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     >>> dt.rot90(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
     [[2, 4], [1, 3]]
     """
-    turns, given = integer("rot90", k, "k") % 4, integers("rot90", axes, "axes")
-    plane = [lay.axis("rot90", a, required("rot90", x).ndim) for a in given]
+    turns, axis_pair = integer("rot90", k, "k") % 4, integers("rot90", axes, "axes")
+    plane = [lay.axis("rot90", a, required("rot90", x).ndim) for a in axis_pair]
     if len(plane) != 2 or plane[0] == plane[1]:
-        raise AxisError(f"rot90: axes {tuple(given)} are not two different ones")
+        raise AxisError(f"rot90: axes {tuple(axis_pair)} are not two different ones")
     a, b = plane
     if turns == 0 or turns == 2:
         return flip(x, axis=(a, b)) if turns else view(x, ("permute", tuple(range(x.ndim))))
@@ -57,7 +65,7 @@ def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 @named(widen=False)
 def fliplr(x: Tensor, /) -> Tensor:
-    """A view of `x` with its second axis reversed.
+    """Return a view of `x` with its second axis reversed.
 
     Shapes: of at least 2 dimensions; the result has the same.
     Dtypes: all.
@@ -74,7 +82,7 @@ def fliplr(x: Tensor, /) -> Tensor:
 
 @named(widen=False)
 def flipud(x: Tensor, /) -> Tensor:
-    """A view of `x` with its first axis reversed.
+    """Return a view of `x` with its first axis reversed.
 
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all.
@@ -94,9 +102,9 @@ def flipud(x: Tensor, /) -> Tensor:
 
 @into(widen=False)
 def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The diagonal of a matrix as a view, or a matrix that has a vector as its diagonal.
+    """Return the diagonal of a matrix as a view, or a matrix with a vector as its diagonal.
 
-    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
     Shapes: (n, m) gives a vector; (n,) gives a square matrix of n + |k| rows.
     Dtypes: all.
     Raises: ShapeError for other than vectors and matrices.
@@ -110,14 +118,14 @@ def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ShapeError(f"diag: needs a vector or a matrix, not shape {x.shape}; see dt.diagonal")
-    return _with_diagonal("diag", x, k)
+    return _matrix_with_diagonal("diag", x, k)
 
 
 @into(widen=False)
 def diagflat(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """A matrix whose diagonal has the elements of `x` in row-major order.
+    """Return a matrix whose diagonal has the elements of `x` in row-major order.
 
-    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
     Shapes: any; the result is a square of x.size + |k| rows.
     Dtypes: all.
     Raises: ShapeError beyond 2**63 rows.
@@ -126,11 +134,16 @@ def diagflat(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     >>> dt.diagflat(dt.asarray([[1, 2]], device="reference"), 1).tolist()
     [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
     """
-    return _with_diagonal("diagflat", ravel(strided("diagflat", x)), integer("diagflat", k, "k"))
+    return _matrix_with_diagonal(
+        "diagflat", ravel(strided("diagflat", x)), integer("diagflat", k, "k")
+    )
 
 
-def _with_diagonal(op: str, x: Tensor, k: int) -> Tensor:
-    """A square matrix with a vector on its k-th diagonal: compared at every place, so it fuses."""
+def _matrix_with_diagonal(op: str, x: Tensor, k: int) -> Tensor:
+    """Return a square matrix with a vector on its k-th diagonal.
+
+    It is elementwise in the positions, so that it fuses.
+    """
     n = x.shape[0] + abs(k)
     dimensions(op, (n, n))
     zero = False if x.dtype is bool_ else 0
@@ -145,15 +158,21 @@ def _with_diagonal(op: str, x: Tensor, k: int) -> Tensor:
 
 @into(widen=False)
 def trace(
-    x: Tensor, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
+    x: Tensor,
+    /,
+    *,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The sum of the diagonal over two axes.
+) -> Tensor:
+    """Return the sum of the diagonal over two axes.
 
-    `offset`: which diagonal: 0 is the main one, above it positive, below it negative. `axis1`,
-    `axis2`: the axes, the first two unless given; see `dt.linalg` for those of stacks.
-    Shapes: of at least 2 dimensions; the two axes go.
-    Dtypes: all, as for `sum`, which also says what `dtype` does.
+    `offset`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+    `axis1`, `axis2`: the axes; default: the first two. See `dt.linalg` for stacks of matrices.
+    Shapes: of at least 2 dimensions; the two axes are removed.
+    Dtypes: all; `dtype` and the result as for `sum`.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Raises: ShapeError below 2 dimensions, AxisError, DTypeError.
 
@@ -165,9 +184,9 @@ def trace(
 
 
 def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tuple[Tensor, ...]:
-    """The indices of the main diagonal of a tensor of `n` along each of `ndim` axes.
+    """Return the indices of the main diagonal of a tensor of size `n` along `ndim` axes.
 
-    `n`: how long each axis is. `ndim`: how many there are.
+    `n`: the length of each axis. `ndim`: the number of axes.
     Shapes: (n,) each.
     Dtypes: int64.
     Raises: ArgumentError for a negative number, DeviceError.
@@ -183,13 +202,19 @@ def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tupl
 
 @into(widen=False)
 def tri(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
-    device: DeviceLike = None, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """A matrix with ones at and below a diagonal, and zeros above it.
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return a matrix with ones at and below a diagonal, and zeros above it.
 
-    `n_rows`, `n_cols`: its sizes; a square unless `n_cols` is given. `k`: which diagonal: 0 is the
-    main one, above it positive, below it negative.
+    `n_rows`, `n_cols`: its sizes; square by default. `k`: the diagonal: 0 is the main one, positive
+    ones are above it, negative ones below it.
     Shapes: (n_rows, n_cols).
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -206,9 +231,10 @@ def tri(
 def tril_indices(
     n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
 ) -> tuple[Tensor, Tensor]:
-    """The indices of the lower triangle of a matrix, row by row: (rows, columns).
+    """Return the indices of the lower triangle of a matrix, row by row: (rows, columns).
 
-    `n`: its rows. `k`: the last diagonal that belongs to it. `m`: its columns, `n` unless given.
+    `n`: the number of rows. `k`: the last diagonal of the triangle. `m`: the number of columns;
+    default: `n`.
     Shapes: two vectors.
     Dtypes: int64.
     Raises: ShapeError, DeviceError.
@@ -226,9 +252,10 @@ def tril_indices(
 def triu_indices(
     n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
 ) -> tuple[Tensor, Tensor]:
-    """The indices of the upper triangle of a matrix, row by row: (rows, columns).
+    """Return the indices of the upper triangle of a matrix, row by row: (rows, columns).
 
-    `n`: its rows. `k`: the first diagonal that belongs to it. `m`: its columns, `n` unless given.
+    `n`: the number of rows. `k`: the first diagonal of the triangle. `m`: the number of columns;
+    default: `n`.
     Shapes: two vectors.
     Dtypes: int64.
     Raises: ShapeError, DeviceError.

@@ -1,4 +1,4 @@
-"""Tensors with more around them."""
+"""Padding of tensors."""
 
 from __future__ import annotations
 
@@ -24,21 +24,26 @@ Widths = int | Sequence[int] | Sequence[Sequence[int]]
 
 @into(widen=False)
 def pad(
-    x: Tensor, pad_width: Widths, /, mode: str = "constant", *, constant_values: Fill | None = None,
+    x: Tensor,
+    pad_width: Widths,
+    /,
+    mode: str = "constant",
+    *,
+    constant_values: Fill | None = None,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return a new tensor with more elements before and after those of `x` along each axis.
 
-    `pad_width`: how many: one number for all, (before, after) for all axes, or such a pair for each
-    axis. `mode`: what they are: "constant" a number; "edge" the nearest element; "reflect" and
-    "symmetric" mirrored elements, without and with the one at the edge; "wrap" those from the
-    other end. `constant_values`: the number, 0 unless given; only for the mode "constant".
+    `pad_width`: one number for all, (before, after) for all axes, or such a pair for each axis.
+    `mode`: "constant" adds a number; "edge" the nearest element; "reflect" and "symmetric" mirrored
+    elements, without and with the one at the edge; "wrap" elements from the other end.
+    `constant_values`: the number, default 0; only for the mode "constant".
     Shapes: any; each size grows by the two widths.
     Dtypes: all; the result has the same.
-    Gradient: to the elements that come out, as often as they do.
+    Gradient: each element gets the sum over its copies.
     Raises: ArgumentError for a negative width, another mode, or a number that a mode does not take;
-    ShapeError where there is nothing to repeat or for other numbers of widths, ValueOverflow for a
-    number that does not fit.
+    ShapeError for an empty axis to repeat or a wrong number of widths, ValueOverflow for a number
+    that does not fit.
 
     >>> import dovetail as dt
     >>> dt.pad(dt.asarray([1, 2, 3], device="reference"), (2, 1), "reflect").tolist()
@@ -51,26 +56,26 @@ def pad(
         )
     fill = 0 if constant_values is None else constant_values
     widths = _widths(pad_width, strided("pad", x).ndim)
-    found = x
+    padded = x
     for d, (before, after) in enumerate(widths):
         if not before and not after:
             continue
         if mode == "constant":
-            parts = [_filled(found, d, n, fill) for n in (before, after)]
-            found = concat([parts[0], found, parts[1]], axis=d)
+            pads = [_constant_pad(padded, d, n, fill) for n in (before, after)]
+            padded = concat([pads[0], padded, pads[1]], axis=d)
         else:
-            n = found.shape[d]
+            n = padded.shape[d]
             if not n:
                 raise ShapeError(f"pad: axis {d} of shape {x.shape} has nothing to repeat")
             with host_memory(f"pad: {n + before + after:,} positions"):
-                places = _places(mode, np.arange(-before, n + after), n)
-            found = take(found, from_host(places, int64, x.device), axis=d)
-    return copy(x) if found is x else found
+                positions = _source_positions(mode, np.arange(-before, n + after), n)
+            padded = take(padded, from_host(positions, int64, x.device), axis=d)
+    return copy(x) if padded is x else padded
 
 
-def _widths(given: Widths, ndim: int) -> list[tuple[int, int]]:
-    """A pair for each axis."""
-    listed = given.tolist() if isinstance(given, np.ndarray) else given
+def _widths(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
+    """Return a pair of widths for each axis."""
+    listed = pad_width.tolist() if isinstance(pad_width, np.ndarray) else pad_width
     if isinstance(listed, (list, tuple)) and any(isinstance(p, (list, tuple)) for p in listed):
         pairs = [
             integers("pad", sequence("pad", p, "pad_width", "ints"), "pad_width") for p in listed
@@ -85,21 +90,21 @@ def _widths(given: Widths, ndim: int) -> list[tuple[int, int]]:
     return [(p[0], p[-1]) for p in pairs]
 
 
-def _filled(x: Tensor, axis: int, n: int, value: Fill) -> Tensor:
+def _constant_pad(x: Tensor, axis: int, n: int, value: Fill) -> Tensor:
     shape = tuple(n if d == axis else m for d, m in enumerate(x.shape))
     return full(shape, value, dtype=x.dtype, device=x.device)
 
 
-def _places(mode: str, at: np.ndarray, n: int) -> np.ndarray:
-    """Where each element comes from, of places counted from the first one's."""
+def _source_positions(mode: str, positions: np.ndarray, n: int) -> np.ndarray:
+    """Return each element's source, for positions relative to the first element."""
     if mode == "edge":
-        return np.asarray(np.clip(at, 0, n - 1))
+        return np.asarray(np.clip(positions, 0, n - 1))
     if mode == "wrap":
-        return np.asarray(at % n)
+        return np.asarray(positions % n)
     if mode == "symmetric":
-        at = at % (2 * n)
-        return np.asarray(np.minimum(at, 2 * n - 1 - at))
+        positions = positions % (2 * n)
+        return np.asarray(np.minimum(positions, 2 * n - 1 - positions))
     if n == 1:
-        return at * 0
-    at = at % (2 * n - 2)
-    return np.asarray(np.minimum(at, 2 * n - 2 - at))
+        return positions * 0
+    positions = positions % (2 * n - 2)
+    return np.asarray(np.minimum(positions, 2 * n - 2 - positions))

@@ -1,4 +1,4 @@
-"""Patches of images and of other grids, as columns and put together again."""
+"""Patches of images and other grids: im2col and col2im."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["fold", "unfold"]
 Sizes = int | Sequence[int]
 
 
-class _Patches(NamedTuple):
-    """How patches lie in a grid, along each of its axes."""
+class _PatchGrid(NamedTuple):
+    """The arrangement of patches in a grid, along each of its axes."""
 
     kernel: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -32,21 +32,25 @@ class _Patches(NamedTuple):
     stride: tuple[int, ...]
 
     def counts(self, op: str, sizes: Sequence[int]) -> tuple[int, ...]:
-        """How many patches there are along each axis of a grid of these sizes."""
-        found = tuple([
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, k, d, p, s in zip(sizes, *self, strict=True)
-        ])  # fmt: skip
-        if min(found) < 1:
+        """Return the number of patches along each axis of a grid of these sizes."""
+        counts = tuple(
+            [
+                (n + 2 * p - d * (k - 1) - 1) // s + 1
+                for n, k, d, p, s in zip(sizes, *self, strict=True)
+            ]
+        )
+        if min(counts) < 1:
             raise ShapeError(f"{op}: patches {self.kernel} do not fit into a grid of {sizes}")
-        return found
+        return counts
 
 
-def _patches(op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> _Patches:
-    given = integers(op, kernel, "kernel_size")
-    sizes = given * 2 if isinstance(kernel, int) else given
+def _parse_patches(
+    op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> _PatchGrid:
+    sizes_given = integers(op, kernel, "kernel_size")
+    sizes = sizes_given * 2 if isinstance(kernel, int) else sizes_given
     options = [("dilation", dilation, 1), ("padding", padding, 0), ("stride", stride, 1)]
-    found = [sizes]
+    parsed = [sizes]
     for name, value, least in (("kernel_size", sizes, 1), *options):
         listed = integers(op, value, name)
         listed = listed * len(sizes) if len(listed) == 1 else listed
@@ -55,30 +59,36 @@ def _patches(op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Si
         if not all(least <= n < 1 << 40 for n in listed):
             sizes_text = ", ".join(map(shown, listed))
             raise ArgumentError(f"{op}: {name} is {least} or more along each axis: {sizes_text}")
-        found.append(listed)
-    return _Patches(*found[1:])
+        parsed.append(listed)
+    return _PatchGrid(*parsed[1:])
 
 
 @into(widen=False)
 def unfold(
-    x: Tensor, /, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1, *,
+    x: Tensor,
+    /,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+    *,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The patches of images as columns: PyTorch's `nn.functional.unfold`, im2col.
+) -> Tensor:
+    """Return the patches of images as columns: PyTorch's `nn.functional.unfold`, im2col.
 
-    `kernel_size`: how large a patch is; an int for two axes, or a tuple with a size for each of
-    them, however many. `dilation`: how far its elements are apart; `padding`: how many zeros come
-    before and after each axis first; `stride`: how far patches are apart.
+    `kernel_size`: the size of a patch: an int for two axes, or a tuple with one size for each axis.
+    `dilation`: the distance of a patch's elements. `padding`: the number of zeros that are added
+    before and after each axis first. `stride`: the distance of patches.
     Shapes: (..., channels, *axes) gives (..., channels * elements of a patch, patches).
     Dtypes: all; the result has the same.
-    Raises: ShapeError where no patch fits; ArgumentError for sizes out of range; DTypeError.
+    Raises: ShapeError if no patch fits; ArgumentError for sizes out of range; DTypeError.
 
     >>> import dovetail as dt
     >>> x = dt.arange(6, device="reference").reshape((1, 2, 3))
     >>> dt.unfold(x, (2, 2)).tolist()
     [[0, 1], [1, 2], [3, 4], [4, 5]]
     """
-    p = _patches("unfold", kernel_size, dilation, padding, stride)
+    p = _parse_patches("unfold", kernel_size, dilation, padding, stride)
     k = len(p.kernel)
     if strided("unfold", x).ndim <= k:
         raise ShapeError(f"unfold: needs channels and {k} axes, not shape {x.shape}")
@@ -88,20 +98,27 @@ def unfold(
     strides = padded.stride()
     within = [s * d for s, d in zip(strides[-k:], p.dilation, strict=True)]
     between = [s * d for s, d in zip(strides[-k:], p.stride, strict=True)]
-    seen = as_strided(padded, (*lead, *p.kernel, *counts), (*strides[:-k], *within, *between))
+    patches = as_strided(padded, (*lead, *p.kernel, *counts), (*strides[:-k], *within, *between))
     shape = (*lead[:-1], lead[-1] * math.prod(p.kernel), math.prod(counts))
-    return view(seen, ("reshape", shape), "unfold")
+    return view(patches, ("reshape", shape), "unfold")
 
 
 @into
 def fold(
-    x: Tensor, /, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
-    stride: Sizes = 1, *, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Images of which columns are patches, summed where they overlap: PyTorch's `fold`, col2im.
+    x: Tensor,
+    /,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Sum columns of patches into images: PyTorch's `nn.functional.fold`, col2im.
 
-    `output_size`: the sizes of the images. `kernel_size`, `dilation`, `padding` and `stride` are as
-    for `unfold`, whose gradient this is.
+    `output_size`: the sizes of the images. `kernel_size`, `dilation`, `padding`, `stride`: as for
+    `unfold`, whose gradient this is.
     Shapes: (..., channels * elements of a patch, patches) gives (..., channels, *output_size).
     Dtypes: numbers; the result has the same.
     Order: the elements of a patch row by row, and for each the patches: the same bits everywhere.
@@ -113,7 +130,7 @@ def fold(
     >>> dt.fold(x, (2, 3), (2, 2)).tolist()
     [[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]
     """
-    p = _patches("fold", kernel_size, dilation, padding, stride)
+    p = _parse_patches("fold", kernel_size, dilation, padding, stride)
     k = len(p.kernel)
     sizes = extents("fold", output_size)
     sizes = sizes * k if len(sizes) == 1 else sizes
@@ -124,22 +141,24 @@ def fold(
         raise ShapeError(f"fold: shape {x.shape} is not (..., n * {area}, {math.prod(counts)})")
     lead = (*x.shape[:-2], x.shape[-2] // area)
     wide = tuple([n + 2 * q for n, q in zip(sizes, p.padding, strict=True)])
-    at = _places(p, counts, wide, x)
+    at = _element_positions(p, counts, wide, x)
     grid = zeros((*lead, math.prod(wide)), dtype=x.dtype, device=x.device)
-    found = index_add(grid, -1, at, view(x, ("reshape", (*lead, at.size))))
-    found = view(found, ("reshape", (*lead, *wide)))
+    images = index_add(grid, -1, at, view(x, ("reshape", (*lead, at.size))))
+    images = view(images, ("reshape", (*lead, *wide)))
     begin = (*(0 for _ in lead), *p.padding)
-    inner = view(found, ("slice", begin, (*lead, *sizes), (1,) * len(begin)))
-    return apply(ops.COPY, (inner,)) if any(p.padding) else found
+    inner = view(images, ("slice", begin, (*lead, *sizes), (1,) * len(begin)))
+    return apply(ops.COPY, (inner,)) if any(p.padding) else images
 
 
-def _places(p: _Patches, counts: Sequence[int], sizes: Sequence[int], like: Tensor) -> Tensor:
-    """Where in the grid, raveled, each element of each patch lies."""
-    k, found = len(sizes), zeros((1,) * (2 * len(sizes)), dtype=int64, device=like.device)
+def _element_positions(
+    p: _PatchGrid, counts: Sequence[int], sizes: Sequence[int], like: Tensor
+) -> Tensor:
+    """Return the position of each element of each patch in the raveled grid."""
+    k, positions = len(sizes), zeros((1,) * (2 * len(sizes)), dtype=int64, device=like.device)
     for d in range(k):
         step = math.prod(sizes[d + 1 :])
-        for axis, n, apart in ((d, p.kernel[d], p.dilation[d]), (k + d, counts[d], p.stride[d])):
-            along = arange(0, n * apart * step, apart * step, dtype=int64, device=like.device)
+        for axis, n, distance in ((d, p.kernel[d], p.dilation[d]), (k + d, counts[d], p.stride[d])):
+            steps = arange(0, n * distance * step, distance * step, dtype=int64, device=like.device)
             column = tuple([n if i == axis else 1 for i in range(2 * k)])
-            found = found + view(along, ("reshape", column))
-    return view(found, ("reshape", (found.size,)))
+            positions = positions + view(steps, ("reshape", column))
+    return view(positions, ("reshape", (positions.size,)))

@@ -1,4 +1,4 @@
-"""`x.resize_(shape)`: another shape over the same storage, which grows where it is too small."""
+"""`x.resize_(shape)`: another shape over the same storage, which grows if it is too small."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..creation.constructors import empty, extents
 
 @named(widen=False)
 def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
-    """This tensor, of another shape over its own memory, from where it begins, row by row.
+    """Give this tensor another shape over its own memory, in row-major order, and return it.
 
-    Memory that is too small for it is replaced: the elements stay in their order, and what is new
-    is whatever the memory holds. That is refused where the memory is shared, with views or others
-    than tensors, which would not see the new one, or is not the device's own.
+    Memory that is too small is replaced: the elements keep their order, and new ones have arbitrary
+    values. This is refused if the memory is shared with views or with objects other than tensors,
+    which would not see the new memory, or if the device does not own it.
     `shape`: the sizes, one by one or as a tuple.
     Shapes: any.
     Dtypes: all.
-    Raises: SharingError, ShapeError; GradientError for what requires a gradient; LayoutError;
-    OutOfMemoryError.
+    Raises: SharingError, ShapeError; GradientError for a tensor that requires a gradient;
+    LayoutError; OutOfMemoryError.
 
     >>> import dovetail as dt
     >>> x = dt.arange(6, device="reference")
@@ -36,8 +36,8 @@ def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     >>> x.resize_(8).shape, x[:6].tolist()
     ((8,), [0, 1, 2, 3, 4, 5])
     """
-    given = shape[0] if len(shape) == 1 else shape
-    sizes = extents("resize_", given)
+    requested = shape[0] if len(shape) == 1 else shape
+    sizes = extents("resize_", requested)
     recording.refuse_read("resize_() changes the memory of a tensor, which")
     if strided("resize_", x)._expr.tape is not None:
         raise GradientError(
@@ -48,18 +48,20 @@ def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     if (e.offset + s.size) * x.itemsize <= storage.nbytes:
         become(x, leaf(storage, s, s.strides, e.offset))
         return x
-    _require_alone(x, e, storage)
-    known = storage.nbytes // x.itemsize - e.offset
-    before = make(leaf(storage, spec((known,), x.dtype, x.device, "resize_"), (1,), e.offset))
+    _require_unshared(x, e, storage)
+    kept_size = storage.nbytes // x.itemsize - e.offset
+    old_elements = make(
+        leaf(storage, spec((kept_size,), x.dtype, x.device, "resize_"), (1,), e.offset)
+    )
     grown = empty((s.size,), dtype=x.dtype, device=x.device)
-    grown[:known] = before
+    grown[:kept_size] = old_elements
     after = evaluated(grown)
     become(x, leaf(storage_of(after), s, s.strides, after.offset))
     return x
 
 
-def _require_alone(x: Tensor, e: Expr, storage: Storage) -> None:
-    """Raises: SharingError where others see the memory, and would not see another one."""
+def _require_unshared(x: Tensor, e: Expr, storage: Storage) -> None:
+    """Raise SharingError if other objects alias the memory, which would be replaced."""
     group = aliases_of(x)
     views = 0
     for y in () if group is None else group.live():

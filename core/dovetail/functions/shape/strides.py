@@ -1,4 +1,4 @@
-"""Strides and places in memory, and what a tensor is, as functions."""
+"""Strides, positions in memory, and properties of tensors, as functions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from ...tensor.tensor import Tensor, required, strided
 from ..creation.constructors import extents
 
 __all__ = [
-    "element_size", "index_to_pos", "is_complex", "is_contiguous", "is_floating_point", "numel",
+    "element_size",
+    "index_to_pos",
+    "is_complex",
+    "is_contiguous",
+    "is_floating_point",
+    "numel",
     "strides_from_shape",
-]  # fmt: skip
+]
 
 
 def index_to_pos(index: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> int:
-    """The place in a storage of the element at an index: offset + sum of index * stride.
+    """Return the position in a storage of an element: offset + sum of index * stride.
 
-    `index`: of each axis which one, from 0. `strides`: as many. `offset`: where the element at 0
-    is.
+    `index`: one index per axis, from 0. `strides`: one per axis. `offset`: the position of the
+    first element.
     Units: elements, not bytes.
-    Raises: ShapeError unless they are as many; ArgumentTypeError.
+    Raises: ShapeError for different numbers of indices and strides; ArgumentTypeError.
 
     >>> import dovetail as dt
     >>> x = dt.arange(6, device="reference").reshape(2, 3).T
@@ -30,21 +35,21 @@ def index_to_pos(index: int | Sequence[int], strides: int | Sequence[int], offse
     >>> at, x.storage()[at], x[2, 1].item()
     (5, 5, 5)
     """
-    places = integers("index_to_pos", index, "index")
+    indices = integers("index_to_pos", index, "index")
     steps = integers("index_to_pos", strides, "strides")
-    if len(places) != len(steps):
+    if len(indices) != len(steps):
         raise ShapeError(
-            f"index_to_pos: an index of {len(places)} axes, but {len(steps)} strides; x.stride() "
+            f"index_to_pos: an index of {len(indices)} axes, but {len(steps)} strides; x.stride() "
             "has one for each axis of x"
         )
     start = integer("index_to_pos", offset, "offset")
-    return start + sum(i * s for i, s in zip(places, steps, strict=True))
+    return start + sum(i * s for i, s in zip(indices, steps, strict=True))
 
 
 def strides_from_shape(shape: int | Sequence[int], order: str = "C") -> Shape:
-    """The strides of a tensor of this shape whose elements lie densely, as a tuple.
+    """Return the strides of a dense tensor of this shape, as a tuple.
 
-    `order`: "C" is row by row, so the last axis has stride 1; "F" column by column, the first has.
+    `order`: "C" is row-major: the last axis has stride 1; "F" is column-major: the first axis has.
     Units: elements, not bytes.
     Raises: ShapeError, ArgumentError.
 
@@ -54,19 +59,19 @@ def strides_from_shape(shape: int | Sequence[int], order: str = "C") -> Shape:
     """
     sizes = extents("strides_from_shape", shape)
     kind = choice("strides_from_shape", order, "order", ("C", "F"))
-    found = [1]
+    products = [1]
     for n in sizes if kind == "F" else reversed(sizes):
-        found.append(found[-1] * max(n, 1))
-    steps = found[: len(sizes)]
+        products.append(products[-1] * max(n, 1))
+    steps = products[: len(sizes)]
     return tuple(steps if kind == "F" else reversed(steps))
 
 
 def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
-    """Whether the elements lie densely in row-major order; the method `x.is_contiguous()`.
+    """Return True if the elements are dense in row-major order: `x.is_contiguous()`.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor, LayoutError for one that is not strided,
+    Raises: DTypeError unless it is a tensor, LayoutError for one that is not strided,
     ArgumentTypeError for another `memory_format` than None.
 
     >>> import dovetail as dt
@@ -78,11 +83,11 @@ def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
 
 
 def is_floating_point(x: Tensor, /) -> bool:
-    """Whether the elements are floats, which complex numbers are not: `x.dtype.is_float`.
+    """Return True if the elements are real floats: `x.dtype.is_float`.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, device="reference").is_floating_point()
@@ -92,11 +97,11 @@ def is_floating_point(x: Tensor, /) -> bool:
 
 
 def is_complex(x: Tensor, /) -> bool:
-    """Whether the elements are complex: `x.dtype.kind == "c"`.
+    """Return True if the elements are complex: `x.dtype.kind == "c"`.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, dtype=dt.complex64, device="reference").is_complex()
@@ -106,12 +111,12 @@ def is_complex(x: Tensor, /) -> bool:
 
 
 def element_size(x: Tensor, /) -> int:
-    """The bytes of one element: `x.itemsize`.
+    """Return the bytes of one element: `x.itemsize`.
 
     Units: bytes.
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, dtype=dt.float64, device="reference").element_size()
@@ -121,11 +126,11 @@ def element_size(x: Tensor, /) -> int:
 
 
 def numel(x: Tensor, /) -> int:
-    """The number of elements: `x.size`.
+    """Return the number of elements: `x.size`.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
     >>> dt.numel(dt.zeros((2, 3), device="reference"))

@@ -1,1 +1,1 @@
-"""Sorting, and distinct elements."""
+"""Sorting, distinct elements and set operations."""

@@ -1,8 +1,8 @@
-"""Distinct elements: a sort, then what differs from its neighbour.
+"""Distinct elements: a sort, then a comparison of neighbours.
 
-How many there are depends on data, so each of these takes a host read of that number. Elements come
-out in ascending order; NaNs are distinct from each other, as NaN != NaN, and stand last; of -0 and
-0, which are equal, the one that came first stays.
+The number of distinct elements depends on data, so each function needs one host read. Results are
+in ascending order. NaNs are distinct from each other, because NaN != NaN, and come last. -0 and 0
+are equal; the first of them in `x` is kept.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .stable_sort import argsort, sort
 
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
-FEW = 16  # elements that are compared with all others rather than searched
+COMPARE_ALL_ELEMENTS_MAX = 16  # so many elements are compared with all others, more are searched
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` gives."""
+    """The result of `unique_all`."""
 
     values: Tensor
     indices: Tensor
@@ -43,14 +43,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` gives."""
+    """The result of `unique_counts`."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` gives."""
+    """The result of `unique_inverse`."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -58,21 +58,21 @@ class UniqueInverse(NamedTuple):
 
 @named(widen=False)
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The distinct elements, where each is first, which one every element is, and how often.
+    """Return the distinct elements, their first positions, the inverse, and their counts.
 
-    A tuple (values, indices, inverse_indices, counts). NaNs are distinct from each other and stand
-    last; of -0 and 0 the one that came first stays. How many there are is read by the host.
+    The result is a tuple (values, indices, inverse_indices, counts). NaNs are distinct from each
+    other and come last; of -0 and 0 the first is kept. The host reads their number.
     Shapes: any; `inverse_indices` has x's, the others are vectors; `indices` are positions in
     row-major order.
     Dtypes: all; positions and counts are int64.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.unique_all(dt.asarray([5, 3, 5], device="reference"))]
     [[3, 5], [1, 0], [1, 0, 1], [1, 2]]
     """
-    flat = _flat("unique_all", x)
-    order = order_of_equals(flat)
+    flat = _ravel_operand("unique_all", x)
+    order = group_equals_order(flat)
     ordered = fetch(flat, order)
     starts, lengths = _runs(ordered)
     values, indices = fetch(ordered, starts), fetch(order, starts)
@@ -81,151 +81,156 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 @named(widen=False)
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """The distinct elements in ascending order, and how often each occurs: (values, counts).
+    """Return the distinct elements in ascending order and their counts: (values, counts).
 
-    NaNs are distinct from each other and stand last; of -0 and 0 the one that came first stays. How
-    many there are is read by the host.
+    NaNs are distinct from each other and come last; of -0 and 0 the first is kept. The host reads
+    their number.
     Shapes: any; the results are vectors.
     Dtypes: all; positions and counts are int64.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.unique_counts(dt.asarray([5, 3, 5], device="reference"))]
     [[3, 5], [1, 2]]
     """
-    ordered = _sorted(_flat("unique_counts", x))
+    ordered = _sort_equals(_ravel_operand("unique_counts", x))
     starts, lengths = _runs(ordered)
     return UniqueCounts(fetch(ordered, starts), lengths)
 
 
 @named(widen=False)
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """The distinct elements, and which of them every element is: (values, inverse_indices).
+    """Return the distinct elements and each element's number: (values, inverse_indices).
 
-    NaNs are distinct from each other and stand last; of -0 and 0 the one that came first stays. How
-    many there are is read by the host.
+    NaNs are distinct from each other and come last; of -0 and 0 the first is kept. The host reads
+    their number.
     Shapes: any; `inverse_indices` has x's, `values` is a vector.
     Dtypes: all; positions and counts are int64.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.unique_inverse(dt.asarray([5, 3, 5], device="reference"))]
     [[3, 5], [1, 0, 1]]
     """
-    flat = _flat("unique_inverse", x)
-    order = order_of_equals(flat)
+    flat = _ravel_operand("unique_inverse", x)
+    order = group_equals_order(flat)
     ordered = fetch(flat, order)
     return UniqueInverse(fetch(ordered, _starts(ordered)[0]), _inverse(x, ordered, order))
 
 
 @named(widen=False)
 def unique_values(x: Tensor, /) -> Tensor:
-    """The distinct elements of `x`, in ascending order.
+    """Return the distinct elements of `x`, in ascending order.
 
-    NaNs are distinct from each other and stand last; of -0 and 0 the one that came first stays. How
-    many there are is read by the host.
+    NaNs are distinct from each other and come last; of -0 and 0 the first is kept. The host reads
+    their number.
     Shapes: any; the result is a vector.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
     >>> dt.unique_values(dt.asarray([5, 3, 5], device="reference")).tolist()
     [3, 5]
     """
-    ordered = _sorted(_flat("unique_values", x))
+    ordered = _sort_equals(_ravel_operand("unique_values", x))
     return fetch(ordered, _starts(ordered)[0])
 
 
 @into(widen=False)
 def isin(
-    x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool = False,
+    x1: Tensor | int | float,
+    x2: Tensor | int | float,
+    /,
+    *,
+    invert: bool = False,
     out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Whether each element of `x1` is an element of `x2`.
+) -> Tensor:
+    """Return True for each element of `x1` that is an element of `x2`.
 
-    `invert`: whether it is not. NaN is in nothing. One pass over `x1`, and a sort of `x2` if it is
-    not small.
+    `invert`: True negates the result. NaN is not an element of any tensor. One pass over `x1`, and
+    a sort of `x2` unless it is small.
     Shapes: any; the result has x1's.
     Dtypes: all, promoted for the comparison; gives bool.
-    Raises: DTypeError where their dtypes have none in common, or neither is a tensor; DeviceError.
+    Raises: DTypeError if the dtypes do not promote, or neither is a tensor; DeviceError.
 
     >>> import dovetail as dt
     >>> dt.isin(dt.asarray([1, 2, 3], device="reference"), 2).tolist()
     [False, True, False]
     """
-    given = operands("isin", x1, x2)
+    values = operands("isin", x1, x2)
     invert = flag("isin", invert, "invert")
-    x, among = given
-    if isinstance(among, Tensor):
-        among = reshape(among, (-1,))
-    if isinstance(x, Tensor) and isinstance(among, Tensor):
-        if not has_no_common_integer(x.dtype, among.dtype):
-            d = result_type(x, among)
-            x, among = cast(x, d), cast(among, d)
-        found = _is_in(x, among)
+    x, elements = values
+    if isinstance(elements, Tensor):
+        elements = reshape(elements, (-1,))
+    if isinstance(x, Tensor) and isinstance(elements, Tensor):
+        if not has_no_common_integer(x.dtype, elements.dtype):
+            d = result_type(x, elements)
+            x, elements = cast(x, d), cast(elements, d)
+        is_member = _is_in(x, elements)
     else:
-        found = apply(ops.EQUAL, (x, among))
-        found = found if isinstance(x, Tensor) else any_of(found)
-    return apply(ops.LOGICAL_NOT, (found,)) if invert else found
+        is_member = apply(ops.EQUAL, (x, elements))
+        is_member = is_member if isinstance(x, Tensor) else any_of(is_member)
+    return apply(ops.LOGICAL_NOT, (is_member,)) if invert else is_member
 
 
-def _is_in(x: Tensor, among: Tensor) -> Tensor:
-    if among.size <= FEW:
-        return any_of(apply(ops.EQUAL, (expand_dims(x, -1), among)), axis=-1)
-    if among.dtype.kind == "c":
-        return _is_complex_in(x, among)
-    ordered = sort(among)
-    at = apply(ops.MINIMUM, (searchsorted(ordered, x), among.size - 1))
-    return apply(ops.EQUAL, (fetch(ordered, at), x))
+def _is_in(x: Tensor, elements: Tensor) -> Tensor:
+    if elements.size <= COMPARE_ALL_ELEMENTS_MAX:
+        return any_of(apply(ops.EQUAL, (expand_dims(x, -1), elements)), axis=-1)
+    if elements.dtype.kind == "c":
+        return _is_complex_in(x, elements)
+    ordered = sort(elements)
+    position = apply(ops.MINIMUM, (searchsorted(ordered, x), elements.size - 1))
+    return apply(ops.EQUAL, (fetch(ordered, position), x))
 
 
-def _is_complex_in(x: Tensor, among: Tensor) -> Tensor:
-    """By the numbers of the distinct elements of both together: the search knows no order."""
+def _is_complex_in(x: Tensor, elements: Tensor) -> Tensor:
+    """Compare run numbers instead of complex numbers, which `searchsorted` cannot order."""
     flat = reshape(x, (-1,))
-    both = concat([among, flat])
-    order = order_of_equals(both)
+    both = concat([elements, flat])
+    order = group_equals_order(both)
     run = _inverse(both, fetch(both, order), order)
-    known = slice_along(run, 0, 0, among.size)
-    found = _is_in(slice_along(run, 0, among.size, flat.size), known)
-    return reshape(apply(ops.LOGICAL_AND, (found, apply(ops.EQUAL, (flat, flat)))), x.shape)
+    element_runs = slice_along(run, 0, 0, elements.size)
+    is_member = _is_in(slice_along(run, 0, elements.size, flat.size), element_runs)
+    return reshape(apply(ops.LOGICAL_AND, (is_member, apply(ops.EQUAL, (flat, flat)))), x.shape)
 
 
-def _flat(op: str, x: Tensor) -> Tensor:
+def _ravel_operand(op: str, x: Tensor) -> Tensor:
     return reshape(required(op, x), (-1,))
 
 
-def order_of_equals(x: Tensor) -> Tensor:
-    """What puts equal elements together: complex numbers are ordered by their real parts first.
+def group_equals_order(x: Tensor) -> Tensor:
+    """Return an order in which equal elements are adjacent.
 
-    Those with NaN in a part stand last.
+    Complex numbers are ordered by their real parts, then by their imaginary parts. Those with NaN
+    in a part come last.
     """
     if x.dtype.kind != "c":
         return argsort(x)
     order = argsort(apply(ops.IMAG, (x,)))
-    for key in (ops.REAL, ops.ISNAN):  # stable sorts, the first key last
+    for key in (ops.REAL, ops.ISNAN):  # stable sorts, the most significant key last
         order = fetch(order, argsort(fetch(apply(key, (x,)), order)))
     return order
 
 
-def _sorted(x: Tensor) -> Tensor:
-    return fetch(x, order_of_equals(x)) if x.dtype.kind == "c" else sort(x)
+def _sort_equals(x: Tensor) -> Tensor:
+    return fetch(x, group_equals_order(x)) if x.dtype.kind == "c" else sort(x)
 
 
 def _runs(ordered: Tensor) -> tuple[Tensor, Tensor]:
-    """Where runs of equal elements start, and how long they are. One host read."""
+    """Return the starts and lengths of runs of equal elements. One host read."""
     starts, bounds = _starts(ordered)
     return starts, apply(ops.SUBTRACT, (slice_along(bounds, 0, 1, starts.size), starts))
 
 
 def _starts(ordered: Tensor) -> tuple[Tensor, Tensor]:
-    """Where runs of equal elements start, without and with the end of the last. One host read."""
+    """Return the starts of runs of equal elements, and these with the end. One host read."""
     bounds = run_bounds(ordered)
-    evaluate(bounds)  # by a kernel of its own: views of what is there are quicker
+    evaluate(bounds)  # in a kernel of its own: views of computed memory are faster
     return slice_along(bounds, 0, 0, bounds.size - 1), bounds
 
 
 def _inverse(x: Tensor, ordered: Tensor, order: Tensor) -> Tensor:
-    """For each element of `x` the number of its run."""
+    """Return for each element of `x` the number of its run."""
     n = ordered.size
     if not n:
         return zeros(x.shape, dtype=int64, device=x.device)

@@ -1,4 +1,4 @@
-"""Orders by several keys, and of some positions: `lexsort`, `partition`, `argpartition`."""
+"""Sorts by several keys, and partitions: `lexsort`, `partition`, `argpartition`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["argpartition", "lexsort", "partition"]
 def lexsort(
     keys: Sequence[Array] | Tensor, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
-    """The positions along `axis` in the order of several keys: by the last, then by those before.
+    """Return the positions along `axis` that sort by several keys; the last key is the primary one.
 
-    `keys`: a list of tensors, or a tensor whose first axis goes over them. Where all keys are equal
-    positions keep their order; NaN stands last.
+    `keys`: a list of tensors, or a tensor whose first axis goes over them. If all keys are equal,
+    positions keep their order; NaN comes last.
     Shapes: all keys have one, of at least 1 dimension; the result has the same.
     Dtypes: all but complex; gives int64.
     Raises: ArgumentError for no keys, AxisError, DTypeError, DeviceError, ShapeError.
@@ -36,12 +36,12 @@ def lexsort(
     listed = unstack(keys) if isinstance(keys, Tensor) else _keys(keys)
     if not listed:
         raise ArgumentError("lexsort: needs at least one key")
-    first, *rest = brought("lexsort", *listed)
-    for k in rest:
+    first, *others = brought("lexsort", *listed)
+    for k in others:
         if k.shape != first.shape:
             raise ShapeError(f"lexsort: keys of shapes {first.shape} and {k.shape}: give one shape")
     order, d = argsort(first, axis=axis), lay.axis("lexsort", axis, first.ndim)
-    for k in rest:
+    for k in others:
         order = fetch_along(order, argsort(fetch_along(k, order, d), axis=d), d)
     return order
 
@@ -60,21 +60,21 @@ def _keys(keys: object) -> Sequence[object]:
 def partition(
     x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
-    """The elements of `x` such that those at `kth` stand where they would in order.
+    """Return the elements of `x` with those at `kth` in their sorted positions.
 
-    What is smaller stands before them, what is larger behind. All come in order, which is one way
-    to do so: it is `sort`. `kth`: one position or several, negative ones counted from the end.
-    `axis`: None ravels the tensor first.
+    Smaller elements are before them, larger ones after them. All elements are sorted: it is `sort`.
+    `kth`: one position or several; negative ones count from the end. `axis`: None ravels the tensor
+    first.
     Shapes: of at least 1 dimension; the result has the same, or is a vector.
     Dtypes: all but complex; the result has the same.
-    Gradient: each goes where its element came from.
+    Gradient: flows to the elements' original positions.
     Raises: ArgumentError for a position out of range, ArgumentTypeError, AxisError, DTypeError.
 
     >>> import dovetail as dt
     >>> dt.partition(dt.asarray([3, 1, 2], device="reference"), 1).tolist()
     [1, 2, 3]
     """
-    x, d = _divided("partition", x, kth, axis)
+    x, d = _check_positions("partition", x, kth, axis)
     return sort(x, axis=d)
 
 
@@ -82,10 +82,10 @@ def partition(
 def argpartition(
     x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
-    """The positions along `axis` of the elements in the order of `partition`, as int64.
+    """Return the positions along `axis` of the elements in the order of `partition`.
 
-    All come in order: it is `argsort`. `kth`: one position or several, negative ones counted from
-    the end. `axis`: None ravels the tensor first.
+    The positions are int64. All elements are sorted: it is `argsort`. `kth`: one position or
+    several; negative ones count from the end. `axis`: None ravels the tensor first.
     Shapes: of at least 1 dimension; the result has the same, or is a vector.
     Dtypes: all but complex; gives int64.
     Raises: ArgumentError for a position out of range, ArgumentTypeError, AxisError, DTypeError.
@@ -94,12 +94,14 @@ def argpartition(
     >>> dt.argpartition(dt.asarray([3, 1, 2], device="reference"), 1).tolist()
     [1, 2, 0]
     """
-    x, d = _divided("argpartition", x, kth, axis)
+    x, d = _check_positions("argpartition", x, kth, axis)
     return argsort(x, axis=d)
 
 
-def _divided(op: str, x: Tensor, kth: int | Sequence[int], axis: int | None) -> tuple[Tensor, int]:
-    """The tensor and the axis that are sorted, of positions in range."""
+def _check_positions(
+    op: str, x: Tensor, kth: int | Sequence[int], axis: int | None
+) -> tuple[Tensor, int]:
+    """Check that positions are in range, and return the tensor and the axis to sort."""
     x = ravel(strided(op, x)) if axis is None else strided(op, x)
     d = lay.axis(op, -1 if axis is None else axis, x.ndim)
     n = x.shape[d]

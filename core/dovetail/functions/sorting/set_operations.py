@@ -1,6 +1,6 @@
-"""NumPy's operations on sets: vectors of distinct elements in ascending order.
+"""NumPy's set operations: vectors of distinct elements in ascending order.
 
-How many elements there are depends on data, so each of these takes host reads of such numbers.
+The number of elements depends on data, so each function needs host reads of such numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..indexing.index_reads import fetch
 from ..indexing.masks import nonzero
 from ..shape.copies import concat
 from ..shape.manipulation import ravel
-from .distinct import isin, order_of_equals
+from .distinct import group_equals_order, isin
 from .unique import unique
 
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
@@ -24,13 +24,13 @@ __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
 @named(widen=False)
 def union1d(ar1: Array, ar2: Array) -> Tensor:
-    """The distinct elements of either of two tensors, in ascending order.
+    """Return the distinct elements of both tensors, in ascending order.
 
-    `ar1`, `ar2`: tensors, of which one may be an array or a list. NaN comes once, at the end. How
-    many there are is read by the host.
+    `ar1`, `ar2`: tensors, of which one may be an array or a list. NaN occurs once, at the end. The
+    host reads the number of elements.
     Shapes: any; the result is a vector.
     Dtypes: all; the result has the promoted one.
-    Gradient: flows to where each element is first, ar1 before ar2.
+    Gradient: flows to the first occurrence of each element, ar1 before ar2.
     Raises: DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -44,16 +44,16 @@ def union1d(ar1: Array, ar2: Array) -> Tensor:
 def intersect1d(
     ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-    """The distinct elements that two tensors have in common, in ascending order.
+    """Return the distinct elements that are in both tensors, in ascending order.
 
-    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: whether the
-    elements of each are known to be distinct, which saves sorting them. `return_indices`: whether
-    two tensors come too, in a tuple: where each element is first in ar1, and in ar2. NaN is in no
-    other tensor. How many there are is read by the host.
+    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: True if the
+    elements of each are distinct, which saves sorting them. `return_indices`: True also returns
+    the first position of each element in ar1, and in ar2, in a tuple. NaN is never in both. The
+    host reads the number of elements.
     Shapes: any; the results are vectors, and positions in row-major order.
     Dtypes: all; elements have the promoted one, positions are int64.
     Gradient: flows to ar1.
-    Raises: DTypeError, DeviceError; ArgumentTypeError where a flag is none.
+    Raises: DTypeError, DeviceError; ArgumentTypeError unless flags are bool.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([5, 3, 5, 4], device="reference")
@@ -64,33 +64,37 @@ def intersect1d(
     """
     assume_unique = flag("intersect1d", assume_unique, "assume_unique")
     return_indices = flag("intersect1d", return_indices, "return_indices")
-    given = _vectors("intersect1d", ar1, ar2)
-    firsts = []
+    vectors = _vectors("intersect1d", ar1, ar2)
+    first_positions = []
     if not assume_unique:
-        (a, at1), (b, at2) = (unique(x, return_index=True) for x in given)
-        given, firsts = [a, b], [at1, at2]
-    both = concat(given)
-    order = order_of_equals(both)  # stable: what is ar1's stands before what is ar2's
+        (a, at1), (b, at2) = (unique(x, return_index=True) for x in vectors)
+        vectors, first_positions = [a, b], [at1, at2]
+    both = concat(vectors)
+    order = group_equals_order(both)  # stable: elements of ar1 come before those of ar2
     ordered = fetch(both, order)
-    (at,) = nonzero(apply(ops.LOGICAL_NOT, (_differs(ordered),)))
-    common = fetch(ordered, at)
+    (matches,) = nonzero(apply(ops.LOGICAL_NOT, (_differs(ordered),)))
+    common = fetch(ordered, matches)
     if not return_indices:
         return common
-    at1, at2 = fetch(order, at), fetch(order, at + 1) - given[0].size
-    return (common, fetch(firsts[0], at1), fetch(firsts[1], at2)) if firsts else (common, at1, at2)
+    at1, at2 = fetch(order, matches), fetch(order, matches + 1) - vectors[0].size
+    return (
+        (common, fetch(first_positions[0], at1), fetch(first_positions[1], at2))
+        if first_positions
+        else (common, at1, at2)
+    )
 
 
 @named(widen=False)
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
-    """The distinct elements of the first tensor that the second has not, in ascending order.
+    """Return the distinct elements of the first tensor that are not in the second.
 
-    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: whether the
-    elements of ar1 are known to be distinct: they stay in the order that they have. NaN is in no
-    other tensor. How many there are is read by the host.
+    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: True if the
+    elements of ar1 are distinct; they keep their order then, which is ascending otherwise. NaN is
+    never in `ar2`. The host reads the number of elements.
     Shapes: any; the result is a vector.
     Dtypes: all, promoted for the comparison; the result has ar1's.
     Gradient: flows to ar1.
-    Raises: DTypeError, DeviceError; ArgumentTypeError where the flag is none.
+    Raises: DTypeError, DeviceError; ArgumentTypeError unless the flag is a bool.
 
     >>> import dovetail as dt
     >>> dt.setdiff1d(dt.asarray([5, 3, 5, 4], device="reference"), [3]).tolist()
@@ -104,27 +108,27 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
 
 @named(widen=False)
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
-    """The distinct elements of either of two tensors that the other has not, in ascending order.
+    """Return the distinct elements that are in only one of two tensors, in ascending order.
 
-    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: whether the
-    elements of each are known to be distinct, which saves sorting them. NaN is in no other tensor.
-    How many there are is read by the host.
+    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: True if the
+    elements of each are distinct, which saves sorting them. NaN is never in both. The host reads
+    the number of elements.
     Shapes: any; the result is a vector.
     Dtypes: all; the result has the promoted one.
-    Gradient: flows to where each element is first.
-    Raises: DTypeError, DeviceError; ArgumentTypeError where the flag is none.
+    Gradient: flows to the first occurrence of each element.
+    Raises: DTypeError, DeviceError; ArgumentTypeError unless the flag is a bool.
 
     >>> import dovetail as dt
     >>> dt.setxor1d(dt.asarray([5, 3, 5, 4], device="reference"), [3, 1]).tolist()
     [1, 4, 5]
     """
-    given = _vectors("setxor1d", ar1, ar2)
+    vectors = _vectors("setxor1d", ar1, ar2)
     if not flag("setxor1d", assume_unique, "assume_unique"):
-        given = [_distinct(x) for x in given]
-    both = concat(given)
+        vectors = [_distinct(x) for x in vectors]
+    both = concat(vectors)
     if not both.size:
         return both
-    ordered = fetch(both, order_of_equals(both))
+    ordered = fetch(both, group_equals_order(both))
     end = ones((1,), dtype=bool_, device=both.device)
     differs = concat([end, _differs(ordered), end])
     before, after = (slice_along(differs, 0, k, both.size) for k in (0, 1))
@@ -136,13 +140,14 @@ def _vectors(op: str, ar1: Array, ar2: Array) -> list[Tensor]:
 
 
 def _distinct(x: Tensor) -> Tensor:
-    found = unique(x)
-    assert isinstance(found, Tensor)  # as nothing else is asked for
-    return found
+    elements = unique(x)
+    assert isinstance(elements, Tensor)  # no option is set
+    return elements
 
 
 def _differs(ordered: Tensor) -> Tensor:
-    """Whether each element but the last differs from the one after it."""
-    before, after = (slice_along(ordered, 0, min(k, ordered.size), max(ordered.size - 1, 0))
-                     for k in (0, 1))  # fmt: skip
+    """Return True for each element but the last that differs from the next one."""
+    before, after = (
+        slice_along(ordered, 0, min(k, ordered.size), max(ordered.size - 1, 0)) for k in (0, 1)
+    )
     return apply(ops.NOT_EQUAL, (before, after))

@@ -1,4 +1,4 @@
-"""NumPy's `unique` with its options; the Array API's four functions are in `distinct`."""
+"""NumPy's `unique` with its options; `distinct` has the Array API's four functions."""
 
 from __future__ import annotations
 
@@ -17,27 +17,33 @@ from ..reductions.cumulative import cumulative_sum
 from ..reductions.statistics import any as any_of
 from ..shape.copies import concat
 from ..shape.manipulation import moveaxis, reshape
-from .distinct import order_of_equals
+from .distinct import group_equals_order
 from .stable_sort import argsort
 
 __all__ = ["unique"]
 
-WIDE = 1 << 12  # columns of which each is a sort
+SORT_COLUMNS_MAX = 1 << 12  # each column needs a sort
 
 
 @named(widen=False)
 def unique(
-    x: Tensor, /, return_index: bool = False, return_inverse: bool = False,
-    return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
-) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
-    """The distinct elements in ascending order or, along an axis, the distinct slices.
+    x: Tensor,
+    /,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> Tensor | tuple[Tensor, ...]:
+    """Return the distinct elements in ascending order or, along an axis, the distinct slices.
 
-    `return_index`: whether a tensor comes too of where each is first; `return_inverse`: of which
-    one every element is; `return_counts`: of how often each occurs. They follow in this order, in
-    a tuple. `axis`: None takes single elements. `equal_nan`: whether all NaNs are one, which stands
-    last. How many there are is read by the host.
-    Shapes: any; a vector comes, or x's with another size along the axis. The inverse has x's shape,
-    or is a vector.
+    `return_index`: True also returns the first position of each; `return_inverse`: the number of
+    each element's value; `return_counts`: the counts. They follow the elements in this order, in a
+    tuple. `axis`: None takes single elements. `equal_nan`: True treats all NaNs as one, which comes
+    last. The host reads the number of distinct elements.
+    Shapes: any; gives a vector, or x's shape with another size along the axis. The inverse has x's
+    shape, or is a vector.
     Dtypes: all; positions and counts are int64.
     Raises: AxisError, DTypeError, NotYetError for slices of more than 4096 elements.
 
@@ -46,53 +52,56 @@ def unique(
     >>> values.tolist(), counts.tolist()
     ([3, 5], [1, 2])
     """
-    wanted = [
+    returns = [
         flag("unique", f, name)
-        for f, name in ((return_index, "return_index"), (return_inverse, "return_inverse"),
-                        (return_counts, "return_counts"))
-    ]  # fmt: skip
+        for f, name in (
+            (return_index, "return_index"),
+            (return_inverse, "return_inverse"),
+            (return_counts, "return_counts"),
+        )
+    ]
     equal_nan = flag("unique", equal_nan, "equal_nan")
     strided("unique", x)
     d = 0 if axis is None else lay.axis("unique", axis, x.ndim)
     along = reshape(x, (-1,)) if axis is None else x
     n = along.shape[d]
     rows = reshape(moveaxis(along, d, 0), (n, along.size // n if n else 0))
-    if rows.shape[1] > WIDE:
-        raise NotYetError(f"unique: slices of {rows.shape[1]} elements; up to {WIDE}")
-    order = _order(rows)
-    starts = _starts(take(rows, order, axis=0), equal_nan and axis is None)
+    if rows.shape[1] > SORT_COLUMNS_MAX:
+        raise NotYetError(f"unique: slices of {rows.shape[1]} elements; up to {SORT_COLUMNS_MAX}")
+    order = _order_of_rows(rows)
+    starts = _differs_from_previous(take(rows, order, axis=0), equal_nan and axis is None)
     (bounds,) = nonzero(starts)
     first = fetch(order, bounds)
-    found = [take(along, first, axis=d)]
-    if wanted[0]:
-        found.append(first)
-    if wanted[1]:
+    results = [take(along, first, axis=d)]
+    if returns[0]:
+        results.append(first)
+    if returns[1]:
         if n:
             run = cumulative_sum(starts, dtype=int64) - 1
             inverse = scatter_to(run, order)
         else:
             inverse = zeros((0,), dtype=int64, device=x.device)
-        found.append(reshape(inverse, x.shape) if axis is None else inverse)
-    if wanted[2]:
+        results.append(reshape(inverse, x.shape) if axis is None else inverse)
+    if returns[2]:
         end = zeros((1,), dtype=int64, device=x.device) + n
         ends = concat([slice_along(bounds, 0, min(1, bounds.size), max(bounds.size - 1, 0)), end])
         ends = slice_along(ends, 0, 0, bounds.size)
-        found.append(ends - bounds)
-    return found[0] if len(found) == 1 else tuple(found)
+        results.append(ends - bounds)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
-def _order(rows: Tensor) -> Tensor:
-    """The order of rows, the first column first: stable sorts from the last one on."""
+def _order_of_rows(rows: Tensor) -> Tensor:
+    """Return the lexicographic order of rows, by stable sorts from the last column on."""
     n, m = rows.shape
     order = argsort(zeros((n,), dtype=bool_, device=rows.device))
     for k in range(m - 1, -1, -1):
         column = place_along(rows, 1, k)
-        order = fetch(order, order_of_equals(fetch(column, order)))
+        order = fetch(order, group_equals_order(fetch(column, order)))
     return order
 
 
-def _starts(rows: Tensor, equal_nan: bool) -> Tensor:
-    """Where rows in order differ from the one before them."""
+def _differs_from_previous(rows: Tensor, equal_nan: bool) -> Tensor:
+    """Return True for sorted rows that differ from the one before them."""
     n = rows.shape[0]
     first = ones((min(n, 1),), dtype=bool_, device=rows.device)
     before, after = (slice_along(rows, 0, k, max(n - 1, 0)) for k in (0, min(n, 1)))

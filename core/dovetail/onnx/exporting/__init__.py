@@ -1,1 +1,1 @@
-"""Functions as ONNX: the table of what each op of a graph is written as, and who writes it."""
+"""Export of graphs to ONNX: a table of functions that write each op, and the writer."""

@@ -1,8 +1,8 @@
-"""Axes of any size: what of a model depends on their sizes, found from models of several sizes.
+"""Dynamic axes: find the numbers of a model that depend on sizes, from traces of several sizes.
 
-The function is traced with other sizes, and each trace written as a model. These have to be alike
-but for numbers; a number that differs is a multiple of a product of sizes, and something more. It
-is computed when the model runs.
+The function is traced with several sizes, and each trace is written as a model. The models must be
+equal except for numbers. A number that differs must be linear in a product of sizes, or in its
+inverse; nodes compute it when the model runs.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import dovetail as dt
 from ..library import Proto
 
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
-FEW = (5, 3, 7, 4, 6, 2, 8)  # for functions that do not take these
-PROBES = 4  # two say what a number is, the others that it is so
-MOST = 6  # names of sizes
-Dims = dict[tuple[int, int], str]  # by an input's position and an axis
+SMALL_SIZES = (5, 3, 7, 4, 6, 2, 8)  # for functions that reject the primes
+PROBES = 4  # two determine the coefficients of a number, the others check them
+SIZE_NAMES_MAX = 6
+Dims = dict[tuple[int, int], str]  # names of sizes, by (position of an input, axis)
 
 
 def dimensions(
-    given: Mapping[str, Any] | None, names: Sequence[str], shapes: Sequence[Sequence[int]]
+    dynamic_axes: Mapping[str, Any] | None, names: Sequence[str], shapes: Sequence[Sequence[int]]
 ) -> Dims:
-    """The names of dynamic sizes. Raises: ArgumentError, AxisError."""
-    found: Dims = {}
-    for name, axes in (given or {}).items():
+    """Return the names of dynamic sizes. Raises: ArgumentError, AxisError."""
+    dims: Dims = {}
+    for name, axes in (dynamic_axes or {}).items():
         if name not in names:
             raise dt.ArgumentError(
                 f"onnx.export: dynamic_axes has {name!r}, which is no input; these are "
@@ -39,49 +39,54 @@ def dimensions(
             )
         i = list(names).index(name)
         pairs = axes.items() if isinstance(axes, Mapping) else [(a, f"{name}_{a}") for a in axes]
-        for axis, said in pairs:
+        for axis, size_name in pairs:
             rank = len(shapes[i])
             if not -rank <= axis < rank:
                 raise dt.AxisError(
                     f"onnx.export: dynamic_axes has axis {axis} of {name!r}, of {rank} dimensions"
                 )
-            found[i, axis % rank] = str(said)
-    if len(set(found.values())) > MOST:
-        raise dt.ArgumentError(f"onnx.export: dynamic_axes has more than {MOST} names of sizes")
-    return found
+            dims[i, axis % rank] = str(size_name)
+    if len(set(dims.values())) > SIZE_NAMES_MAX:
+        raise dt.ArgumentError(
+            f"onnx.export: dynamic_axes has more than {SIZE_NAMES_MAX} names of sizes"
+        )
+    return dims
 
 
 def probes(dims: Dims) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
-    """Sizes to try, by name: each time other ones; none like another, and small ones."""
+    """Return two lists of sizes by name to trace with: distinct primes, and small numbers."""
     names = sorted(set(dims.values()))
     large = [
         {n: PRIMES[(k * len(names) + i) % len(PRIMES)] for i, n in enumerate(names)}
         for k in range(PROBES)
     ]
-    small = [{n: FEW[(k + i) % len(FEW)] for i, n in enumerate(names)} for k in range(PROBES)]
+    small = [
+        {n: SMALL_SIZES[(k + i) % len(SMALL_SIZES)] for i, n in enumerate(names)}
+        for k in range(PROBES)
+    ]
     return large, small
 
 
 class Unfit(Exception):
-    """A number that is no such multiple."""
+    """The error of a number that is not linear in a product of sizes or its inverse."""
 
 
-def unified(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) -> None:
-    """Has the first model compute what differs. Raises: NotYetError where models are not alike."""
+def unify(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) -> None:
+    """Make the first model compute the numbers that differ. Raises: NotYetError."""
     first = models[0].writer
     for m in models[1:]:
-        _require_alike(first, m.writer)
-    made = _Computed(first, models[0].inputs, sizes, dims)
+        _require_equal_nodes(first, m.writer)
+    expressions = _SizeExpressions(first, models[0].inputs, sizes, dims)
     for name, t in list(first.initialisers.items()):
         every = [m.writer.initialisers[name] for m in models]
         if any(e.raw_data != t.raw_data or e.dims != t.dims for e in every):
-            _replace(first, made, name, every)
-    first.nodes[:0] = made.nodes
+            _replace(first, expressions, name, every)
+    first.nodes[:0] = expressions.nodes
     for name, i, d, values in _outputs(models):
-        models[0].out_dims[i, d] = made.named(values) or f"{name}_{d}"
+        models[0].out_dims[i, d] = expressions.size_name(values) or f"{name}_{d}"
 
 
-def _require_alike(a: Any, b: Any) -> None:
+def _require_equal_nodes(a: Any, b: Any) -> None:
     same = len(a.nodes) == len(b.nodes) and {*a.initialisers} == {*b.initialisers}
     for x, y in zip(a.nodes, b.nodes, strict=False):
         if not same or x.SerializeToString() != y.SerializeToString():
@@ -92,7 +97,7 @@ def _require_alike(a: Any, b: Any) -> None:
             )
 
 
-def _replace(w: Any, made: _Computed, name: str, every: Sequence[Proto]) -> None:
+def _replace(w: Any, expressions: _SizeExpressions, name: str, every: Sequence[Proto]) -> None:
     arrays = [w.onnx.numpy_helper.to_array(t) for t in every]
     if len({a.shape for a in arrays}) > 1 or arrays[0].ndim > 1:
         raise dt.NotYetError(
@@ -102,7 +107,7 @@ def _replace(w: Any, made: _Computed, name: str, every: Sequence[Proto]) -> None
             "table[dt.arange(n)]); other tensors and arrays are for sizes that are fixed"
         )
     try:
-        made.computed(name, arrays)
+        expressions.compute(name, arrays)
     except Unfit:
         raise dt.NotYetError(
             f"onnx.export: the numbers {[a.tolist() for a in arrays]} depend on the sizes of "
@@ -124,8 +129,8 @@ def _outputs(models: Sequence[Any]) -> Any:
                 yield name, i, d, values
 
 
-class _Computed:
-    """The nodes that compute numbers of sizes."""
+class _SizeExpressions:
+    """A builder of nodes that compute numbers from the sizes of inputs."""
 
     def __init__(
         self, w: Any, inputs: Sequence[str], sizes: Sequence[dict[str, int]], dims: Dims
@@ -133,27 +138,27 @@ class _Computed:
         self.w, self.inputs, self.sizes, self.dims = w, inputs, sizes, dims
         self.names = sorted(set(dims.values()))
         self.nodes: list[Proto] = []
-        self._had: dict[tuple[str, ...], str] = {}
+        self._products: dict[tuple[str, ...], str] = {}
 
     def _add(self, op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
-        made = output or self.w.name(op.lower())
-        self.nodes.append(self.w.onnx.helper.make_node(op, list(inputs), [made], **attributes))
-        return made
+        name = output or self.w.name(op.lower())
+        self.nodes.append(self.w.onnx.helper.make_node(op, list(inputs), [name], **attributes))
+        return name
 
     def _product(self, names: tuple[str, ...]) -> str:
-        """The product of sizes, as a vector of one."""
-        if names not in self._had:
+        """Return the name of the product of sizes, a vector of one element."""
+        if names not in self._products:
             if len(names) == 1:
                 i, axis = next(k for k, v in self.dims.items() if v == names[0])
                 shape = self._add("Shape", [self.inputs[i]])
-                found = self._add("Gather", [shape, self.w.ints([axis])], axis=0)
+                name = self._add("Gather", [shape, self.w.ints([axis])], axis=0)
             else:
-                found = self._add("Mul", [self._product(names[:-1]), self._product(names[-1:])])
-            self._had[names] = found
-        return self._had[names]
+                name = self._add("Mul", [self._product(names[:-1]), self._product(names[-1:])])
+            self._products[names] = name
+        return self._products[names]
 
-    def fitted(self, values: Sequence[Any]) -> tuple[tuple[str, ...], Fraction, Fraction, int]:
-        """(names, c, k, power): a number is c * product ** power + k. Raises: Unfit."""
+    def fit(self, values: Sequence[Any]) -> tuple[tuple[str, ...], Fraction, Fraction, int]:
+        """Return (names, c, k, power) with number = c * product ** power + k. Raises: Unfit."""
         exact = [Fraction(v).limit_denominator(1 << 40) for v in values]
         for power in (1, -1):
             for count in range(1, len(self.names) + 1):
@@ -168,52 +173,52 @@ class _Computed:
                         return names, c, k, power
         raise Unfit
 
-    def named(self, values: Sequence[int]) -> str:
-        """The name of a size, where a number is just that."""
+    def size_name(self, values: Sequence[int]) -> str:
+        """Return the name of the size that is equal to a number, or ""."""
         try:
-            names, c, k, power = self.fitted(values)
+            names, c, k, power = self.fit(values)
         except Unfit:
             return ""
         plain = len(names) == 1 and power == 1 and c == 1 and k == 0
         return names[0] if plain else ""
 
-    def computed(self, name: str, arrays: Sequence[np.ndarray]) -> None:
-        """Has nodes compute what an initialiser was for."""
+    def compute(self, name: str, arrays: Sequence[np.ndarray]) -> None:
+        """Add nodes that compute the value of an initialiser."""
         d = arrays[0].dtype
-        parts = [
+        elements = [
             self._element([a.reshape(-1)[i] for a in arrays], d) for i in range(arrays[0].size)
         ]
         if arrays[0].ndim:
-            self._add("Concat", parts, name, axis=0)
+            self._add("Concat", elements, name, axis=0)
         else:
-            self._add("Reshape", [parts[0], self.w.ints([])], name)
+            self._add("Reshape", [elements[0], self.w.ints([])], name)
 
     def _element(self, values: Sequence[Any], d: np.dtype) -> str:
         if all(v == values[0] for v in values):
             return self._vector(values[0], d)
-        names, c, k, power = self.fitted([v.item() for v in values])
-        found = self._product(names)
+        names, c, k, power = self.fit([v.item() for v in values])
+        name = self._product(names)
         if d.kind in "iu":
             if power < 0 or k.denominator > 1:
                 raise Unfit
             if c.numerator != 1:
-                found = self._add("Mul", [found, self.w.ints([c.numerator])])
+                name = self._add("Mul", [name, self.w.ints([c.numerator])])
             if c.denominator != 1:
-                found = self._add("Div", [found, self.w.ints([c.denominator])])
-            found = found if k == 0 else self._add("Add", [found, self.w.ints([int(k)])])
-            return found if d == np.int64 else self._cast(found, d)
-        found = self._cast(found, d)
-        found = self._add("Reciprocal", [found]) if power < 0 else found
-        found = found if c == 1 else self._add("Mul", [found, self._vector(float(c), d)])
-        return found if k == 0 else self._add("Add", [found, self._vector(float(k), d)])
+                name = self._add("Div", [name, self.w.ints([c.denominator])])
+            name = name if k == 0 else self._add("Add", [name, self.w.ints([int(k)])])
+            return name if d == np.int64 else self._cast(name, d)
+        name = self._cast(name, d)
+        name = self._add("Reciprocal", [name]) if power < 0 else name
+        name = name if c == 1 else self._add("Mul", [name, self._vector(float(c), d)])
+        return name if k == 0 else self._add("Add", [name, self._vector(float(k), d)])
 
     def _cast(self, name: str, d: np.dtype) -> str:
         to = self.w.onnx.helper.np_dtype_to_tensor_dtype(d)
         return self._add("Cast", [name], to=to)
 
     def _vector(self, value: Any, d: np.dtype) -> str:
-        made: str = self.w.array(np.asarray([value], d), dt.asarray(np.zeros(0, d)).dtype)
-        return made
+        name: str = self.w.array(np.asarray([value], d), dt.asarray(np.zeros(0, d)).dtype)
+        return name
 
 
 def _near(a: Fraction, b: Fraction) -> bool:

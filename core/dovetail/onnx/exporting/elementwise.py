@@ -1,4 +1,4 @@
-"""What elementwise ops are written as."""
+"""Writers of elementwise ops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .writer import Unknown, Writer, row
 W: TypeAlias = Writer
 N: TypeAlias = GraphNode
 
-_SAME = {
+_ONE_OPERATOR = {
     "subtract": "Sub", "pow": "Pow", "equal": "Equal", "less": "Less",
     "greater": "Greater", "less_equal": "LessOrEqual", "greater_equal": "GreaterOrEqual",
     "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not",
@@ -25,12 +25,12 @@ _SAME = {
     "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
     "positive": "Identity", "copy": "Identity", "isinf": "IsInf",
 }  # fmt: skip
-_OF_BOOLS = {
+_BOOL_VARIANTS = {
     "add": ("Add", "Or"), "multiply": ("Mul", "And"), "bitwise_and": ("BitwiseAnd", "And"),
     "bitwise_or": ("BitwiseOr", "Or"), "bitwise_xor": ("BitwiseXor", "Xor"),
     "bitwise_invert": ("BitwiseNot", "Not"), "maximum": ("Max", "Or"), "minimum": ("Min", "And"),
 }  # fmt: skip
-_OF_FLOATS = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
+_FLOATS_ONLY = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
 
 
 def _kind(n: N) -> str:
@@ -42,32 +42,32 @@ def _require_real(n: N) -> None:
         raise Unknown("ONNX has no operators on complex numbers")
 
 
-def _same(op: str, w: W, n: N) -> str:
+def _write_operator(op: str, w: W, n: N) -> str:
     _require_real(n)
     return w.add(op, w.args(n))
 
 
-def _of_bools(ops: tuple[str, str], w: W, n: N) -> str:
+def _write_variant(ops: tuple[str, str], w: W, n: N) -> str:
     _require_real(n)
     if _kind(n) != "b" and ops[0].startswith("Bitwise"):
-        w.need(18, ops[0])
+        w.require_opset(18, ops[0])
     return w.add(ops[_kind(n) == "b"], w.args(n))
 
 
-def _of_floats(op: str, w: W, n: N) -> str:
+def _write_for_floats(op: str, w: W, n: N) -> str:
     return w.add(op if _kind(n) == "f" else "Identity", w.args(n))
 
 
-for _name, _op in _SAME.items():
-    row(_name)(partial(_same, _op))
-for _name, _ops in _OF_BOOLS.items():
-    row(_name)(partial(_of_bools, _ops))
-for _name, _op in _OF_FLOATS.items():
-    row(_name)(partial(_of_floats, _op))
+for _name, _op in _ONE_OPERATOR.items():
+    row(_name)(partial(_write_operator, _op))
+for _name, _ops in _BOOL_VARIANTS.items():
+    row(_name)(partial(_write_variant, _ops))
+for _name, _op in _FLOATS_ONLY.items():
+    row(_name)(partial(_write_for_floats, _op))
 
 
 def unary(f: Callable[[W, str, Callable[[float], str]], str]) -> Callable[[W, N], str]:
-    """A row of one operand: a function of its name, and of numbers of its dtype."""
+    """Return a row for one operand from f(writer, name of the operand, constant of its dtype)."""
 
     def run(w: W, n: N) -> str:
         _require_real(n)
@@ -90,25 +90,25 @@ row("isfinite")(unary(lambda w, x, c: w.add("Less", [w.add("Abs", [x]), c(math.i
 @row("ndtr")
 @unary
 def _ndtr(w: W, x: str, c: Callable[[float], str]) -> str:
-    found = w.add("Erf", [w.add("Mul", [x, c(math.sqrt(0.5))])])
-    return w.add("Mul", [w.add("Add", [found, c(1)]), c(0.5)])
+    erf = w.add("Erf", [w.add("Mul", [x, c(math.sqrt(0.5))])])
+    return w.add("Mul", [w.add("Add", [erf, c(1)]), c(0.5)])
 
 
 @row("log1p")
 @unary
 def _log1p(w: W, x: str, c: Callable[[float], str]) -> str:
-    """log(u) x / (u - 1), u = 1 + x, where that is not 1."""
+    """Write log(u) x / (u - 1) with u = 1 + x, and x if u is 1."""
     u = w.add("Add", [x, c(1)])
-    less = w.add("Sub", [u, c(1)])
-    found = w.add("Mul", [w.add("Log", [u]), w.add("Div", [x, less])])
-    far = w.add("Or", [w.add("Equal", [less, c(0)]), w.add("Equal", [u, c(math.inf)])])
-    return w.where(w.add("Equal", [less, c(0)]), x, w.where(far, u, found))
+    difference = w.add("Sub", [u, c(1)])
+    log = w.add("Mul", [w.add("Log", [u]), w.add("Div", [x, difference])])
+    is_limit = w.add("Or", [w.add("Equal", [difference, c(0)]), w.add("Equal", [u, c(math.inf)])])
+    return w.where(w.add("Equal", [difference, c(0)]), x, w.where(is_limit, u, log))
 
 
 @row("expm1")
 @unary
 def _expm1(w: W, x: str, c: Callable[[float], str]) -> str:
-    """exp(x) - 1, or by a series where x is near 0."""
+    """Write exp(x) - 1, or a series for x near 0."""
     small = w.add("Less", [w.add("Abs", [x]), c(1e-2)])
     total = c(1 / 720)
     for k in (120, 24, 6, 2, 1):
@@ -139,12 +139,12 @@ def _logit(w: W, x: str, c: Callable[[float], str]) -> str:
 @row("sinc")
 @unary
 def _sinc(w: W, x: str, c: Callable[[float], str]) -> str:
-    turn = w.add("Mul", [x, c(math.pi)])
-    return w.where(w.add("Equal", [x, c(0)]), c(1), w.add("Div", [w.add("Sin", [turn]), turn]))
+    angle = w.add("Mul", [x, c(math.pi)])
+    return w.where(w.add("Equal", [x, c(0)]), c(1), w.add("Div", [w.add("Sin", [angle]), angle]))
 
 
 def _is_negative(w: W, x: str, d: dt.DType) -> str:
-    """Whether the sign bit is set, of -0 too."""
+    """Write a mask of negative numbers and -0: the sign bit."""
     below = w.add("Less", [w.add("Reciprocal", [x]), w.number(0, d)])
     return w.add("Or", [w.add("Less", [x, w.number(0, d)]), below])
 
@@ -183,7 +183,7 @@ def _relu(w: W, n: N) -> str:
 
 @row("where")
 def _where(w: W, n: N) -> str:
-    """Of bools by And and Or: few that run models choose between these."""
+    """Write Where; bools use And and Or, as few runtimes support Where for them."""
     condition, x, y = w.args(n)
     if n.dtype.kind != "b":
         return w.where(condition, x, y)
@@ -193,10 +193,10 @@ def _where(w: W, n: N) -> str:
 
 @row("divide")
 def _divide(w: W, n: N) -> str:
-    return _same("Div", w, n)
+    return _write_operator("Div", w, n)
 
 
-def _differs(w: W, x: str, y: str, d: dt.DType) -> str:
+def _signs_differ(w: W, x: str, y: str, d: dt.DType) -> str:
     zero = w.number(0, d)
     return w.add("Xor", [w.add("Less", [x, zero]), w.add("Less", [y, zero])])
 
@@ -205,26 +205,29 @@ def _differs(w: W, x: str, y: str, d: dt.DType) -> str:
 def _floor_divide(w: W, n: N) -> str:
     x, y = w.args(n)
     d = n.casts[0]
-    found: str = w.add("Div", [x, y])
+    quotient: str = w.add("Div", [x, y])
     if d.kind == "f":
-        return w.add("Floor", [found])
+        return w.add("Floor", [quotient])
     if d.kind == "u":
-        return found
-    rest = w.add("Not", [w.add("Equal", [w.add("Mul", [found, y]), x])])
-    down = w.add("And", [rest, _differs(w, x, y, d)])
-    return w.where(down, w.add("Sub", [found, w.number(1, d)]), found)
+        return quotient
+    has_remainder = w.add("Not", [w.add("Equal", [w.add("Mul", [quotient, y]), x])])
+    down = w.add("And", [has_remainder, _signs_differ(w, x, y, d)])
+    return w.where(down, w.add("Sub", [quotient, w.number(1, d)]), quotient)
 
 
 @row("remainder")
 def _remainder(w: W, n: N) -> str:
     x, y = w.args(n)
     d = n.casts[0]
-    found: str = w.add("Mod", [x, y], fmod=int(d.kind == "f"))
+    remainder: str = w.add("Mod", [x, y], fmod=int(d.kind == "f"))
     if d.kind != "f":
-        return found
+        return remainder
     zero = w.number(0, d)
-    wrong = w.add("And", [w.add("Not", [w.add("Equal", [found, zero])]), _differs(w, found, y, d)])
-    return w.where(wrong, w.add("Add", [found, y]), found)
+    wrong = w.add(
+        "And",
+        [w.add("Not", [w.add("Equal", [remainder, zero])]), _signs_differ(w, remainder, y, d)],
+    )
+    return w.where(wrong, w.add("Add", [remainder, y]), remainder)
 
 
 @row("bitwise_left_shift", "bitwise_right_shift")
@@ -237,10 +240,10 @@ def _shift(w: W, n: N) -> str:
     factor = w.add("Pow", [w.number(2, d), y])
     if left:
         return w.add("Mul", [x, factor])
-    found = w.add("Div", [x, factor])
-    rest = w.add("Not", [w.add("Equal", [w.add("Mul", [found, factor]), x])])
-    down = w.add("And", [rest, w.add("Less", [x, w.number(0, d)])])
-    return w.where(down, w.add("Sub", [found, w.number(1, d)]), found)
+    quotient = w.add("Div", [x, factor])
+    has_remainder = w.add("Not", [w.add("Equal", [w.add("Mul", [quotient, factor]), x])])
+    down = w.add("And", [has_remainder, w.add("Less", [x, w.number(0, d)])])
+    return w.where(down, w.add("Sub", [quotient, w.number(1, d)]), quotient)
 
 
 @row("atan2")
@@ -249,12 +252,13 @@ def _atan2(w: W, n: N) -> str:
     d = n.casts[0]
     zero, pi = w.number(0, d), w.number(math.pi, d)
     base = w.add("Atan", [w.add("Div", [y, x])])
-    turned = w.where(_is_negative(w, y, d), w.add("Sub", [base, pi]), w.add("Add", [base, pi]))
-    found = w.where(w.add("Less", [x, zero]), turned, base)
+    opposite = w.where(_is_negative(w, y, d), w.add("Sub", [base, pi]), w.add("Add", [base, pi]))
+    angle = w.where(w.add("Less", [x, zero]), opposite, base)
     half = w.where(_is_negative(w, y, d), w.number(-math.pi / 2, d), w.number(math.pi / 2, d))
-    at_zero = w.where(w.add("Equal", [y, zero]), w.where(_is_negative(w, x, d), w.where(
-        _is_negative(w, y, d), w.number(-math.pi, d), pi), y), half)  # fmt: skip
-    return w.where(w.add("Equal", [x, zero]), at_zero, found)
+    straight = w.where(_is_negative(w, y, d), w.number(-math.pi, d), pi)
+    on_axis = w.where(_is_negative(w, x, d), straight, y)
+    at_zero = w.where(w.add("Equal", [y, zero]), on_axis, half)
+    return w.where(w.add("Equal", [x, zero]), at_zero, angle)
 
 
 @row("hypot")

@@ -1,4 +1,4 @@
-"""What products, sorts, searches and running sums are written as."""
+"""Writers of products, sorts, searches, running sums and convolutions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ from .writer import Unknown, Writer, row
 
 W: TypeAlias = Writer
 N: TypeAlias = GraphNode
-PRODUCTS = (dt.float16, dt.bfloat16, dt.float32, dt.float64, dt.int32, dt.int64, dt.uint32,
-            dt.uint64)  # fmt: skip
+MATMUL_DTYPES = (
+    dt.float16,
+    dt.bfloat16,
+    dt.float32,
+    dt.float64,
+    dt.int32,
+    dt.int64,
+    dt.uint32,
+    dt.uint64,
+)
 
 
 @row("matmul")
@@ -20,35 +28,37 @@ def _matmul(w: W, n: N) -> str:
     d = n.casts[0]
     if d.kind == "c":
         raise Unknown("ONNX has no operators on complex numbers")
-    if d in PRODUCTS:
+    if d in MATMUL_DTYPES:
         return w.add("MatMul", w.args(n))
     wide = dt.int32 if d.kind == "i" else dt.uint32
-    found = w.add("MatMul", [w.cast(a, d, wide) for a in w.args(n)])
-    return w.cast(found, wide, d)
+    product = w.add("MatMul", [w.cast(a, d, wide) for a in w.args(n)])
+    return w.cast(product, wide, d)
 
 
-def _sorted(w: W, n: N, which: int) -> str:
+def _top_k(w: W, n: N, which: int) -> str:
     a = n.args[0]
     assert isinstance(a, GraphNode)
     x, d = w.arg(n, 0), n.casts[0]
-    wide = d if d in (dt.float32, dt.float64, dt.float16, dt.int32, dt.int64) else (
-        dt.float32 if d.kind == "f" else dt.int64
-    )  # fmt: skip
+    wide = (
+        d
+        if d in (dt.float32, dt.float64, dt.float16, dt.int32, dt.int64)
+        else (dt.float32 if d.kind == "f" else dt.int64)
+    )
     if d is dt.uint64:
         raise Unknown("uint64 is not sorted by TopK everywhere")
     x = w.cast(x, d, wide)
-    found = w.several("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=int(n.attrs.descending))
-    return w.cast(found[0], wide, n.dtype) if which == 0 else found[1]
+    outputs = w.add_node("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=int(n.attrs.descending))
+    return w.cast(outputs[0], wide, n.dtype) if which == 0 else outputs[1]
 
 
 @row("sort")
 def _sort(w: W, n: N) -> str:
-    return _sorted(w, n, 0)
+    return _top_k(w, n, 0)
 
 
 @row("argsort")
 def _argsort(w: W, n: N) -> str:
-    return _sorted(w, n, 1)
+    return _top_k(w, n, 1)
 
 
 @row("searchsorted")
@@ -59,49 +69,58 @@ def _searchsorted(w: W, n: N) -> str:
     column = w.add("Unsqueeze", [v, w.ints([-1])])
     op = "Less" if n.attrs == "left" else "LessOrEqual"
     before = w.cast(w.add(op, [rows, column]), dt.bool, dt.int64)
-    return w.reduced("ReduceSum", before, [len(n.shape)], False)
+    return w.reduce("ReduceSum", before, [len(n.shape)], False)
 
 
 @row("cumulative_sum")
 def _cumulative_sum(w: W, n: N) -> str:
     axis, initial, _ = n.attrs
     x, d = w.arg(n, 0), n.casts[0]
-    wide = d if d in (dt.float32, dt.float64, dt.int32, dt.int64) else (
-        dt.float32 if d.kind == "f" else dt.int64
-    )  # fmt: skip
-    found = w.add("CumSum", [w.cast(x, d, wide), w.number(axis, dt.int64)])
+    wide = (
+        d
+        if d in (dt.float32, dt.float64, dt.int32, dt.int64)
+        else (dt.float32 if d.kind == "f" else dt.int64)
+    )
+    sums = w.add("CumSum", [w.cast(x, d, wide), w.number(axis, dt.int64)])
     if initial:
-        found = _begun(w, n, found, axis, w.number(0, wide))
-    return w.cast(found, wide, n.dtype)
+        sums = _prepend(w, n, sums, axis, w.number(0, wide))
+    return w.cast(sums, wide, n.dtype)
 
 
-def _begun(w: W, n: N, found: str, axis: int, first: str) -> str:
-    """A running value after what it begins with."""
+def _prepend(w: W, n: N, running: str, axis: int, first: str) -> str:
+    """Write the initial value before a running value."""
     shape = [1 if d == axis else m for d, m in enumerate(n.shape)]
-    return w.add("Concat", [w.add("Expand", [first, w.sizes(shape)]), found], axis=axis)
+    return w.add("Concat", [w.add("Expand", [first, w.sizes(shape)]), running], axis=axis)
 
 
-def _scanned(w: W, n: N, inputs: list[str], axis: int, first: float, d: dt.DType, op: str) -> str:
-    """A running value by Scan: its body is one operator, or a product and a sum."""
+def _scan(w: W, n: N, inputs: list[str], axis: int, first: float, d: dt.DType, op: str) -> str:
+    """Write a running value by Scan; its body is one operator, or a product and a sum."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
     helper, shape = w.onnx.helper, [m for k, m in enumerate(a.shape) if k != axis]
 
-    def said(name: str) -> object:
+    def info(name: str) -> object:
         return helper.make_tensor_value_info(name, w.element(d), [None] * len(shape))
 
-    given = ["state", *[f"x{k}" for k in range(len(inputs))]]
+    state_and_inputs = ["state", *[f"x{k}" for k in range(len(inputs))]]
     nodes = _BODIES[op](helper)
     body = helper.make_graph(
-        [*nodes, helper.make_node("Identity", ["next"], ["out"])], w.name("body"),
-        [said(g) for g in given], [said("next"), said("out")],
-    )  # fmt: skip
+        [*nodes, helper.make_node("Identity", ["next"], ["out"])],
+        w.name("body"),
+        [info(g) for g in state_and_inputs],
+        [info("next"), info("out")],
+    )
     start = w.add("Expand", [w.number(first, d), w.sizes(shape)]) if shape else w.number(first, d)
-    found = w.several(
-        "Scan", [start, *inputs], 2, body=body, num_scan_inputs=len(inputs),
-        scan_input_axes=[axis] * len(inputs), scan_output_axes=[axis],
-    )  # fmt: skip
-    return found[1]
+    outputs = w.add_node(
+        "Scan",
+        [start, *inputs],
+        2,
+        body=body,
+        num_scan_inputs=len(inputs),
+        scan_input_axes=[axis] * len(inputs),
+        scan_output_axes=[axis],
+    )
+    return outputs[1]
 
 
 _BODIES = {
@@ -110,17 +129,17 @@ _BODIES = {
         h.make_node("Mul", ["state", "x0"], ["grown"]),
         h.make_node("Add", ["grown", "x1"], ["next"]),
     ],
-}  # fmt: skip
+}
 
 
 @row("cumulative_prod")
 def _cumulative_prod(w: W, n: N) -> str:
     axis, initial, _ = n.attrs
     d = n.casts[0]
-    found = _scanned(w, n, [w.arg(n, 0)], axis, 1, d, "product")
+    products = _scan(w, n, [w.arg(n, 0)], axis, 1, d, "product")
     if initial:
-        found = _begun(w, n, found, axis, w.number(1, d))
-    return w.cast(found, d, n.dtype)
+        products = _prepend(w, n, products, axis, w.number(1, d))
+    return w.cast(products, d, n.dtype)
 
 
 @row("recurrence")
@@ -128,33 +147,33 @@ def _recurrence(w: W, n: N) -> str:
     axis, lag = n.attrs
     if lag:
         raise Unknown("a recurrence of a gradient")
-    return _scanned(w, n, w.args(n), axis, 0, n.casts[0], "line")
+    return _scan(w, n, w.args(n), axis, 0, n.casts[0], "line")
 
 
 @row("cumulative_logsumexp")
 def _cumulative_logsumexp(w: W, n: N) -> str:
-    """Less the largest of each row, which is put back."""
+    """Write the running logsumexp, relative to the maximum of each row."""
     axis, initial, _ = n.attrs
     if initial:
         raise Unknown("a running logsumexp with what it begins with")
     d = n.casts[0]
     x = w.arg(n, 0)
-    top = w.reduced("ReduceMax", x, [axis], True)
+    top = w.reduce("ReduceMax", x, [axis], True)
     total = w.add("CumSum", [w.add("Exp", [w.add("Sub", [x, top])]), w.number(axis, dt.int64)])
     return w.cast(w.add("Add", [w.add("Log", [total]), top]), d, n.dtype)
 
 
 @row("select")
 def _select(w: W, n: N) -> str:
-    """The element at a rank of each row: of the row, sorted."""
+    """Write the element at a rank of each row, by TopK of the whole row."""
     a, _, rank = n.args
     assert isinstance(a, GraphNode)
     d = n.casts[0]
     wide = d if d in (dt.float32, dt.float64, dt.int32, dt.int64) else dt.float32
     x = w.cast(w.arg(n, 0), d, wide)
-    found = w.several("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=0)[0]
+    ordered = w.add_node("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=0)[0]
     i = w.arg(n, 2, dt.int64) if isinstance(rank, GraphNode) else w.ints([int(rank)])
-    picked = w.add("Gather", [found, w.add("Reshape", [i, w.ints([-1])])], axis=-1)
+    picked = w.add("Gather", [ordered, w.add("Reshape", [i, w.ints([-1])])], axis=-1)
     return w.reshape(w.cast(picked, wide, n.dtype), n.shape)
 
 
@@ -167,7 +186,7 @@ def _random_uniform(w: W, n: N) -> str:
 
 
 def _windows(n: N, rank: int) -> tuple[list[int], list[int]]:
-    """How far the taps of each axis reach, and the taps. Raises: Unknown."""
+    """Return the span of the taps along each axis, and their number. Raises: Unknown."""
     w = n.args[1]
     assert isinstance(w, GraphNode)
     if n.dtype.kind != "f" or len(w.shape) != rank or len(n.shape) != rank:
@@ -179,9 +198,12 @@ def _windows(n: N, rank: int) -> tuple[list[int], list[int]]:
 def _geometry(n: N, taps: list[int], ends: list[int]) -> dict[str, Any]:
     g = n.attrs
     return {
-        "strides": list(g.stride), "dilations": list(g.dilation), "group": int(g.groups),
-        "kernel_shape": taps, "pads": [*g.low, *ends],
-    }  # fmt: skip
+        "strides": list(g.stride),
+        "dilations": list(g.dilation),
+        "group": int(g.groups),
+        "kernel_shape": taps,
+        "pads": [*g.low, *ends],
+    }
 
 
 @row("convolution")
@@ -200,16 +222,16 @@ def _convolution(w: W, n: N) -> str:
 
 @row("convolution_input")
 def _convolution_input(w: W, n: N) -> str:
-    """What gives x of (y, w): a transposed convolution."""
+    """Write the gradient by the input of a convolution: a transposed convolution of (y, w)."""
     y = n.args[0]
     assert isinstance(y, GraphNode)
     spans, taps = _windows(n, len(y.shape))
-    over = [
+    excess = [
         (m - 1) * s + span - low - size
         for m, s, span, low, size in zip(
             y.shape[2:], n.attrs.stride, spans, n.attrs.low, n.shape[2:], strict=True
         )
     ]
-    more = [max(0, -v) for v in over]
-    made = _geometry(n, taps, [max(0, v) for v in over])
-    return w.add("ConvTranspose", w.args(n), output_padding=more, **made)
+    output_padding = [max(0, -v) for v in excess]
+    geometry = _geometry(n, taps, [max(0, v) for v in excess])
+    return w.add("ConvTranspose", w.args(n), output_padding=output_padding, **geometry)

@@ -1,7 +1,7 @@
-"""What layers' functions are written as in one operator, where it does just that.
+"""Writers of layers' functions as one operator, if an operator does exactly that.
 
-These are functions marked as one piece (`extend.composite`); arguments are those of PyTorch's
-functions of these names. What does not fit is written by the parts that the function is made of.
+These functions are marked by `extend.composite`. Arguments are those of PyTorch's functions of
+these names. Other uses are written op by op.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LAYERS: dict[str, Layer] = {}
 
 
 def layer_of(w: W, n: N) -> Layer | None:
-    """What a composite is written as in one; None where by its parts."""
-    found = LAYERS.get(n.op) if n.kind == "composite" else None
-    return found if found is not None and found[0](w, n.attrs.arguments) else None
+    """Return the writer of a composite as one operator, or None to write it op by op."""
+    layer = LAYERS.get(n.op) if n.kind == "composite" else None
+    return layer if layer is not None and layer[0](w, n.attrs.arguments) else None
 
 
 def each(value: Any, dims: int) -> list[int]:
-    """A number for each axis."""
+    """Return a number for each axis."""
     return [int(v) for v in value] if isinstance(value, (tuple, list)) else [int(value)] * dims
 
 
@@ -38,7 +38,7 @@ def _values(w: W, a: dict[str, Any], *names: str) -> list[str]:
     return [w.value(a[k]) if a.get(k) is not None else "" for k in names]
 
 
-def _trimmed(names: list[str]) -> list[str]:
+def _strip_missing(names: list[str]) -> list[str]:
     while names and not names[-1]:
         names = names[:-1]
     return names
@@ -54,24 +54,30 @@ def _convolution(dims: int) -> Layer:
     def run(w: W, a: dict[str, Any]) -> str:
         pads = [0] * dims if a.get("padding") == "valid" else each(a.get("padding", 0), dims)
         return w.add(
-            "Conv", _trimmed(_values(w, a, "input", "weight", "bias")),
-            strides=each(a.get("stride", 1), dims), pads=pads * 2,
-            dilations=each(a.get("dilation", 1), dims), group=int(a.get("groups", 1)),
+            "Conv",
+            _strip_missing(_values(w, a, "input", "weight", "bias")),
+            strides=each(a.get("stride", 1), dims),
+            pads=pads * 2,
+            dilations=each(a.get("dilation", 1), dims),
+            group=int(a.get("groups", 1)),
             kernel_shape=list(a["weight"].shape[2:]),
-        )  # fmt: skip
+        )
 
     return fits, run
 
 
-def _transposed(dims: int) -> Layer:
+def _conv_transpose(dims: int) -> Layer:
     def run(w: W, a: dict[str, Any]) -> str:
         return w.add(
-            "ConvTranspose", _trimmed(_values(w, a, "input", "weight", "bias")),
-            strides=each(a.get("stride", 1), dims), pads=each(a.get("padding", 0), dims) * 2,
-            dilations=each(a.get("dilation", 1), dims), group=int(a.get("groups", 1)),
+            "ConvTranspose",
+            _strip_missing(_values(w, a, "input", "weight", "bias")),
+            strides=each(a.get("stride", 1), dims),
+            pads=each(a.get("padding", 0), dims) * 2,
+            dilations=each(a.get("dilation", 1), dims),
+            group=int(a.get("groups", 1)),
             output_padding=each(a.get("output_padding", 0), dims),
             kernel_shape=list(a["weight"].shape[2:]),
-        )  # fmt: skip
+        )
 
     return (lambda w, a: _is_batch(a, dims)), run
 
@@ -83,9 +89,10 @@ def _window(a: dict[str, Any], dims: int) -> dict[str, list[int]]:
     kernel = each(a["kernel_size"], dims)
     stride = a.get("stride")
     return {
-        "kernel_shape": kernel, "pads": each(a.get("padding", 0), dims) * 2,
+        "kernel_shape": kernel,
+        "pads": each(a.get("padding", 0), dims) * 2,
         "strides": kernel if stride is None or stride == () else each(stride, dims),
-    }  # fmt: skip
+    }
 
 
 def _max_pool(dims: int) -> Layer:
@@ -95,9 +102,11 @@ def _max_pool(dims: int) -> Layer:
 
     def run(w: W, a: dict[str, Any]) -> str:
         return w.add(
-            "MaxPool", _values(w, a, "input"), dilations=each(a.get("dilation", 1), dims),
+            "MaxPool",
+            _values(w, a, "input"),
+            dilations=each(a.get("dilation", 1), dims),
             **_window(a, dims),
-        )  # fmt: skip
+        )
 
     return fits, run
 
@@ -109,16 +118,18 @@ def _average_pool(dims: int) -> Layer:
 
     def run(w: W, a: dict[str, Any]) -> str:
         return w.add(
-            "AveragePool", _values(w, a, "input"), **_window(a, dims),
+            "AveragePool",
+            _values(w, a, "input"),
+            **_window(a, dims),
             count_include_pad=int(a.get("count_include_pad", True)),
-        )  # fmt: skip
+        )
 
     return fits, run
 
 
 for _dims in (1, 2, 3):
     LAYERS[f"conv{_dims}d"] = _convolution(_dims)
-    LAYERS[f"conv_transpose{_dims}d"] = _transposed(_dims)
+    LAYERS[f"conv_transpose{_dims}d"] = _conv_transpose(_dims)
     LAYERS[f"max_pool{_dims}d"] = _max_pool(_dims)
     LAYERS[f"avg_pool{_dims}d"] = _average_pool(_dims)
 
@@ -134,9 +145,11 @@ def _layer_norm(w: W, a: dict[str, Any]) -> str:
     axes = a["normalized_shape"]
     count = len(axes) if isinstance(axes, (tuple, list)) else 1
     return w.add(
-        "LayerNormalization", _trimmed(_values(w, a, "input", "weight", "bias")), axis=-count,
+        "LayerNormalization",
+        _strip_missing(_values(w, a, "input", "weight", "bias")),
+        axis=-count,
         epsilon=float(a.get("eps", 1e-5)),
-    )  # fmt: skip
+    )
 
 
 LAYERS["layer_norm"] = _layer_norm_fits, _layer_norm

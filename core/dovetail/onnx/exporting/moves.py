@@ -1,4 +1,4 @@
-"""What views, reductions, gathers and joins are written as; and constants."""
+"""Writers of constants, reductions, views, gathers, scatters and joins."""
 
 from __future__ import annotations
 
@@ -33,30 +33,35 @@ def _full(w: W, n: N) -> str:
 def _arange(w: W, n: N) -> str:
     start, step = n.args
     d = n.casts[0]
-    count = w.add("Range", [
-        w.number(0, dt.int64), scalar(w, w.sizes(n.shape)), w.number(1, dt.int64)
-    ])  # fmt: skip
+    count = w.add(
+        "Range", [w.number(0, dt.int64), scalar(w, w.sizes(n.shape)), w.number(1, dt.int64)]
+    )
     product = w.add("Mul", [w.cast(count, dt.int64, d), w.number(step, d)])
     return w.cast(w.add("Add", [product, w.number(start, d)]), d, n.dtype)
 
 
 @row("position")
 def _position(w: W, n: N) -> str:
-    """The place of each element."""
+    """Write the row-major index of each element."""
     count = scalar(w, w.sizes([size(n.shape)]))
-    found = w.add("Range", [w.number(0, dt.int64), count, w.number(1, dt.int64)])
-    return w.cast(w.reshape(found, n.shape), dt.int64, n.dtype)
+    indices = w.add("Range", [w.number(0, dt.int64), count, w.number(1, dt.int64)])
+    return w.cast(w.reshape(indices, n.shape), dt.int64, n.dtype)
 
 
 def scalar(w: W, name: str) -> str:
-    """A vector of one element as a tensor of no dimensions."""
+    """Write a vector of one element as a tensor of no dimensions."""
     return w.add("Reshape", [name, w.ints([])])
 
 
 # --- reductions -----------------------------------------------------------------------------------
 
-_REDUCED = {"sum": "ReduceSum", "prod": "ReduceProd", "mean": "ReduceMean", "max": "ReduceMax",
-            "min": "ReduceMin"}  # fmt: skip
+_REDUCTIONS = {
+    "sum": "ReduceSum",
+    "prod": "ReduceProd",
+    "mean": "ReduceMean",
+    "max": "ReduceMax",
+    "min": "ReduceMin",
+}
 
 
 def _operand(n: N) -> N:
@@ -69,34 +74,34 @@ def _keeps(n: N) -> bool:
     return len(n.shape) == len(_operand(n).shape)
 
 
-def _reduced(op: str, w: W, n: N) -> str:
+def _reduce(op: str, w: W, n: N) -> str:
     axes, _ = n.attrs
     x, d = w.arg(n, 0), n.casts[0]
     if d.kind == "c":
         raise Unknown("ONNX has no operators on complex numbers")
     if d.kind == "b":
         x, d = w.cast(x, d, dt.uint8), dt.uint8
-    found = w.reduced(op, x, axes, _keeps(n)) if axes else x
-    return w.cast(found, d, n.dtype)
+    result = w.reduce(op, x, axes, _keeps(n)) if axes else x
+    return w.cast(result, d, n.dtype)
 
 
-for _name, _op in _REDUCED.items():
-    row(_name)(partial(_reduced, _op))
+for _name, _op in _REDUCTIONS.items():
+    row(_name)(partial(_reduce, _op))
 
 
 @row("any", "all")
-def _tested(w: W, n: N) -> str:
+def _any_or_all(w: W, n: N) -> str:
     axes, _ = n.attrs
     x = w.cast(w.arg(n, 0), dt.bool, dt.int32)
     op = "ReduceMax" if n.op == "any" else "ReduceMin"
-    return w.cast(w.reduced(op, x, axes, _keeps(n)) if axes else x, dt.int32, dt.bool)
+    return w.cast(w.reduce(op, x, axes, _keeps(n)) if axes else x, dt.int32, dt.bool)
 
 
 @row("count_nonzero")
 def _count_nonzero(w: W, n: N) -> str:
     axes, _ = n.attrs
     x = w.cast(w.arg(n, 0), dt.bool, dt.int64)
-    return w.reduced("ReduceSum", x, axes, _keeps(n)) if axes else x
+    return w.reduce("ReduceSum", x, axes, _keeps(n)) if axes else x
 
 
 @row("argmax", "argmin")
@@ -108,10 +113,12 @@ def _arg(w: W, n: N) -> str:
         x = w.cast(x, dt.bool, dt.uint8)
     if len(axes) == 1:
         return w.add(op, [x], axis=axes[0], keepdims=int(_keeps(n)))
-    rest = [d for d in range(len(a.shape)) if d not in axes]
-    turned = w.add("Transpose", [x], perm=[*rest, *axes])
-    flat = w.reshape(turned, [*[a.shape[d] for d in rest], size([a.shape[d] for d in axes])])
-    return w.reshape(w.add(op, [flat], axis=len(rest), keepdims=0), n.shape)
+    kept_axes = [d for d in range(len(a.shape)) if d not in axes]
+    transposed = w.add("Transpose", [x], perm=[*kept_axes, *axes])
+    flat = w.reshape(
+        transposed, [*[a.shape[d] for d in kept_axes], size([a.shape[d] for d in axes])]
+    )
+    return w.reshape(w.add(op, [flat], axis=len(kept_axes), keepdims=0), n.shape)
 
 
 # --- views ----------------------------------------------------------------------------------------
@@ -120,8 +127,8 @@ def _arg(w: W, n: N) -> str:
 @row("view")
 def _view(w: W, n: N) -> str:
     a = _operand(n)
-    made: str = _VIEWS[n.attrs[0]](w, w.value(a), a, n)
-    return made
+    name: str = _VIEWS[n.attrs[0]](w, w.value(a), a, n)
+    return name
 
 
 def _permute(w: W, x: str, a: N, n: N) -> Any:
@@ -139,9 +146,10 @@ def _reshape(w: W, x: str, a: N, n: N) -> Any:
 def _slice(w: W, x: str, a: N, n: N) -> Any:
     starts, lengths, steps = n.attrs[1:]
     which = [
-        d for d, (s, m, t) in enumerate(zip(starts, lengths, steps, strict=True))
+        d
+        for d, (s, m, t) in enumerate(zip(starts, lengths, steps, strict=True))
         if (s, m, t) != (0, a.shape[d], 1)
-    ]  # fmt: skip
+    ]
     if not which:
         return w.add("Identity", [x])
     first = [starts[d] for d in which]
@@ -165,21 +173,21 @@ def _pad(w: W, x: str, a: N, n: N) -> Any:
 _VIEWS = {"permute": _permute, "expand": _expand, "reshape": _reshape, "slice": _slice, "pad": _pad}
 
 
-def places(shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
-    """Where the elements of a view are in a flat tensor."""
-    found = np.full((), offset, np.int64)
+def element_indices(shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
+    """Return the indices of a view's elements in a flat tensor."""
+    indices = np.full((), offset, np.int64)
     for d, (m, s) in enumerate(zip(shape, strides, strict=True)):
         at = np.arange(m, dtype=np.int64) * s
-        found = found + at.reshape([-1 if e == d else 1 for e in range(len(shape))])
-    return np.broadcast_to(found, tuple(shape))
+        indices = indices + at.reshape([-1 if e == d else 1 for e in range(len(shape))])
+    return np.broadcast_to(indices, tuple(shape))
 
 
-def _steps(shape: Sequence[int]) -> list[int]:
-    found, step = [], 1
+def _contiguous_strides(shape: Sequence[int]) -> list[int]:
+    strides, step = [], 1
     for m in reversed(shape):
-        found.append(step)
+        strides.append(step)
         step *= max(m, 1)
-    return found[::-1]
+    return strides[::-1]
 
 
 @row("as_strided")
@@ -187,22 +195,22 @@ def _as_strided(w: W, n: N) -> str:
     a = _operand(n)
     shape, strides, offset = n.attrs
     x = w.value(a)
-    if not offset and size(shape) == size(a.shape) and list(strides) == _steps(shape):
+    if not offset and size(shape) == size(a.shape) and list(strides) == _contiguous_strides(shape):
         return w.reshape(x, shape)
-    at = w.array(places(shape, strides, offset), dt.int64)
-    return w.add("Gather", [w.flat(x), at], axis=0)
+    at = w.array(element_indices(shape, strides, offset), dt.int64)
+    return w.add("Gather", [w.flatten(x), at], axis=0)
 
 
 @row("written")
-def _written(w: W, n: N) -> str:
+def _write_view(w: W, n: N) -> str:
     whole, value = n.args
     assert isinstance(whole, GraphNode) and isinstance(value, GraphNode)
     shape, strides, offset = n.attrs
     v = w.value(value)
-    if not offset and size(shape) == size(n.shape) and list(strides) == _steps(shape):
+    if not offset and size(shape) == size(n.shape) and list(strides) == _contiguous_strides(shape):
         return w.reshape(v, n.shape)
-    at = w.array(places(shape, strides, offset).reshape(-1), dt.int64)
-    flat = w.add("ScatterElements", [w.flat(w.value(whole)), at, w.flat(v)], axis=0)
+    at = w.array(element_indices(shape, strides, offset).reshape(-1), dt.int64)
+    flat = w.add("ScatterElements", [w.flatten(w.value(whole)), at, w.flatten(v)], axis=0)
     return w.reshape(flat, n.shape)
 
 
@@ -214,8 +222,8 @@ def _concat(w: W, n: N) -> str:
 # --- gathers and scatters -------------------------------------------------------------------------
 
 
-def counted(w: W, index: str, many: int, checked: bool) -> str:
-    """Indices from the start of an axis, where they may count from its end."""
+def wrap_negative(w: W, index: str, many: int, checked: bool) -> str:
+    """Write indices counted from the start of an axis; negative ones are wrapped if `checked`."""
     if not checked:
         return index
     below = w.add("Less", [index, w.number(0, dt.int64)])
@@ -228,7 +236,7 @@ def _checked_indices(w: W, n: N) -> str:
     i, zero = w.arg(n, 0), w.number(0, dt.int64)
     if ignored is not None:
         i = w.where(w.add("Equal", [i, w.number(ignored, dt.int64)]), zero, i)
-    return counted(w, i, many, from_end)
+    return wrap_negative(w, i, many, from_end)
 
 
 @row("gather")
@@ -236,44 +244,43 @@ def _gather(w: W, n: N) -> str:
     _, axes, at, _ = n.attrs
     x = _operand(n)
     if len(at) == 1:
-        found = _along_one(w, n, x, axes, at[0])
-        if found:
-            return found
-    return _by_places(w, n, x)
+        name = _gather_along_axis(w, n, x, axes, at[0])
+        if name:
+            return name
+    return _gather_flat(w, n, x)
 
 
-def _along_one(w: W, n: N, x: N, axes: Sequence[int], at: int) -> str:
-    """By Gather or GatherElements, where places are along one axis."""
+def _gather_along_axis(w: W, n: N, x: N, axes: Sequence[int], at: int) -> str:
+    """Write Gather or GatherElements for indices along one axis; return "" if neither fits."""
     index = n.args[1]
     assert isinstance(index, GraphNode)
     rank, new = len(n.shape), [d for d, a in enumerate(axes) if a < 0]
     i = w.arg(n, 1)
-    rest = [a for a in range(len(x.shape)) if a != at]
+    remaining = [a for a in range(len(x.shape)) if a != at]
     others = [a for a in axes if a >= 0]
-    if others != rest:
+    if others != remaining:
         return ""
     lead = (1,) * (rank - len(index.shape)) + tuple(index.shape)
     if all(lead[d] == 1 for d in range(rank) if d not in new) and new == list(
         range(at, at + len(new))
     ):
-        wanted = [n.shape[d] for d in new]
-        if [lead[d] for d in new] != wanted:
-            i = w.add("Expand", [w.reshape(i, [lead[d] for d in new]), w.sizes(wanted)])
+        shape = [n.shape[d] for d in new]
+        if [lead[d] for d in new] != shape:
+            i = w.add("Expand", [w.reshape(i, [lead[d] for d in new]), w.sizes(shape)])
         else:
-            i = w.reshape(i, wanted)
+            i = w.reshape(i, shape)
         return w.add("Gather", [w.value(x), i], axis=at)
     if new == [at] and rank == len(x.shape):
         if lead != tuple(n.shape):
             i = w.add("Expand", [i, w.sizes(n.shape)])
-        made = w.add("GatherElements", [w.value(x), i], axis=at)
-        return made
+        return w.add("GatherElements", [w.value(x), i], axis=at)
     return ""
 
 
-def _by_places(w: W, n: N, x: N) -> str:
-    """By the places of elements in a flat tensor, whatever the indices."""
+def _gather_flat(w: W, n: N, x: N) -> str:
+    """Write a gather of any indices, by the elements' indices in the flat tensor."""
     shape, axes, at, asked = n.attrs
-    steps, rank = _steps(x.shape), len(shape)
+    steps, rank = _contiguous_strides(x.shape), len(shape)
     fixed = np.zeros((1,) * rank, np.int64)
     for d, a in enumerate(axes):
         if a >= 0:
@@ -281,14 +288,23 @@ def _by_places(w: W, n: N, x: N) -> str:
             fixed = fixed + here.reshape([-1 if e == d else 1 for e in range(rank)])
     total = w.array(np.ascontiguousarray(fixed), dt.int64)
     for k, a in enumerate(at):
-        i = counted(w, w.arg(n, k + 1), x.shape[a], asked is not None)
+        i = wrap_negative(w, w.arg(n, k + 1), x.shape[a], asked is not None)
         total = w.add("Add", [w.add("Mul", [i, w.number(steps[a], dt.int64)]), total])
     total = w.add("Expand", [total, w.sizes(shape)])
-    return w.add("Gather", [w.flat(w.value(x)), total], axis=0)
+    return w.add("Gather", [w.flatten(w.value(x)), total], axis=0)
 
 
-_REDUCTION = {"set": "none", "add": "add", "max": "max", "min": "min", "multiply": "mul",
-              "prod": "mul", "mul": "mul", "maximum": "max", "minimum": "min"}  # fmt: skip
+_REDUCTION = {
+    "set": "none",
+    "add": "add",
+    "max": "max",
+    "min": "min",
+    "multiply": "mul",
+    "prod": "mul",
+    "mul": "mul",
+    "maximum": "max",
+    "minimum": "min",
+}
 
 
 @row("scatter")
@@ -298,21 +314,21 @@ def _scatter(w: W, n: N) -> str:
     if how is None:
         raise Unknown(f"a scatter that merges by {n.attrs.how}")
     if how in ("max", "min"):
-        w.need(18, "ScatterElements with max and min")
+        w.require_opset(18, "ScatterElements with max and min")
     assert isinstance(x, GraphNode) and all(isinstance(i, GraphNode) for i in indices)
     where = max((tuple(i.shape) for i in indices if isinstance(i, GraphNode)), key=size)
     if isinstance(rows, GraphNode) and size(rows.shape) > size(where):
         where = tuple(rows.shape)
-    steps, lead = _steps(x.shape), len(indices)
-    inner = places(x.shape[lead:], steps[lead:], 0)
+    steps, lead = _contiguous_strides(x.shape), len(indices)
+    inner = element_indices(x.shape[lead:], steps[lead:], 0)
     total = w.array(np.ascontiguousarray(inner), dt.int64)
     for k in range(lead):
-        i = counted(w, w.arg(n, k + 2), x.shape[k], n.attrs.asked is not None)
+        i = wrap_negative(w, w.arg(n, k + 2), x.shape[k], n.attrs.asked is not None)
         total = w.add("Add", [w.add("Mul", [i, w.number(steps[k], dt.int64)]), total])
-    total = w.flat(w.add("Expand", [total, w.sizes(where)]))
-    values = w.flat(w.add("Expand", [w.arg(n, 1, x.dtype), w.sizes(where)]))
+    total = w.flatten(w.add("Expand", [total, w.sizes(where)]))
+    values = w.flatten(w.add("Expand", [w.arg(n, 1, x.dtype), w.sizes(where)]))
     options = {} if how == "none" else {"reduction": how}
     flat = w.add(
-        "ScatterElements", [w.flat(w.arg(n, 0, x.dtype)), total, values], axis=0, **options
+        "ScatterElements", [w.flatten(w.arg(n, 0, x.dtype)), total, values], axis=0, **options
     )
     return w.reshape(flat, n.shape)

@@ -1,4 +1,4 @@
-"""Parts of parameters whose sizes follow from inputs (`table[:, :n]`), as slices of the whole."""
+"""Views of parameters with sizes that depend on inputs (`table[:, :n]`), as slices."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from dovetail.extend import Graph
 
 from .writer import Writer
 
-Place: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+Location: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
-def place_of(x: dt.Tensor) -> Place:
-    """Where a tensor is in memory: its storage, offset, shape and strides."""
+def location_of(x: dt.Tensor) -> Location:
+    """Return the location of a tensor in memory: storage, offset, shape and strides."""
     strides = tuple([0 if m == 1 else s for m, s in zip(x.shape, x.stride(), strict=True)])
     return id(x.storage()), x.storage_offset(), tuple(x.shape), strides
 
 
-def varying(graphs: Sequence[Graph]) -> set[int]:
-    """The ids of the constants that are another part of memory in each graph."""
-    found: set[int] = set()
+def varying_constants(graphs: Sequence[Graph]) -> set[int]:
+    """Return the ids of the constants that have different locations in the graphs."""
+    ids: set[int] = set()
     for nodes in zip(*[g.nodes for g in graphs], strict=False):
         tensors = [n.tensor for n in nodes if n.tensor is not None]
-        if len(tensors) == len(graphs) and len({place_of(x) for x in tensors}) > 1:
-            found.update(map(id, nodes))
-    return found
+        if len(tensors) == len(graphs) and len({location_of(x) for x in tensors}) > 1:
+            ids.update(map(id, nodes))
+    return ids
 
 
-class Part(NamedTuple):
-    """Which elements of a tensor a view of it has, by dimension of that tensor.
+class ParameterSlice(NamedTuple):
+    """A view of a tensor as a slice of each of its dimensions, then a transpose and a reshape.
 
-    `order`: its dimensions that the view has, in the view's order; of each other one element is
-    left.
+    `order`: the dimensions that the view has, in its order; of each other one it has one element.
     """
 
     starts: list[int]
@@ -44,44 +43,47 @@ class Part(NamedTuple):
 
     @property
     def stops(self) -> list[int]:
-        """Where each dimension ends."""
+        """The end of each dimension's slice."""
         every = zip(self.starts, self.counts, self.steps, strict=True)
         return [i + (m - 1) * t + 1 for i, m, t in every]
 
-    def written(self, w: Writer, whole: str) -> str:
-        """Writes the nodes that cut it out."""
+    def write(self, w: Writer, whole: str) -> str:
+        """Write the nodes of the slice, and return the name of the result."""
         axes = perm = list(range(len(self.starts)))
-        found = w.add("Slice", [
-            whole, w.sizes(self.starts), w.sizes(self.stops), w.ints(axes), w.ints(self.steps)
-        ])  # fmt: skip
+        name = w.add(
+            "Slice",
+            [whole, w.sizes(self.starts), w.sizes(self.stops), w.ints(axes), w.ints(self.steps)],
+        )
         if self.order != sorted(self.order):
             perm = [*[d for d in axes if d not in self.order], *self.order]
-            found = w.add("Transpose", [found], perm=perm)
-        made = tuple([self.counts[d] for d in perm])
-        return found if made == self.shape else w.reshape(found, self.shape)
+            name = w.add("Transpose", [name], perm=perm)
+        shape = tuple([self.counts[d] for d in perm])
+        return name if shape == self.shape else w.reshape(name, self.shape)
 
 
-def part_of(place: Place, whole: Place) -> Part | None:
-    """A view as a part of a tensor over the same memory; None where it is no slice of it."""
-    storage, offset, shape, strides = place
-    kept, begins, sizes, far = whole
-    if storage != kept:
+def slice_of(location: Location, whole: Location) -> ParameterSlice | None:
+    """Return a view as a slice of a tensor over the same memory, or None if it is no slice."""
+    storage, offset, shape, strides = location
+    whole_storage, begins, sizes, whole_strides = whole
+    if storage != whole_storage:
         return None
     order: list[int] = []
     steps, counts = [1] * len(sizes), [1] * len(sizes)
     for m, s in zip(shape, strides, strict=True):
         if m == 1:
             continue
-        fits = [d for d, f in enumerate(far) if d not in order and 0 < f <= s and s % f == 0]
+        fits = [
+            d for d, f in enumerate(whole_strides) if d not in order and 0 < f <= s and s % f == 0
+        ]
         if not fits:
             return None
-        d = max(fits, key=far.__getitem__)
+        d = max(fits, key=whole_strides.__getitem__)
         order.append(d)
-        steps[d], counts[d] = s // far[d], m
-    rest, starts = offset - begins, [0] * len(sizes)
-    for d in sorted(range(len(sizes)), key=far.__getitem__, reverse=True):
-        if far[d]:
-            starts[d], rest = divmod(rest, far[d])
-    part = Part(starts, counts, steps, order, shape)
+        steps[d], counts[d] = s // whole_strides[d], m
+    remainder, starts = offset - begins, [0] * len(sizes)
+    for d in sorted(range(len(sizes)), key=whole_strides.__getitem__, reverse=True):
+        if whole_strides[d]:
+            starts[d], remainder = divmod(remainder, whole_strides[d])
+    part = ParameterSlice(starts, counts, steps, order, shape)
     inside = all(i >= 0 and j <= n for i, j, n in zip(starts, part.stops, sizes, strict=True))
-    return part if inside and not rest else None
+    return part if inside and not remainder else None

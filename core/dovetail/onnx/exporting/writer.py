@@ -1,4 +1,4 @@
-"""An ONNX graph while it is written: its nodes, its initialisers, and their names."""
+"""The writer of an ONNX graph: nodes, initialisers, and names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from dovetail.extend import GraphNode
 
 from ..library import ELEMENTS, Proto, array_of, library, numpy_dtype
 
-Row: TypeAlias = Callable[["Writer", GraphNode], str]  # writes a node; the name of what it gives
+Row: TypeAlias = Callable[["Writer", GraphNode], str]
+"""A function that writes a node and returns the name of its result."""
 ROWS: dict[str, Row] = {}
 Sizes: TypeAlias = Sequence[int]
 
 
 def row(*ops: str) -> Callable[[Row], Row]:
-    """Adds a function to the table, under the names of ops."""
+    """Return a decorator that adds a function to the table under the names of ops."""
 
     def add(run: Row) -> Row:
         for op in ops:
@@ -30,139 +31,141 @@ def row(*ops: str) -> Callable[[Row], Row]:
 
 
 class Unknown(Exception):
-    """What a row raises for a use of its op that ONNX has no operators for; why."""
+    """The error of a row for a use of its op that ONNX has no operators for, with the reason."""
 
 
 class Writer:
-    """One graph.
+    """A writer of one graph.
 
-    `opset`: which operators there are. `names`: those of parameters, by their places. `shares`:
-    whether equal numbers are one initialiser.
+    `opset`: the version of the operators. `names`: those of parameters, by location in memory.
+    `shares`: True to write equal numbers as one initialiser.
     """
 
     def __init__(self, opset: int, names: dict[Any, str], shares: bool = True) -> None:
-        self.onnx, self.opset, self.names = library("onnx.export"), opset, names
+        self.onnx, self.opset, self.parameter_names = library("onnx.export"), opset, names
         self.nodes: list[Proto] = []
         self.initialisers: dict[str, Proto] = {}
-        self.known: dict[int, str] = {}  # by the id of a node of the graph
+        self.value_names: dict[int, str] = {}  # by the id of a GraphNode
         self.missing: dict[tuple[str, str], list[str]] = {}  # (op, why) -> lines
-        self.lines: dict[str, str] = {}  # where initialisers come from
-        self.taken: set[str] = set()
+        self.lines: dict[str, str] = {}  # source lines of initialisers
+        self.used_names: set[str] = set()
         self._numbers: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self.shares = shares
 
     # --- names and nodes
 
     def name(self, wanted: str) -> str:
-        """A name that nothing has yet."""
-        found, k = wanted, 1
-        while found in self.taken:
+        """Return a name that is not used yet, and mark it as used."""
+        name, k = wanted, 1
+        while name in self.used_names:
             k += 1
-            found = f"{wanted}_{k}"
-        self.taken.add(found)
-        return found
+            name = f"{wanted}_{k}"
+        self.used_names.add(name)
+        return name
 
     def add(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """A node; the name of what it gives."""
-        return self.several(op, inputs, 1, **attributes)[0]
+        """Add a node with one output, and return the output's name."""
+        return self.add_node(op, inputs, 1, **attributes)[0]
 
-    def several(self, op: str, inputs: Sequence[str], outputs: int, **attributes: Any) -> list[str]:
-        """A node; the names of what it gives."""
-        made = [self.name(op.lower()) for _ in range(outputs)]
+    def add_node(
+        self, op: str, inputs: Sequence[str], outputs: int, **attributes: Any
+    ) -> list[str]:
+        """Add a node, and return the names of its outputs."""
+        names = [self.name(op.lower()) for _ in range(outputs)]
         self.nodes.append(
-            self.onnx.helper.make_node(op, list(inputs), made, self.name(op), **attributes)
+            self.onnx.helper.make_node(op, list(inputs), names, self.name(op), **attributes)
         )
-        return made
+        return names
 
-    def need(self, opset: int, what: str) -> None:
-        """Raises: Unknown where the opset has no such operator."""
+    def require_opset(self, opset: int, what: str) -> None:
+        """Raise Unknown if the opset is older than `opset`."""
         if self.opset < opset:
             raise Unknown(f"{what} needs opset {opset}, not {self.opset}")
 
     # --- values
 
     def value(self, n: GraphNode) -> str:
-        """The name of a node's value; it is written before."""
-        return self.known[id(n)]
+        """Return the name of a node's value, which is written already."""
+        return self.value_names[id(n)]
 
     def arg(self, n: GraphNode, i: int, d: dt.DType | None = None) -> str:
-        """An argument in the dtype that the op takes it in, or in another one."""
+        """Return an argument, cast to `d` or by default to the dtype in which the op computes."""
         a = n.args[i]
-        wanted = d or (n.casts[i] if i < len(n.casts) else n.dtype)
+        dtype = d or (n.casts[i] if i < len(n.casts) else n.dtype)
         if isinstance(a, GraphNode):
-            return self.cast(self.value(a), a.dtype, wanted)
-        return self.number(a, wanted)
+            return self.cast(self.value(a), a.dtype, dtype)
+        return self.number(a, dtype)
 
     def args(self, n: GraphNode) -> list[str]:
-        """All arguments, each as the op takes it."""
+        """Return all arguments, cast to the dtypes in which the op computes."""
         return [self.arg(n, i) for i in range(len(n.args))]
 
     def cast(self, name: str, have: dt.DType, want: dt.DType) -> str:
-        """A value in another dtype."""
+        """Cast a value to another dtype."""
         if have is want:
             return name
         return self.add("Cast", [name], to=self.element(want))
 
     def element(self, d: dt.DType) -> int:
-        """The element type of a dtype. Raises: Unknown."""
+        """Return the element type of a dtype. Raises: Unknown."""
         if d not in ELEMENTS:
             raise Unknown(f"{d.name} has no element type")
         return ELEMENTS[d]
 
     def number(self, value: Any, d: dt.DType) -> str:
-        """A number, as a tensor of no dimensions."""
+        """Add a number as a tensor of no dimensions."""
         return self.array(np.asarray(value).astype(numpy_dtype(d)), d)
 
     def ints(self, values: Sequence[int]) -> str:
-        """A vector of int64."""
+        """Add a vector of int64."""
         return self.array(np.asarray(values, np.int64).reshape(-1), dt.int64)
 
     def array(self, a: np.ndarray, d: dt.DType, named: str = "") -> str:
-        """An initialiser; equal small ones are one."""
+        """Add an initialiser and return its name; equal small ones are shared."""
         shared = self.shares and a.size <= 64 and not named
         key = (d.name, a.shape, a.tobytes() if shared else b"")
         if shared and key in self._numbers:
             return self._numbers[key]
-        found = self.name(named or "constant")
-        self.initialisers[found] = self.onnx.helper.make_tensor(
-            found, self.element(d), a.shape, np.ascontiguousarray(a).tobytes(), raw=True
+        name = self.name(named or "constant")
+        self.initialisers[name] = self.onnx.helper.make_tensor(
+            name, self.element(d), a.shape, np.ascontiguousarray(a).tobytes(), raw=True
         )
         if shared:
-            self._numbers[key] = found
-        return found
+            self._numbers[key] = name
+        return name
 
     def tensor(self, x: dt.Tensor, named: str = "") -> str:
-        """The values of a tensor as an initialiser."""
+        """Add the values of a tensor as an initialiser."""
         return self.array(array_of(x), x.dtype, named)
 
-    # --- what many rows are made of
+    # --- building blocks of rows
 
     def reshape(self, name: str, shape: Sizes) -> str:
-        """A value in another shape."""
+        """Reshape a value."""
         return self.add("Reshape", [name, self.sizes(shape)], allowzero=int(0 in shape))
 
     def sizes(self, shape: Sizes) -> str:
-        """A shape, or other numbers that follow from shapes."""
+        """Add a shape, or other numbers that follow from shapes."""
         return self.ints(shape)
 
-    def flat(self, name: str) -> str:
-        """A value as a vector."""
+    def flatten(self, name: str) -> str:
+        """Reshape a value to a vector."""
         return self.add("Reshape", [name, self.ints([-1])])
 
     def where(self, condition: str, x: str, y: str) -> str:
-        """One or the other, by element."""
+        """Select elements of x where the condition is true, else of y."""
         return self.add("Where", [condition, x, y])
 
-    def reduced(self, op: str, name: str, axes: Sizes, keep: bool) -> str:
-        """A reduction."""
-        made: str
+    def reduce(self, op: str, name: str, axes: Sizes, keep: bool) -> str:
+        """Reduce a value over axes, in the form of the operator that the opset has."""
+        result: str
         if op == "ReduceSum" or self.opset >= 18:
-            made = self.add(op, [name, self.ints(axes)], keepdims=int(keep))
+            result = self.add(op, [name, self.ints(axes)], keepdims=int(keep))
         else:
-            made = self.add(op, [name], axes=list(axes), keepdims=int(keep))
-        return made
+            result = self.add(op, [name], axes=list(axes), keepdims=int(keep))
+        return result
 
 
 def size(shape: Sizes) -> int:
-    """How many elements there are."""
+    """Return the number of elements of a shape."""
     return math.prod(shape)

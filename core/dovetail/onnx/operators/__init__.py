@@ -17,10 +17,10 @@ from . import (
     signal,
     training,
 )
-from .table import FOLDED, ROWS, Call, Function, row, row_of
+from .table import FOLDED_ELEMENTS_MAX, ROWS, Call, Function, row, row_of
 
 __all__ = [
-    "FOLDED",
+    "FOLDED_ELEMENTS_MAX",
     "ROWS",
     "Call",
     "Function",
@@ -41,4 +41,4 @@ __all__ = [
     "shapes",
     "signal",
     "training",
-]  # fmt: skip
+]

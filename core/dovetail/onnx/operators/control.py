@@ -1,4 +1,4 @@
-"""Graphs in graphs: branches and loops; sequences and values that may be missing."""
+"""Operators with graphs: branches and loops; sequences and optional values."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 
 import dovetail as dt
 
-from .shapes import parts_of, split_at
+from .shapes import even_sizes, split_at
 from .table import Call, row
 
 Tensor = dt.Tensor
 
 
 def _is_true(call: Call, x: Any) -> bool:
-    found = call.array(x).reshape(-1)
-    if found.size != 1:
-        raise dt.ShapeError(f"{call.op}: a condition of {found.size} elements")
-    return bool(found[0])
+    values = call.array(x).reshape(-1)
+    if values.size != 1:
+        raise dt.ShapeError(f"{call.op}: a condition of {values.size} elements")
+    return bool(values[0])
 
 
 @row("If", host=None, folds=False)
@@ -32,31 +32,33 @@ def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -
     body = call.get("body")
     trips = None if count is None else call.number(count)
     state, rows = list(carried), [[] for _ in range(call.outputs - len(carried))]  # type: ignore[var-annotated]  # of tensors
-    goes_on, k = condition is None or _is_true(call, condition), 0
-    while goes_on and (trips is None or k < trips):
+    running, k = condition is None or _is_true(call, condition), 0
+    while running and (trips is None or k < trips):
         flag = np.asarray(True)
-        found = call.graphs(body, (np.asarray(k, np.int64), flag, *state))
-        state = found[1 : 1 + len(carried)]
-        for kept, x in zip(rows, found[1 + len(carried) :], strict=False):
-            kept.append(x)
-        goes_on, k = found[0] is None or _is_true(call, found[0]), k + 1
-    made = [_stacked(call, kept, body, i + 1 + len(carried)) for i, kept in enumerate(rows)]
-    return (*state, *made)
+        outputs = call.graphs(body, (np.asarray(k, np.int64), flag, *state))
+        state = outputs[1 : 1 + len(carried)]
+        for column, x in zip(rows, outputs[1 + len(carried) :], strict=False):
+            column.append(x)
+        running, k = outputs[0] is None or _is_true(call, outputs[0]), k + 1
+    stacks = [
+        _stack_outputs(call, column, body, i + 1 + len(carried)) for i, column in enumerate(rows)
+    ]
+    return (*state, *stacks)
 
 
-def _stacked(call: Call, kept: list[Any], body: Any, i: int) -> Tensor:
-    if kept:
-        return dt.stack([call.tensor(x) for x in kept], axis=0)
-    said = body.outputs[i]
-    sizes = [n if isinstance(n, int) else 0 for n in said.shape or ()]
-    return dt.zeros((0, *sizes), dtype=said.dtype or dt.float32, device=call.device)
+def _stack_outputs(call: Call, column: list[Any], body: Any, i: int) -> Tensor:
+    if column:
+        return dt.stack([call.tensor(x) for x in column], axis=0)
+    output = body.outputs[i]
+    sizes = [n if isinstance(n, int) else 0 for n in output.shape or ()]
+    return dt.zeros((0, *sizes), dtype=output.dtype or dt.float32, device=call.device)
 
 
 @row("Scan", since=9, host=None, folds=False)
-def _scan(call: Call, *given: Any) -> tuple[Any, ...]:
+def _scan(call: Call, *inputs: Any) -> tuple[Any, ...]:
     body, count = call.get("body"), call.get("num_scan_inputs")
-    lead = len(given) - count
-    state, xs = list(given[:lead]), [call.tensor(x) for x in given[lead:]]
+    lead = len(inputs) - count
+    state, xs = list(inputs[:lead]), [call.tensor(x) for x in inputs[lead:]]
     results = call.outputs - lead
     backwards = call.get("scan_input_directions", [0] * count)
     axes = [
@@ -70,40 +72,51 @@ def _scan(call: Call, *given: Any) -> tuple[Any, ...]:
             x[(*(slice(None),) * a, length - 1 - k if b else k)]
             for x, a, b in zip(xs, axes, backwards, strict=True)
         ]
-        found = call.graphs(body, (*state, *at))
-        state = found[:lead]
-        for kept, v in zip(rows, found[lead:], strict=False):
-            kept.append(v)
-    turned = call.get("scan_output_directions", [0] * results)
-    places = call.get("scan_output_axes", [0] * results)
-    made = []
-    for i, kept in enumerate(rows):
-        if not kept:
-            made.append(_stacked(call, kept, body, lead + i))
+        outputs = call.graphs(body, (*state, *at))
+        state = outputs[:lead]
+        for column, v in zip(rows, outputs[lead:], strict=False):
+            column.append(v)
+    directions = call.get("scan_output_directions", [0] * results)
+    output_axes = call.get("scan_output_axes", [0] * results)
+    stacks = []
+    for i, column in enumerate(rows):
+        if not column:
+            stacks.append(_stack_outputs(call, column, body, lead + i))
             continue
-        each = [call.tensor(v) for v in (reversed(kept) if turned[i] else kept)]
-        made.append(dt.stack(each, axis=call.axis(places[i], each[0].ndim + 1)))
-    return (*state, *made)
+        each = [call.tensor(v) for v in (reversed(column) if directions[i] else column)]
+        stacks.append(dt.stack(each, axis=call.axis(output_axes[i], each[0].ndim + 1)))
+    return (*state, *stacks)
 
 
 @row("Scan", since=8, host=None, folds=False)
-def _scan_of_batches(call: Call, lengths: Any, *given: Any) -> tuple[Any, ...]:
-    """As opset 8 has it: for each example of a batch."""
+def _scan_of_batches(call: Call, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
+    """Run the Scan of opset 8: one scan for each example of a batch."""
     if lengths is not None:
         raise dt.NotYetError("Scan: lengths for each sequence, of opset 8; convert the model")
     body, count = call.get("body"), call.get("num_scan_inputs")
-    lead, batch = len(given) - count, call.tensor(given[-1]).shape[0]
-    parts = []
+    lead, batch = len(inputs) - count, call.tensor(inputs[-1]).shape[0]
+    examples = []
     for b in range(batch):
-        one = [call.tensor(x)[b] for x in given]
-        inner = Call(call.op, 9, {
-            "body": body, "num_scan_inputs": count,
-            "scan_input_directions": call.get("directions", [0] * count),
-        }, call.device, call.outputs, call.graphs)  # fmt: skip
-        parts.append(_scan(inner, *one))
+        one = [call.tensor(x)[b] for x in inputs]
+        inner = Call(
+            call.op,
+            9,
+            {
+                "body": body,
+                "num_scan_inputs": count,
+                "scan_input_directions": call.get("directions", [0] * count),
+            },
+            call.device,
+            call.outputs,
+            call.graphs,
+        )
+        examples.append(_scan(inner, *one))
     _ = lead
     return tuple(
-        [dt.stack([call.tensor(v) for v in column], axis=0) for column in zip(*parts, strict=True)]
+        [
+            dt.stack([call.tensor(v) for v in column], axis=0)
+            for column in zip(*examples, strict=True)
+        ]
     )
 
 
@@ -126,30 +139,30 @@ def _sequence_length(call: Call, xs: list[Any]) -> np.ndarray:
 
 
 @row("SequenceAt", host=None, folds=False)
-def _sequence_at(call: Call, xs: list[Any], place: Any) -> Any:
-    return xs[_place(call, place, len(xs))]
+def _sequence_at(call: Call, xs: list[Any], position: Any) -> Any:
+    return xs[_wrap_position(call, position, len(xs))]
 
 
-def _place(call: Call, place: Any, n: int) -> int:
-    k = call.number(place)
+def _wrap_position(call: Call, position: Any, n: int) -> int:
+    k = call.number(position)
     if not -n <= k < n:
         raise dt.IndexOutOfRange(f"{call.op}: place {k} in a sequence of {n}")
     return k % n
 
 
 @row("SequenceInsert", host=None, folds=False)
-def _sequence_insert(call: Call, xs: list[Any], x: Any, place: Any = None) -> list[Any]:
-    k = len(xs) if place is None else call.number(place)
+def _sequence_insert(call: Call, xs: list[Any], x: Any, position: Any = None) -> list[Any]:
+    k = len(xs) if position is None else call.number(position)
     if not -len(xs) <= k <= len(xs):
         raise dt.IndexOutOfRange(f"SequenceInsert: place {k} in a sequence of {len(xs)}")
-    made = list(xs)
-    made.insert(k, x)
-    return made
+    items = list(xs)
+    items.insert(k, x)
+    return items
 
 
 @row("SequenceErase", host=None, folds=False)
-def _sequence_erase(call: Call, xs: list[Any], place: Any = None) -> list[Any]:
-    k = len(xs) - 1 if place is None else _place(call, place, len(xs))
+def _sequence_erase(call: Call, xs: list[Any], position: Any = None) -> list[Any]:
+    k = len(xs) - 1 if position is None else _wrap_position(call, position, len(xs))
     return [*xs[:k], *xs[k + 1 :]]
 
 
@@ -160,17 +173,17 @@ def _concat_from_sequence(call: Call, xs: list[Any]) -> Tensor:
 
 
 @row("SplitToSequence", host=(1,), folds=False)
-def _split_to_sequence(call: Call, x: Tensor, given: Any = None) -> list[Any]:
+def _split_to_sequence(call: Call, x: Tensor, split: Any = None) -> list[Any]:
     axis = call.axis(call.get("axis", 0), x.ndim)
     n = x.shape[axis]
-    if given is None:
-        parts = split_at(x, [1] * n, axis)
+    if split is None:
+        pieces = split_at(x, [1] * n, axis)
         keep = call.get("keepdims", 1)
-        return [*parts] if keep else [dt.squeeze(p, axis=axis) for p in parts]
-    sizes = call.ints(given)
-    if len(call.array(given).shape) == 0:
-        sizes = parts_of(n, -(-n // sizes[0])) if sizes[0] > 0 else []
-        each = call.number(given)
+        return [*pieces] if keep else [dt.squeeze(p, axis=axis) for p in pieces]
+    sizes = call.ints(split)
+    if len(call.array(split).shape) == 0:
+        sizes = even_sizes(n, -(-n // sizes[0])) if sizes[0] > 0 else []
+        each = call.number(split)
         sizes = [min(each, n - k * each) for k in range(-(-n // each))] if each > 0 else []
     if sum(sizes) != n:
         raise dt.ShapeError(f"SplitToSequence: parts of {sizes} from {n}")
@@ -178,14 +191,14 @@ def _split_to_sequence(call: Call, x: Tensor, given: Any = None) -> list[Any]:
 
 
 @row("SequenceMap", host=None, folds=False)
-def _sequence_map(call: Call, *given: Any) -> tuple[Any, ...]:
-    body, count = call.get("body"), len(given[0])
-    made: list[list[Any]] = [[] for _ in range(call.outputs)]
+def _sequence_map(call: Call, *inputs: Any) -> tuple[Any, ...]:
+    body, count = call.get("body"), len(inputs[0])
+    sequences: list[list[Any]] = [[] for _ in range(call.outputs)]
     for k in range(count):
-        one = [x[k] if isinstance(x, list) else x for x in given]
-        for kept, v in zip(made, call.graphs(body, one), strict=False):
-            kept.append(v)
-    return tuple(made)
+        one = [x[k] if isinstance(x, list) else x for x in inputs]
+        for items, v in zip(sequences, call.graphs(body, one), strict=False):
+            items.append(v)
+    return tuple(sequences)
 
 
 @row("Optional", host=None, folds=False)

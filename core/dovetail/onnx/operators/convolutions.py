@@ -1,4 +1,4 @@
-"""Convolutions, in any number of dimensions: products with the windows of what is convolved."""
+"""Convolutions in any number of dimensions, as matrix products with the windows of the input."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import dovetail as dt
 
 from ...nn import functional
-from .products import clamped, less
-from .shapes import padded
+from .products import round_and_clamp, subtract_zero_point
+from .shapes import pad
 from .table import Call, row
 
 Tensor = dt.Tensor
@@ -22,7 +22,7 @@ Tensor = dt.Tensor
 
 @dataclass(frozen=True)
 class Window:
-    """What an operator with windows is asked for, along each axis behind the first two."""
+    """The windows of an operator, along each axis behind the first two."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -32,11 +32,11 @@ class Window:
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """How many places each window goes over."""
+        """The number of positions that each window covers."""
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     def sizes(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """How many windows there are."""
+        """Return the number of windows along each axis."""
         return tuple(
             max(0, (n + a + b - span) // s + 1)
             for n, a, b, span, s in zip(
@@ -46,7 +46,7 @@ class Window:
 
 
 def window_of(call: Call, shape: Sequence[int], kernel: Sequence[int]) -> Window:
-    """The windows that a node's attributes say. Raises: ShapeError for what makes no sense."""
+    """Return the windows that a node's attributes describe. Raises: ShapeError if inconsistent."""
     n = len(shape)
     strides = tuple(call.get("strides", [1] * n))
     dilations = tuple(call.get("dilations", [1] * n))
@@ -64,14 +64,17 @@ def window_of(call: Call, shape: Sequence[int], kernel: Sequence[int]) -> Window
     if auto == "VALID":
         begins = ends = [0] * n
     elif auto.startswith("SAME"):
-        begins, ends = _same(shape, kernel, strides, dilations, auto == "SAME_UPPER")
+        begins, ends = _same_padding(shape, kernel, strides, dilations, auto == "SAME_UPPER")
     return Window(kernel, strides, dilations, tuple(begins), tuple(ends))
 
 
-def _same(
-    shape: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+def _same_padding(
+    shape: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
     upper: bool,
-) -> tuple[list[int], list[int]]:  # fmt: skip
+) -> tuple[list[int], list[int]]:
     begins, ends = [], []
     for n, k, s, d in zip(shape, kernel, strides, dilations, strict=True):
         total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
@@ -81,9 +84,9 @@ def _same(
 
 
 def windows(x: Tensor, w: Window, fill: Any = 0) -> Tensor:
-    """(N, C, *windows, *kernel): a view of what is padded."""
+    """Return (N, C, *windows, *kernel), a view of the padded input."""
     sizes = w.sizes(x.shape[2:])
-    x = padded(x, [(0, 0), (0, 0), *zip(w.begins, w.ends, strict=True)], "constant", fill)
+    x = pad(x, [(0, 0), (0, 0), *zip(w.begins, w.ends, strict=True)], "constant", fill)
     x = x.contiguous()
     steps = x.stride()
     if math.prod(sizes) == 0 or x.size == 0:
@@ -94,74 +97,91 @@ def windows(x: Tensor, w: Window, fill: Any = 0) -> Tensor:
     return dt.as_strided(x, shape, (*steps[:2], *outer, *inner))
 
 
-def convolved(call: Call, x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor:
-    """The products of windows and filters, without a bias."""
+def convolve(call: Call, x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor:
+    """Convolve `x` with filters in groups, without a bias."""
     n, c = x.shape[:2]
     m = weight.shape[0]
     if group < 1 or c % group or m % group or weight.shape[1] != c // group:
         raise dt.ShapeError(
             f"{call.op}: filters {weight.shape} for an input {x.shape} in {group} groups"
         )
-    quick = _quick(x, weight, w, group)
+    quick = _convolve_by_functional(x, weight, w, group)
     if quick is not None:
         return quick
     sizes = w.sizes(x.shape[2:])
-    places, taps = math.prod(sizes), math.prod(w.kernel)
-    seen = windows(x, w).reshape((n, group, c // group, places, taps))
-    columns = seen.permute_dims((0, 1, 2, 4, 3)).reshape((n, group, c // group * taps, places))
+    positions, taps = math.prod(sizes), math.prod(w.kernel)
+    views = windows(x, w).reshape((n, group, c // group, positions, taps))
+    columns = views.permute_dims((0, 1, 2, 4, 3)).reshape((n, group, c // group * taps, positions))
     filters = weight.reshape((group, m // group, c // group * taps))
     return dt.matmul(filters, columns).reshape((n, m, *sizes))
 
 
-def _quick(x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor | None:
-    """By dt.nn.functional, where that has it."""
-    convolve = getattr(functional, f"conv{len(w.kernel)}d", None)
-    if convolve is None or x.dtype.kind != "f":
+def _convolve_by_functional(x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor | None:
+    """Convolve by dt.nn.functional, or return None if it lacks the case."""
+    function = getattr(functional, f"conv{len(w.kernel)}d", None)
+    if function is None or x.dtype.kind != "f":
         return None
     if w.begins != w.ends:
-        x = padded(x, [(0, 0), (0, 0), *zip(w.begins, w.ends, strict=True)])
+        x = pad(x, [(0, 0), (0, 0), *zip(w.begins, w.ends, strict=True)])
     padding = w.begins if w.begins == w.ends else (0,) * len(w.kernel)
-    found: Tensor = convolve(x, weight, None, w.strides, padding, w.dilations, group)
-    return found
+    result: Tensor = function(x, weight, None, w.strides, padding, w.dilations, group)
+    return result
 
 
 def channels(bias: Tensor, ndim: int) -> Tensor:
-    """One number for each channel, to be broadcast."""
+    """Reshape a number for each channel so that it broadcasts."""
     return bias.reshape((1, -1, *[1] * (ndim - 2)))
 
 
 @row("Conv", folds=False)
 def _conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     w = window_of(call, x.shape[2:], call.get("kernel_shape", weight.shape[2:]))
-    made = convolved(call, x, weight, w, call.get("group", 1))
-    return made if bias is None else made + channels(bias, made.ndim)
+    result = convolve(call, x, weight, w, call.get("group", 1))
+    return result if bias is None else result + channels(bias, result.ndim)
 
 
 @row("ConvInteger", folds=False)
 def _conv_integer(
-    call: Call, x: Tensor, weight: Tensor, x_zero: Tensor | None = None,
+    call: Call,
+    x: Tensor,
+    weight: Tensor,
+    x_zero: Tensor | None = None,
     w_zero: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     w = window_of(call, x.shape[2:], call.get("kernel_shape", weight.shape[2:]))
-    return convolved(call, less(x, x_zero), _filters(weight, w_zero), w, call.get("group", 1))
+    return convolve(
+        call, subtract_zero_point(x, x_zero), _filters(weight, w_zero), w, call.get("group", 1)
+    )
 
 
 def _filters(weight: Tensor, zero: Tensor | None) -> Tensor:
     if zero is not None and zero.ndim == 1:
         zero = zero.reshape((-1, *[1] * (weight.ndim - 1)))
-    return less(weight, zero)
+    return subtract_zero_point(weight, zero)
 
 
 @row("QLinearConv", folds=False)
 def _qlinear_conv(
-    call: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, weight: Tensor, w_scale: Tensor,
-    w_zero: Tensor, scale: Tensor, zero: Tensor, bias: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    call: Call,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    weight: Tensor,
+    w_scale: Tensor,
+    w_zero: Tensor,
+    scale: Tensor,
+    zero: Tensor,
+    bias: Tensor | None = None,
+) -> Tensor:
     w = window_of(call, x.shape[2:], call.get("kernel_shape", weight.shape[2:]))
-    made = convolved(call, less(x, x_zero), _filters(weight, w_zero), w, call.get("group", 1))
-    made = made if bias is None else made + channels(bias, made.ndim)
-    factor = channels((x_scale * w_scale / scale).reshape((-1,)), made.ndim)
-    return clamped(dt.round(made.astype(dt.float32) * factor) + zero.astype(dt.float32), zero.dtype)
+    result = convolve(
+        call, subtract_zero_point(x, x_zero), _filters(weight, w_zero), w, call.get("group", 1)
+    )
+    result = result if bias is None else result + channels(bias, result.ndim)
+    factor = channels((x_scale * w_scale / scale).reshape((-1,)), result.ndim)
+    return round_and_clamp(
+        dt.round(result.astype(dt.float32) * factor) + zero.astype(dt.float32), zero.dtype
+    )
 
 
 @row("ConvTranspose", folds=False)
@@ -171,49 +191,54 @@ def _conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None =
     strides = tuple(call.get("strides", [1] * n))
     dilations = tuple(call.get("dilations", [1] * n))
     extra = tuple(call.get("output_padding", [0] * n))
-    begins, ends = _transposed_pads(call, x.shape[2:], kernel, strides, dilations, extra)
+    begins, ends = _conv_transpose_pads(call, x.shape[2:], kernel, strides, dilations, extra)
     m = weight.shape[1]
-    turned = dt.flip(weight, axis=tuple(range(2, weight.ndim)))
-    turned = turned.reshape((group, weight.shape[0] // group, m, *kernel))
-    turned = turned.permute_dims((0, 2, 1, *range(3, 3 + n))).reshape(
+    filters = dt.flip(weight, axis=tuple(range(2, weight.ndim)))
+    filters = filters.reshape((group, weight.shape[0] // group, m, *kernel))
+    filters = filters.permute_dims((0, 2, 1, *range(3, 3 + n))).reshape(
         (group * m, weight.shape[0] // group, *kernel)
     )
     spans = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
     pads = [(s - a, s - b + e) for s, a, b, e in zip(spans, begins, ends, extra, strict=True)]
-    x = padded(_spread(x, strides), [(0, 0), (0, 0), *pads])
+    x = pad(_insert_zeros(x, strides), [(0, 0), (0, 0), *pads])
     w = Window(kernel, (1,) * n, dilations, (0,) * n, (0,) * n)
-    made = convolved(call, x, turned, w, group)
-    return made if bias is None else made + channels(bias, made.ndim)
+    result = convolve(call, x, filters, w, group)
+    return result if bias is None else result + channels(bias, result.ndim)
 
 
-def _transposed_pads(
-    call: Call, shape: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
-    dilations: Sequence[int], extra: Sequence[int],
-) -> tuple[list[int], list[int]]:  # fmt: skip
+def _conv_transpose_pads(
+    call: Call,
+    shape: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    extra: Sequence[int],
+) -> tuple[list[int], list[int]]:
     n = len(kernel)
-    pads, wanted = list(call.get("pads", [0] * (2 * n))), call.get("output_shape")
+    pads, output_shape = list(call.get("pads", [0] * (2 * n))), call.get("output_shape")
     auto = call.get("auto_pad", "NOTSET")
-    if wanted is None and not auto.startswith("SAME"):
+    if output_shape is None and not auto.startswith("SAME"):
         return pads[:n], pads[n:]
-    wanted = wanted or [a * s for a, s in zip(shape, strides, strict=True)]
-    wanted = wanted[-n:]
+    output_shape = output_shape or [a * s for a, s in zip(shape, strides, strict=True)]
+    output_shape = output_shape[-n:]
     begins, ends = [], []
     for size, k, s, d, e, want in zip(
-        shape, kernel, strides, dilations, extra, wanted, strict=True
+        shape, kernel, strides, dilations, extra, output_shape, strict=True
     ):
-        total = s * (size - 1) + e + (k - 1) * d + 1 - want  # below 0: wider at the end
+        # a negative total makes the output wider at the end
+        total = s * (size - 1) + e + (k - 1) * d + 1 - want
         begins.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
         ends.append(total - begins[-1])
     return begins, ends
 
 
-def _spread(x: Tensor, strides: Sequence[int]) -> Tensor:
-    """Zeros between elements."""
+def _insert_zeros(x: Tensor, strides: Sequence[int]) -> Tensor:
+    """Insert zeros between elements, so that they are `strides` apart."""
     for axis, s in enumerate(strides, 2):
         if s > 1 and x.shape[axis] > 1:
             n = x.shape[axis]
             wide = dt.expand_dims(x, axis=axis + 1)
-            wide = padded(wide, [(0, s - 1 if d == axis + 1 else 0) for d in range(wide.ndim)])
+            wide = pad(wide, [(0, s - 1 if d == axis + 1 else 0) for d in range(wide.ndim)])
             x = wide.reshape((*x.shape[:axis], n * s, *x.shape[axis + 1 :]))
             x = x[(*(slice(None),) * axis, slice(0, (n - 1) * s + 1))]
     return x
@@ -225,39 +250,43 @@ def _col2im(call: Call, x: Tensor, image: Any, block: Any) -> Tensor:
     w = window_of(call, sizes, kernel)
     n, taps = x.shape[0], math.prod(kernel)
     wide = tuple(s + a + b for s, a, b in zip(sizes, w.begins, w.ends, strict=True))
-    at = _places(w, w.sizes(sizes), wide)
+    at = _tap_indices(w, w.sizes(sizes), wide)
     c = x.shape[1] // taps
     rows = x.reshape((n * c, taps * math.prod(w.sizes(sizes)))).permute_dims((1, 0))
     empty = dt.zeros((math.prod(wide), n * c), dtype=x.dtype, device=x.device)
     flat = dt.index_add(empty, 0, call.tensor(at), rows)
-    made = flat.permute_dims((1, 0)).reshape((n, c, *wide))
+    padded_image = flat.permute_dims((1, 0)).reshape((n, c, *wide))
     cut = tuple(slice(a, a + s) for a, s in zip(w.begins, sizes, strict=True))
-    return made[(slice(None), slice(None), *cut)]
+    return padded_image[(slice(None), slice(None), *cut)]
 
 
-def _places(w: Window, counts: Sequence[int], wide: Sequence[int]) -> np.ndarray:
-    """Where each tap of each window is in a flat image: taps first."""
-    found = np.zeros((1, 1), np.int64)
+def _tap_indices(w: Window, counts: Sequence[int], wide: Sequence[int]) -> np.ndarray:
+    """Return the index of each tap of each window in a flat image, taps first."""
+    indices = np.zeros((1, 1), np.int64)
     for k, s, d, count, size in zip(w.kernel, w.strides, w.dilations, counts, wide, strict=True):
         here = np.arange(k)[:, None] * d + np.arange(count)[None, :] * s
-        taps, spots = found.shape
-        found = (found[:, None, :, None] * size + here[None, :, None, :]).reshape(
+        taps, spots = indices.shape
+        indices = (indices[:, None, :, None] * size + here[None, :, None, :]).reshape(
             taps * k, spots * count
         )
-    return found.reshape(-1)
+    return indices.reshape(-1)
 
 
 @row("DeformConv", folds=False)
 def _deform_conv(
-    call: Call, x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None = None,
+    call: Call,
+    x: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    bias: Tensor | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Each tap reads where its offset says, between places."""
+) -> Tensor:
+    """Convolve with taps that are moved by real offsets, by interpolation."""
     w = window_of(call, x.shape[2:], call.get("kernel_shape", weight.shape[2:]))
     n, c = x.shape[:2]
     dims, sizes, groups = len(w.kernel), w.sizes(x.shape[2:]), call.get("offset_group", 1)
-    taps, places = math.prod(w.kernel), math.prod(sizes)
-    moved = offset.reshape((n, groups, taps, dims, places))
+    taps, positions = math.prod(w.kernel), math.prod(sizes)
+    moved = offset.reshape((n, groups, taps, dims, positions))
     where = []
     for a in range(dims):
         tap = np.asarray([t[a] for t in itertools.product(*map(range, w.kernel))])
@@ -265,21 +294,26 @@ def _deform_conv(
         base = tap[:, None] * w.dilations[a] + spot[None, :] * w.strides[a] - w.begins[a]
         where.append(moved[:, :, :, a] + call.tensor(base, x.dtype))
     flat = x.reshape((n, groups, c // groups, math.prod(x.shape[2:])))
-    seen = between(flat, x.shape[2:], [p.reshape((n, groups, taps * places)) for p in where])
-    seen = seen.reshape((n, c, taps, places))
+    samples = interpolate(
+        flat, x.shape[2:], [p.reshape((n, groups, taps * positions)) for p in where]
+    )
+    samples = samples.reshape((n, c, taps, positions))
     if mask is not None:
-        factor = mask.reshape((n, groups, 1, taps, places))
-        whole = seen.reshape((n, groups, c // groups, taps, places)) * factor
-        seen = whole.reshape((n, c, taps, places))
+        factor = mask.reshape((n, groups, 1, taps, positions))
+        whole = samples.reshape((n, groups, c // groups, taps, positions)) * factor
+        samples = whole.reshape((n, c, taps, positions))
     group, m = call.get("group", 1), weight.shape[0]
-    columns = seen.reshape((n, group, c // group * taps, places))
+    columns = samples.reshape((n, group, c // group * taps, positions))
     filters = weight.reshape((group, m // group, c // group * taps))
-    made = dt.matmul(filters, columns).reshape((n, m, *sizes))
-    return made if bias is None else made + channels(bias, made.ndim)
+    result = dt.matmul(filters, columns).reshape((n, m, *sizes))
+    return result if bias is None else result + channels(bias, result.ndim)
 
 
-def between(flat: Tensor, shape: Sequence[int], where: Sequence[Tensor]) -> Tensor:
-    """(N, G, C, places) of (N, G, C, pixels), at real places (N, G, places); 0 outside."""
+def interpolate(flat: Tensor, shape: Sequence[int], where: Sequence[Tensor]) -> Tensor:
+    """Interpolate (N, G, C, pixels) at real positions (N, G, points), with 0 outside.
+
+    Shapes: the result is (N, G, C, points).
+    """
     total: Any = None
     for corner in itertools.product((0, 1), repeat=len(shape)):
         index: Any = 0
@@ -293,8 +327,8 @@ def between(flat: Tensor, shape: Sequence[int], where: Sequence[Tensor]) -> Tens
             index = index * size + dt.clip(at, 0, size - 1).astype(dt.int64)
         index = dt.expand_dims(index, axis=2)
         index = dt.broadcast_to(index, (*flat.shape[:3], index.shape[-1]))
-        seen = dt.take_along_axis(flat, index, axis=3)
-        part = seen * dt.expand_dims(dt.where(inside, weight, 0.0), axis=2)
+        values = dt.take_along_axis(flat, index, axis=3)
+        part = values * dt.expand_dims(dt.where(inside, weight, 0.0), axis=2)
         total = part if total is None else total + part
-    made: Tensor = total
-    return made
+    result: Tensor = total
+    return result

@@ -19,14 +19,14 @@ def _round(x: Tensor) -> Tensor:
     return dt.round(x)
 
 
-_TWO: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+_BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "Add": dt.add, "Sub": dt.subtract, "Mul": dt.multiply,
     "And": dt.logical_and, "Or": dt.logical_or, "Xor": dt.logical_xor,
     "BitwiseAnd": dt.bitwise_and, "BitwiseOr": dt.bitwise_or, "BitwiseXor": dt.bitwise_xor,
     "Equal": dt.equal, "Less": dt.less, "Greater": dt.greater,
     "LessOrEqual": dt.less_equal, "GreaterOrEqual": dt.greater_equal,
 }  # fmt: skip
-_ONE: dict[str, Callable[[Tensor], Tensor]] = {
+_UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Abs": dt.abs, "Neg": dt.negative, "Not": dt.logical_not, "BitwiseNot": dt.bitwise_invert,
     "Ceil": dt.ceil, "Floor": dt.floor, "Round": _round, "Sqrt": dt.sqrt,
     "Reciprocal": dt.reciprocal, "Exp": dt.exp, "Log": dt.log, "Erf": dt.erf, "Sign": dt.sign,
@@ -36,30 +36,32 @@ _ONE: dict[str, Callable[[Tensor], Tensor]] = {
 }  # fmt: skip
 
 
-def _of_two(f: Callable[[Tensor, Tensor], Tensor], call: Call, x: Tensor, y: Tensor) -> Tensor:
+def _apply_binary(
+    f: Callable[[Tensor, Tensor], Tensor], call: Call, x: Tensor, y: Tensor
+) -> Tensor:
     return f(x, y)
 
 
-def _of_one(f: Callable[[Tensor], Tensor], call: Call, x: Tensor) -> Tensor:
+def _apply_unary(f: Callable[[Tensor], Tensor], call: Call, x: Tensor) -> Tensor:
     return f(x)
 
 
-for _name, _f in _TWO.items():
-    row(_name)(partial(_of_two, _f))
-for _name, _g in _ONE.items():
-    row(_name)(partial(_of_one, _g))
+for _name, _f in _BINARY.items():
+    row(_name)(partial(_apply_binary, _f))
+for _name, _g in _UNARY.items():
+    row(_name)(partial(_apply_unary, _g))
 
 
 @row("Div")
 def _div(call: Call, x: Tensor, y: Tensor) -> Tensor:
-    """Of integers towards zero."""
+    """Divide; integers are rounded towards zero."""
     if x.dtype.kind not in "iu":
         return dt.divide(x, y)
-    found = dt.floor_divide(x, y)
+    quotient = dt.floor_divide(x, y)
     if x.dtype.kind == "u":
-        return found
-    rest = (found * y != x) & ((x < 0) != (y < 0)) & (y != 0)
-    return found + rest.astype(x.dtype)
+        return quotient
+    is_rounded_down = (quotient * y != x) & ((x < 0) != (y < 0)) & (y != 0)
+    return quotient + is_rounded_down.astype(x.dtype)
 
 
 @row("Mod")
@@ -77,18 +79,18 @@ def _pow(call: Call, x: Tensor, y: Tensor) -> Tensor:
     return dt.pow(x.astype(wide), y.astype(wide)).astype(x.dtype)
 
 
-def _joined(f: Callable[[Tensor, Tensor], Tensor], call: Call, *xs: Tensor) -> Tensor:
+def _fold(f: Callable[[Tensor, Tensor], Tensor], call: Call, *xs: Tensor) -> Tensor:
     return reduce(f, xs) if len(xs) > 1 else xs[0].copy()
 
 
-row("Min")(partial(_joined, dt.minimum))
-row("Max")(partial(_joined, dt.maximum))
-row("Sum")(partial(_joined, dt.add))
+row("Min")(partial(_fold, dt.minimum))
+row("Max")(partial(_fold, dt.maximum))
+row("Sum")(partial(_fold, dt.add))
 
 
 @row("Mean")
 def _mean(call: Call, *xs: Tensor) -> Tensor:
-    return _joined(dt.add, call, *xs) / len(xs)
+    return _fold(dt.add, call, *xs) / len(xs)
 
 
 @row("Clip")
@@ -113,17 +115,17 @@ def _bit_shift(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
 @row("IsInf")
 def _is_inf(call: Call, x: Tensor) -> Tensor:
-    found = dt.isinf(x)
+    result = dt.isinf(x)
     if not call.get("detect_positive", 1):
-        found = found & (x < 0)
-    return found & (x > 0) if not call.get("detect_negative", 1) else found
+        result = result & (x < 0)
+    return result & (x > 0) if not call.get("detect_negative", 1) else result
 
 
 # --- casts ----------------------------------------------------------------------------------------
 
 
 def cast(x: Tensor, d: dt.DType) -> Tensor:
-    """Another dtype; of floats to integers towards zero, and then their low bits."""
+    """Cast; floats become integers by rounding towards zero, then taking the low bits."""
     if x.dtype.kind == "f" and d.kind in "iu" and d.itemsize < 4:
         return x.astype(dt.int32).astype(d)
     return x.astype(d)
@@ -235,8 +237,8 @@ def _binarizer(call: Call, x: Tensor) -> Tensor:
     return (x > float(call.get("threshold", 0.0))).astype(x.dtype)
 
 
-def along(call: Call, x: Tensor, f: Callable[[Tensor, int], Tensor]) -> Tensor:
-    """A function along an axis; before opset 13, along all axes from one on."""
+def apply_along_axis(call: Call, x: Tensor, f: Callable[[Tensor, int], Tensor]) -> Tensor:
+    """Apply a function along an axis; before opset 13, along the flattened axes from `axis` on."""
     if call.version >= 13:
         return f(x, call.axis(call.get("axis", -1), x.ndim))
     axis = call.cut(call.get("axis", 1), x.ndim)
@@ -246,20 +248,20 @@ def along(call: Call, x: Tensor, f: Callable[[Tensor, int], Tensor]) -> Tensor:
 
 @row("Softmax")
 def _softmax(call: Call, x: Tensor) -> Tensor:
-    return along(call, x, lambda y, axis: dt.softmax(y, axis))
+    return apply_along_axis(call, x, lambda y, axis: dt.softmax(y, axis))
 
 
 @row("LogSoftmax")
 def _log_softmax(call: Call, x: Tensor) -> Tensor:
-    return along(call, x, lambda y, axis: dt.log_softmax(y, axis))
+    return apply_along_axis(call, x, lambda y, axis: dt.log_softmax(y, axis))
 
 
 @row("Hardmax")
 def _hardmax(call: Call, x: Tensor) -> Tensor:
     def hardmax(y: Tensor, axis: int) -> Tensor:
-        places = dt.arange(y.shape[axis], device=y.device).reshape(
+        positions = dt.arange(y.shape[axis], device=y.device).reshape(
             [-1 if d == axis else 1 for d in range(y.ndim)]
         )
-        return (dt.argmax(y, axis=axis, keepdims=True) == places).astype(y.dtype)
+        return (dt.argmax(y, axis=axis, keepdims=True) == positions).astype(y.dtype)
 
-    return along(call, x, hardmax)
+    return apply_along_axis(call, x, hardmax)

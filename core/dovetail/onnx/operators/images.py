@@ -1,4 +1,4 @@
-"""Images: resized, sampled at real places, and boxes in them."""
+"""Image operators: resizing, sampling at real positions, and boxes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tensor = dt.Tensor
 
 
 def _cubic(x: np.ndarray, a: float) -> np.ndarray:
-    """The kernel of cubic convolution. Source: R. Keys, 1981."""
+    """Return the kernel of cubic convolution. Source: R. Keys, 1981."""
     x = np.abs(x)
     near = (a + 2) * x**3 - (a + 3) * x**2 + 1
     far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
@@ -28,12 +28,14 @@ def _cubic(x: np.ndarray, a: float) -> np.ndarray:
 
 
 def _linear(x: np.ndarray, a: float) -> np.ndarray:
-    made: np.ndarray = np.maximum(1 - np.abs(x), 0.0)
-    return made
+    weights: np.ndarray = np.maximum(1 - np.abs(x), 0.0)
+    return weights
 
 
-def _sources(how: str, n: int, size: int, scale: float, roi: tuple[float, float]) -> np.ndarray:
-    """Where in the input each place of the output is."""
+def _source_positions(
+    how: str, n: int, size: int, scale: float, roi: tuple[float, float]
+) -> np.ndarray:
+    """Return the position in the input of each position of the output."""
     x = np.arange(size, dtype=np.float64)
     if how == "align_corners":
         return x * ((n - 1) / (scale * n - 1)) if size > 1 else np.zeros(size)
@@ -57,58 +59,63 @@ def _sources(how: str, n: int, size: int, scale: float, roi: tuple[float, float]
 
 
 _ROUND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5), "floor": np.floor, "ceil": np.ceil,
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-}  # fmt: skip
+}
 
 
-def _axis(
+def _resize_axis(
     call: Call, x: Tensor, axis: int, size: int, scale: float, roi: tuple[float, float]
 ) -> Tensor:
     n = x.shape[axis]
-    how = call.get("coordinate_transformation_mode", "half_pixel" if call.version > 10 else
-                   "asymmetric")  # fmt: skip
-    at = _sources(how, n, size, scale, roi)
+    how = call.get(
+        "coordinate_transformation_mode", "half_pixel" if call.version > 10 else "asymmetric"
+    )
+    at = _source_positions(how, n, size, scale, roi)
     mode = call.get("mode", "nearest")
     if mode == "nearest":
         nearest = call.get("nearest_mode", "round_prefer_floor" if call.version > 10 else "floor")
-        places = np.clip(_ROUND[nearest](at), 0, n - 1).astype(np.int64)
-        made = dt.take(x, call.tensor(places), axis=axis)
+        indices = np.clip(_ROUND[nearest](at), 0, n - 1).astype(np.int64)
+        result = dt.take(x, call.tensor(indices), axis=axis)
     else:
-        made = _summed(call, x, axis, at, scale, mode)
+        result = _sum_taps(call, x, axis, at, scale, mode)
     if how == "tf_crop_and_resize":
-        beyond = (at < 0) | (at > n - 1)
-        if beyond.any():
-            mask = call.tensor(beyond).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
-            made = dt.where(mask, call.get("extrapolation_value", 0.0), made).astype(x.dtype)
-    return made
+        is_outside = (at < 0) | (at > n - 1)
+        if is_outside.any():
+            mask = call.tensor(is_outside).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+            result = dt.where(mask, call.get("extrapolation_value", 0.0), result).astype(x.dtype)
+    return result
 
 
-def _summed(call: Call, x: Tensor, axis: int, at: np.ndarray, scale: float, mode: str) -> Tensor:
+def _sum_taps(call: Call, x: Tensor, axis: int, at: np.ndarray, scale: float, mode: str) -> Tensor:
     n, kernel = x.shape[axis], _cubic if mode == "cubic" else _linear
     reach = 2 if mode == "cubic" else 1
     stretch = min(scale, 1.0) if call.get("antialias", 0) else 1.0
     wide = math.ceil(reach / stretch)
     low = np.floor(at)
     taps = np.arange(-wide + 1, wide + 1)
-    places = low[:, None] + taps[None, :]
-    weights = kernel((places - at[:, None]) * stretch, call.get("cubic_coeff_a", -0.75))
+    positions = low[:, None] + taps[None, :]
+    weights = kernel((positions - at[:, None]) * stretch, call.get("cubic_coeff_a", -0.75))
     if call.get("exclude_outside", 0):
-        weights = np.where((places < 0) | (places >= n), 0.0, weights)
+        weights = np.where((positions < 0) | (positions >= n), 0.0, weights)
     if stretch < 1 or call.get("exclude_outside", 0):
         weights = weights / weights.sum(axis=1, keepdims=True)
-    places = np.clip(places, 0, n - 1).astype(np.int64)
+    positions = np.clip(positions, 0, n - 1).astype(np.int64)
     total: Any = None
     shape = [-1 if d == axis else 1 for d in range(x.ndim)]
     wide_x = x if x.dtype.kind == "f" else x.astype(dt.float32)
     for k in range(len(taps)):
         if not weights[:, k].any():
             continue
-        part = dt.take(wide_x, call.tensor(places[:, k]), axis=axis)
+        part = dt.take(wide_x, call.tensor(positions[:, k]), axis=axis)
         part = part * call.tensor(weights[:, k], wide_x.dtype).reshape(shape)
         total = part if total is None else total + part
-    made: Tensor = total if total is not None else dt.take(wide_x, call.tensor(places[:, 0]), axis)
-    return made if made.dtype is x.dtype else dt.round(made).astype(x.dtype)
+    result: Tensor = (
+        total if total is not None else dt.take(wide_x, call.tensor(positions[:, 0]), axis)
+    )
+    return result if result.dtype is x.dtype else dt.round(result).astype(x.dtype)
 
 
 @row("Resize", since=11, host=(1, 2, 3), folds=False)
@@ -116,70 +123,75 @@ def _resize(
     call: Call, x: Tensor, roi: Any = None, scales: Any = None, sizes: Any = None
 ) -> Tensor:
     axes = call.axes(None, x.ndim) or tuple(range(x.ndim))
-    given = None if scales is None else call.array(scales).astype(np.float64).reshape(-1)
-    wanted = None if sizes is None else call.ints(sizes)
-    if given is not None and given.size == 0:
-        given = None
-    if (given is None) == (not wanted):
+    scale_factors = None if scales is None else call.array(scales).astype(np.float64).reshape(-1)
+    target_sizes = None if sizes is None else call.ints(sizes)
+    if scale_factors is not None and scale_factors.size == 0:
+        scale_factors = None
+    if (scale_factors is None) == (not target_sizes):
         raise dt.ArgumentError("Resize: one of scales and sizes is wanted")
     have = [x.shape[a] for a in axes]
-    if wanted:
-        factors = [w / n for w, n in zip(wanted, have, strict=True)]
+    if target_sizes:
+        factors = [w / n for w, n in zip(target_sizes, have, strict=True)]
         policy = call.get("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
             factor = (min if policy == "not_larger" else max)(factors)
             factors = [factor] * len(axes)
-            wanted = [math.floor(factor * n + 0.5) for n in have]
+            target_sizes = [math.floor(factor * n + 0.5) for n in have]
     else:
-        assert given is not None
-        factors = [float(f) for f in given]
-        wanted = [math.floor(f * n) for f, n in zip(factors, have, strict=True)]
+        assert scale_factors is not None
+        factors = [float(f) for f in scale_factors]
+        target_sizes = [math.floor(f * n) for f, n in zip(factors, have, strict=True)]
     whole = call.get("coordinate_transformation_mode", "") == "tf_crop_and_resize"
     bounds = call.array(roi).astype(np.float64).reshape(-1) if roi is not None and whole else None
-    for i, (a, size, factor) in enumerate(zip(axes, wanted, factors, strict=True)):
+    for i, (a, size, factor) in enumerate(zip(axes, target_sizes, factors, strict=True)):
         if size == x.shape[a] and factor == 1 and not whole:
             continue
         part = (0.0, 1.0) if bounds is None else (bounds[i], bounds[i + len(axes)])
-        x = _axis(call, x, a, size, factor, part)
+        x = _resize_axis(call, x, a, size, factor, part)
     return x
 
 
 @row("Resize", "Upsample", host=(1,), folds=False)
 def _upsample(call: Call, x: Tensor, scales: Any = None) -> Tensor:
-    given = call.get("scales") if scales is None else call.array(scales).reshape(-1).tolist()
+    scale_factors = (
+        call.get("scales") if scales is None else call.array(scales).reshape(-1).tolist()
+    )
     attributes = {
-        "mode": call.get("mode", "nearest"), "coordinate_transformation_mode": "asymmetric",
+        "mode": call.get("mode", "nearest"),
+        "coordinate_transformation_mode": "asymmetric",
         "nearest_mode": "floor",
-    }  # fmt: skip
+    }
     inner = Call(call.op, 11, attributes, call.device, 1, call.graphs)
-    return _resize(inner, x, None, np.asarray(given, np.float32))
+    return _resize(inner, x, None, np.asarray(scale_factors, np.float32))
 
 
 # --- sampling -------------------------------------------------------------------------------------
 
 
-def _reflected(x: Tensor, low: float, high: float) -> Tensor:
+def _reflect(x: Tensor, low: float, high: float) -> Tensor:
     span = high - low
     if span <= 0:
         return dt.zeros_like(x)
-    away = dt.abs(x - low)
-    turns = dt.floor(away / span)
-    rest = away - turns * span
-    return dt.where(dt.remainder(turns, 2.0) == 0, rest + low, high - rest)
+    distance = dt.abs(x - low)
+    turns = dt.floor(distance / span)
+    offset = distance - turns * span
+    return dt.where(dt.remainder(turns, 2.0) == 0, offset + low, high - offset)
 
 
-def _real_places(call: Call, grid: Tensor, shape: Sequence[int]) -> list[Tensor]:
-    """Where a grid of -1 to 1 says, in elements: x comes last in the image, first in the grid."""
-    aligned = call.get("align_corners", 0)
-    found = []
+def _grid_positions(call: Call, grid: Tensor, shape: Sequence[int]) -> list[Tensor]:
+    """Return positions in elements from a grid of -1..1; x is first in the grid, last in images."""
+    align_corners = call.get("align_corners", 0)
+    positions = []
     for d, n in enumerate(shape):
         g = grid[..., len(shape) - 1 - d]
-        found.append((g + 1.0) * ((n - 1) / 2) if aligned else ((g + 1.0) * n - 1.0) * 0.5)
-    return found
+        positions.append(
+            (g + 1.0) * ((n - 1) / 2) if align_corners else ((g + 1.0) * n - 1.0) * 0.5
+        )
+    return positions
 
 
-def _read(call: Call, x: Tensor, at: Sequence[Tensor]) -> Tensor:
-    """The elements (N, C, places) at whole places, by the padding that is wanted outside."""
+def _read_at(call: Call, x: Tensor, at: Sequence[Tensor]) -> Tensor:
+    """Return the elements (N, C, points) at integer positions, with `padding_mode` outside."""
     how, shape = call.get("padding_mode", "zeros"), x.shape[2:]
     flat = x.reshape((*x.shape[:2], math.prod(shape)))
     index: Any = 0
@@ -187,29 +199,31 @@ def _read(call: Call, x: Tensor, at: Sequence[Tensor]) -> Tensor:
     for n, p in zip(shape, at, strict=True):
         if how == "reflection":
             low, high = (0.0, n - 1.0) if call.get("align_corners", 0) else (-0.5, n - 0.5)
-            p = dt.round(_reflected(p, low, high))
+            p = dt.round(_reflect(p, low, high))
         inside = (p >= 0) & (p < n) & inside
         index = index * n + dt.clip(p, 0, n - 1).astype(dt.int64)
     index = dt.expand_dims(index.reshape((x.shape[0], -1)), axis=1)
-    seen = dt.take_along_axis(flat, dt.broadcast_to(index, (*x.shape[:2], index.shape[2])), axis=2)
+    values = dt.take_along_axis(
+        flat, dt.broadcast_to(index, (*x.shape[:2], index.shape[2])), axis=2
+    )
     if how == "zeros":
-        seen = dt.where(dt.expand_dims(inside.reshape((x.shape[0], -1)), axis=1), seen, 0.0)
-    return seen
+        values = dt.where(dt.expand_dims(inside.reshape((x.shape[0], -1)), axis=1), values, 0.0)
+    return values
 
 
 @row("GridSample", folds=False)
 def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
     mode, shape = call.get("mode", "linear"), x.shape[2:]
-    at = _real_places(call, grid.astype(x.dtype), shape)
+    at = _grid_positions(call, grid.astype(x.dtype), shape)
     how = call.get("padding_mode", "zeros")
     sizes = (*x.shape[:2], *grid.shape[1:-1])
     if how != "zeros" and mode not in ("cubic", "bicubic"):
         edges = [(0.0, n - 1.0) if call.get("align_corners", 0) else (-0.5, n - 0.5) for n in shape]
         if how == "reflection":
-            at = [_reflected(p, *e) for p, e in zip(at, edges, strict=True)]
+            at = [_reflect(p, *e) for p, e in zip(at, edges, strict=True)]
         at = [dt.clip(p, 0.0, n - 1.0) for p, n in zip(at, shape, strict=True)]
     if mode == "nearest":
-        return _read(call, x, [dt.round(p) for p in at]).reshape(sizes)
+        return _read_at(call, x, [dt.round(p) for p in at]).reshape(sizes)
     a = -0.75
     taps = range(-1, 3) if mode in ("cubic", "bicubic") else range(2)
     lows = [dt.floor(p) for p in at]
@@ -217,18 +231,18 @@ def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
     for corner in itertools.product(taps, repeat=len(shape)):
         weight: Any = 1.0
         for p, low, c in zip(at, lows, corner, strict=True):
-            away = dt.abs(p - low - c)
+            distance = dt.abs(p - low - c)
             if len(taps) == 2:
-                weight = weight * (1.0 - away)
+                weight = weight * (1.0 - distance)
                 continue
-            near = ((a + 2) * away - (a + 3)) * away * away + 1.0
-            far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
-            weight = weight * dt.where(away <= 1, near, far)
-        seen = _read(call, x, [low + c for low, c in zip(lows, corner, strict=True)])
-        part = seen * dt.expand_dims(weight.reshape((x.shape[0], -1)), axis=1)
+            near = ((a + 2) * distance - (a + 3)) * distance * distance + 1.0
+            far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+            weight = weight * dt.where(distance <= 1, near, far)
+        values = _read_at(call, x, [low + c for low, c in zip(lows, corner, strict=True)])
+        part = values * dt.expand_dims(weight.reshape((x.shape[0], -1)), axis=1)
         total = part if total is None else total + part
-    made: Tensor = total.reshape(sizes)
-    return made
+    result: Tensor = total.reshape(sizes)
+    return result
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -242,7 +256,7 @@ def _roi_align(call: Call, x: Tensor, rois: Tensor, batches: Tensor) -> Tensor:
     half = 0.5 if how == "half_pixel" else 0.0
     scale, ratio = call.get("spatial_scale", 1.0), call.get("sampling_ratio", 0)
     boxes, which = call.array(rois).astype(np.float64) * scale - half, call.ints(batches)
-    parts = []
+    regions = []
     for (x1, y1, x2, y2), b in zip(boxes, which, strict=True):
         w, h = x2 - x1, y2 - y1
         if not half:
@@ -251,17 +265,19 @@ def _roi_align(call: Call, x: Tensor, rois: Tensor, batches: Tensor) -> Tensor:
         columns = ratio or max(math.ceil(w / width), 1)
         ys = y1 + (np.arange(height * rows) + 0.5) * (h / height / rows)
         xs = x1 + (np.arange(width * columns) + 0.5) * (w / width / columns)
-        found = _at_lines(call, _at_lines(call, x[b], ys, 1), xs, 2, call.get("mode", "avg"), ys)
-        cells = found.reshape((x.shape[1], height, rows, width, columns))
+        samples = _interpolate_axis(
+            call, _interpolate_axis(call, x[b], ys, 1), xs, 2, call.get("mode", "avg"), ys
+        )
+        cells = samples.reshape((x.shape[1], height, rows, width, columns))
         last = call.get("mode", "avg") == "max"
-        parts.append(dt.max(cells, axis=(2, 4)) if last else dt.mean(cells, axis=(2, 4)))
-    return dt.stack(parts, axis=0)
+        regions.append(dt.max(cells, axis=(2, 4)) if last else dt.mean(cells, axis=(2, 4)))
+    return dt.stack(regions, axis=0)
 
 
-def _at_lines(
+def _interpolate_axis(
     call: Call, x: Tensor, at: np.ndarray, axis: int, mode: str = "avg", other: Any = None
 ) -> Tensor:
-    """Between places along an axis; 0 more than one place outside."""
+    """Interpolate along an axis at real positions; 0 more than one element outside."""
     n = x.shape[axis]
     outside = (at < -1) | (at > n)
     at = np.clip(at, 0, n - 1)
@@ -280,30 +296,31 @@ def _at_lines(
 def _non_max_suppression(
     call: Call, boxes: Any, scores: Any, most: Any = None, overlap: Any = None, least: Any = None
 ) -> np.ndarray:
-    """On the host: how many boxes there are depends on values."""
+    """Select boxes on the host, as their number depends on values."""
     corners, values = call.array(boxes), call.array(scores)
     count = 0 if most is None else call.number(most)
     limit = 0.0 if overlap is None else float(call.array(overlap).reshape(-1)[0])
     threshold = -math.inf if least is None else float(call.array(least).reshape(-1)[0])
-    found = []
+    selected = []
     for b in range(values.shape[0]):
         y1, x1, y2, x2 = _corners(corners[b], call.get("center_point_box", 0))
         area = (y2 - y1) * (x2 - x1)
         for c in range(values.shape[1]):
-            order = [i for i in np.argsort(-values[b, c], kind="stable")
-                     if values[b, c, i] > threshold]  # fmt: skip
-            kept: list[int] = []
-            while order and len(kept) < count:
+            order = [
+                i for i in np.argsort(-values[b, c], kind="stable") if values[b, c, i] > threshold
+            ]
+            chosen: list[int] = []
+            while order and len(chosen) < count:
                 i = order.pop(0)
-                kept.append(i)
-                rest = np.asarray(order, np.int64)
-                h = np.minimum(y2[i], y2[rest]) - np.maximum(y1[i], y1[rest])
-                w = np.minimum(x2[i], x2[rest]) - np.maximum(x1[i], x1[rest])
+                chosen.append(i)
+                others = np.asarray(order, np.int64)
+                h = np.minimum(y2[i], y2[others]) - np.maximum(y1[i], y1[others])
+                w = np.minimum(x2[i], x2[others]) - np.maximum(x1[i], x1[others])
                 both = np.maximum(h, 0) * np.maximum(w, 0)
-                whole = area[i] + area[rest] - both
+                whole = area[i] + area[others] - both
                 order = [j for j, s, u in zip(order, both, whole, strict=True) if s <= limit * u]
-            found += [[b, c, i] for i in kept]
-    return np.asarray(found, np.int64).reshape(-1, 3)
+            selected += [[b, c, i] for i in chosen]
+    return np.asarray(selected, np.int64).reshape(-1, 3)
 
 
 def _corners(boxes: np.ndarray, centred: int) -> tuple[np.ndarray, ...]:

@@ -1,4 +1,4 @@
-"""Values at places: gathers, scatters, masks, and what occurs where."""
+"""Gathers, scatters, masks, one-hot vectors and unique values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Tensor = dt.Tensor
 @row("Gather")
 def _gather(call: Call, x: Tensor, indices: Tensor) -> Tensor:
     axis = call.axis(call.get("axis", 0), x.ndim)
-    places = (slice(None),) * axis
-    return x[(*places, indices.astype(dt.int64))]
+    before = (slice(None),) * axis
+    return x[(*before, indices.astype(dt.int64))]
 
 
 @row("GatherElements")
@@ -28,7 +28,7 @@ def _gather_elements(call: Call, x: Tensor, indices: Tensor) -> Tensor:
 
 
 def _columns(indices: Tensor) -> tuple[Tensor, ...]:
-    """The places that the last axis of indices names, one tensor for each axis."""
+    """Split the last axis of indices: one tensor of indices for each axis."""
     return tuple([indices[..., k].astype(dt.int64) for k in range(indices.shape[-1])])
 
 
@@ -39,49 +39,51 @@ def _gather_nd(call: Call, x: Tensor, indices: Tensor) -> Tensor:
         return x[_columns(indices)]
     count = math.prod(x.shape[:lead])
     flat = x.reshape((count, *x.shape[lead:]))
-    places = indices.reshape((count, *indices.shape[lead:]))
-    first = dt.arange(count, device=x.device).reshape((count, *[1] * (places.ndim - 2)))
-    columns = _columns(places)
-    found = flat[(dt.broadcast_to(first, columns[0].shape), *columns)]
-    return found.reshape((*x.shape[:lead], *found.shape[1:]))
+    batched = indices.reshape((count, *indices.shape[lead:]))
+    first = dt.arange(count, device=x.device).reshape((count, *[1] * (batched.ndim - 2)))
+    columns = _columns(batched)
+    result = flat[(dt.broadcast_to(first, columns[0].shape), *columns)]
+    return result.reshape((*x.shape[:lead], *result.shape[1:]))
 
 
-_MERGED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "mul": dt.multiply, "max": dt.maximum, "min": dt.minimum,
-}  # fmt: skip
+_MERGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mul": dt.multiply,
+    "max": dt.maximum,
+    "min": dt.minimum,
+}
 
 
-def _flat_places(shape: tuple[int, ...], columns: tuple[Tensor, ...], rest: int) -> Tensor:
-    """Places in a flat tensor, of rows of `rest` elements."""
+def _flat_indices(shape: tuple[int, ...], columns: tuple[Tensor, ...], row_size: int) -> Tensor:
+    """Return indices in a tensor with these axes flattened; negative ones are wrapped."""
     total: Any = 0
     for n, c in zip(shape, columns, strict=False):
         total = total * n + dt.where(c < 0, c + n, c)
-    found: Tensor = total
-    return found
+    result: Tensor = total
+    return result
 
 
-def scattered(x: Tensor, places: Tensor, values: Tensor, how: str) -> Tensor:
-    """A vector, or rows, with values put or merged at places; those for one place in order."""
+def scatter(x: Tensor, indices: Tensor, values: Tensor, how: str) -> Tensor:
+    """Store or merge values at indices of a vector or of rows; equal indices in order."""
     if how in ("none", ""):
-        made = x.copy()
-        made[places] = values
-        return made
+        result = x.copy()
+        result[indices] = values
+        return result
     if how == "add":
-        return dt.index_add(x, 0, places, values)
-    return _merged(x, places, values, _MERGED[how])
+        return dt.index_add(x, 0, indices, values)
+    return _merge(x, indices, values, _MERGES[how])
 
 
-def _merged(
-    x: Tensor, places: Tensor, values: Tensor, f: Callable[[Tensor, Tensor], Tensor]
+def _merge(
+    x: Tensor, indices: Tensor, values: Tensor, f: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """One value for a place after the other: rounds over those that are the k-th for theirs."""
-    order = dt.argsort(places)
-    ordered, values = places[order], values[order]
+    """Merge values in rounds: round k merges the k-th value of each index."""
+    order = dt.argsort(indices)
+    ordered, values = indices[order], values[order]
     k = dt.arange(ordered.shape[0], device=x.device)
     start = dt.searchsorted(ordered, ordered)
-    turn = k - start
-    for t in range(int(turn.max()) + 1 if ordered.shape[0] else 0):
-        mine = turn == t
+    rank = k - start
+    for t in range(int(rank.max()) + 1 if ordered.shape[0] else 0):
+        mine = rank == t
         at = ordered[mine]
         x = x.copy()
         x[at] = f(x[at], values[mine])
@@ -97,11 +99,9 @@ def _scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -
         grids.append(indices.astype(dt.int64) if d == axis else dt.broadcast_to(at, indices.shape))
     for_axis = _require_places(call, grids[axis], x.shape[axis])
     grids[axis] = for_axis
-    places = _flat_places(x.shape, tuple(grids), 1).reshape((-1,))
-    made = scattered(
-        x.reshape((-1,)), places, updates.reshape((-1,)), call.get("reduction", "none")
-    )
-    return made.reshape(x.shape)
+    flat = _flat_indices(x.shape, tuple(grids), 1).reshape((-1,))
+    result = scatter(x.reshape((-1,)), flat, updates.reshape((-1,)), call.get("reduction", "none"))
+    return result.reshape(x.shape)
 
 
 def _require_places(call: Call, places: Tensor, n: int) -> Tensor:
@@ -111,13 +111,11 @@ def _require_places(call: Call, places: Tensor, n: int) -> Tensor:
 @row("ScatterND")
 def _scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     depth = indices.shape[-1]
-    places = _flat_places(x.shape, _columns(indices), 1).reshape((-1,))
-    rest = x.shape[depth:]
-    rows = (math.prod(x.shape[:depth]), *rest)
-    values = updates.reshape((places.shape[0], *rest))
-    return scattered(x.reshape(rows), places, values, call.get("reduction", "none")).reshape(
-        x.shape
-    )
+    flat = _flat_indices(x.shape, _columns(indices), 1).reshape((-1,))
+    inner = x.shape[depth:]
+    rows = (math.prod(x.shape[:depth]), *inner)
+    values = updates.reshape((flat.shape[0], *inner))
+    return scatter(x.reshape(rows), flat, values, call.get("reduction", "none")).reshape(x.shape)
 
 
 @row("TensorScatter")
@@ -131,8 +129,8 @@ def _tensor_scatter(
     at = dt.expand_dims(first.astype(dt.int64), axis=1) + step
     at = at % length if call.get("mode", "linear") == "circular" else at
     shape = [count if d == 0 else step.shape[0] if d == axis else 1 for d in range(past.ndim)]
-    places = dt.broadcast_to(at.reshape(shape), update.shape)
-    return dt.scatter(past, axis, places, update)
+    positions = dt.broadcast_to(at.reshape(shape), update.shape)
+    return dt.scatter(past, axis, positions, update)
 
 
 @row("NonZero")
@@ -170,9 +168,13 @@ def _unique(call: Call, x: Tensor) -> tuple[Tensor, ...]:
     axis = None if axis is None else call.axis(axis, x.ndim)
     flat = x.reshape((-1,)) if axis is None else x
     values, first, inverse, counts = dt.unique(
-        flat, return_index=True, return_inverse=True, return_counts=True, axis=axis,
+        flat,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+        axis=axis,
         equal_nan=False,
-    )  # fmt: skip
+    )
     inverse = inverse.reshape((-1,))
     if not call.get("sorted", 1):
         order = dt.argsort(first)
@@ -183,6 +185,6 @@ def _unique(call: Call, x: Tensor) -> tuple[Tensor, ...]:
 
 
 @row("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def _array_feature_extractor(call: Call, x: Tensor, places: Tensor) -> Tensor:
-    found = x[..., places.reshape((-1,))]
-    return found.reshape((1, -1)) if x.ndim == 1 else found
+def _array_feature_extractor(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+    result = x[..., indices.reshape((-1,))]
+    return result.reshape((1, -1)) if x.ndim == 1 else result

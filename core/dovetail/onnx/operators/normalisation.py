@@ -8,13 +8,13 @@ from typing import Any
 import dovetail as dt
 
 from .convolutions import channels
-from .shapes import padded
+from .shapes import pad
 from .table import Call, row
 
 Tensor = dt.Tensor
 
 
-def _normal(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
+def _normalize(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
     centred = x - dt.mean(x, axis=axes, keepdims=True)
     return centred * dt.rsqrt(dt.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
 
@@ -27,20 +27,20 @@ def _batch_normalization(
     wide = [channels(v, x.ndim) for v in (scale, bias)]
     if not call.get("training_mode", 0):
         m, v = channels(mean, x.ndim), channels(var, x.ndim)
-        made = ((x - m) * (wide[0] * dt.rsqrt(v + epsilon)) + wide[1]).astype(x.dtype)
-        return made
+        result = ((x - m) * (wide[0] * dt.rsqrt(v + epsilon)) + wide[1]).astype(x.dtype)
+        return result
     axes = (0, *range(2, x.ndim))
     m = dt.mean(x, axis=axes)
     v = dt.mean(dt.square(x - channels(m, x.ndim)), axis=axes)
-    made = (x - channels(m, x.ndim)) * dt.rsqrt(channels(v, x.ndim) + epsilon) * wide[0] + wide[1]
+    result = (x - channels(m, x.ndim)) * dt.rsqrt(channels(v, x.ndim) + epsilon) * wide[0] + wide[1]
     k = call.get("momentum", 0.9)
-    return made.astype(x.dtype), mean * k + m * (1 - k), var * k + v * (1 - k)
+    return result.astype(x.dtype), mean * k + m * (1 - k), var * k + v * (1 - k)
 
 
 @row("InstanceNormalization", folds=False)
 def _instance_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    made = _normal(x, tuple(range(2, x.ndim)), call.get("epsilon", 1e-5))
-    return made * channels(scale, x.ndim) + channels(bias, x.ndim)
+    result = _normalize(x, tuple(range(2, x.ndim)), call.get("epsilon", 1e-5))
+    return result * channels(scale, x.ndim) + channels(bias, x.ndim)
 
 
 @row("LayerNormalization", folds=False)
@@ -54,8 +54,8 @@ def _layer_normalization(
     centred = wide - mean
     var = dt.mean(centred * centred, axis=axes, keepdims=True)
     inverse = dt.rsqrt(var + call.get("epsilon", 1e-5))
-    made = (centred * inverse).astype(d) * scale
-    return (made if bias is None else made + bias), mean, inverse
+    result = (centred * inverse).astype(d) * scale
+    return (result if bias is None else result + bias), mean, inverse
 
 
 @row("RMSNormalization", folds=False)
@@ -70,11 +70,11 @@ def _rms_normalization(call: Call, x: Tensor, scale: Tensor) -> Tensor:
 @row("GroupNormalization", folds=False)
 def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     groups, (n, c) = call.get("num_groups"), x.shape[:2]
-    parts = x.reshape((n, groups, c // groups, *x.shape[2:]))
-    made = _normal(parts, tuple(range(2, parts.ndim)), call.get("epsilon", 1e-5))
+    grouped = x.reshape((n, groups, c // groups, *x.shape[2:]))
+    result = _normalize(grouped, tuple(range(2, grouped.ndim)), call.get("epsilon", 1e-5))
     if scale.shape[0] == c:
-        return made.reshape(x.shape) * channels(scale, x.ndim) + channels(bias, x.ndim)
-    return (made * channels(scale, parts.ndim) + channels(bias, parts.ndim)).reshape(x.shape)
+        return result.reshape(x.shape) * channels(scale, x.ndim) + channels(bias, x.ndim)
+    return (result * channels(scale, grouped.ndim) + channels(bias, grouped.ndim)).reshape(x.shape)
 
 
 @row("LpNormalization", folds=False)
@@ -90,7 +90,7 @@ def _lp_normalization(call: Call, x: Tensor) -> Tensor:
 def _lrn(call: Call, x: Tensor) -> Tensor:
     size = call.get("size")
     before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
-    squares = padded(x * x, [(before, after) if d == 1 else (0, 0) for d in range(x.ndim)])
+    squares = pad(x * x, [(before, after) if d == 1 else (0, 0) for d in range(x.ndim)])
     total: Any = None
     for k in range(size):
         part = squares[:, k : k + x.shape[1]]
@@ -115,35 +115,35 @@ def _dropout(
     trains = training is not None and bool(call.array(training).reshape(-1)[0])
     if not trains or p == 0:
         return x.copy(), dt.full(x.shape, True, dtype=dt.bool, device=x.device)
-    kept = dt.random.rand(*x.shape, device=x.device) >= p
-    return dt.where(kept, x / (1 - p), 0.0), kept
+    mask = dt.random.rand(*x.shape, device=x.device) >= p
+    return dt.where(mask, x / (1 - p), 0.0), mask
 
 
 # --- losses ---------------------------------------------------------------------------------------
 
 
 def _loss(call: Call, scores: Tensor, labels: Tensor, weight: Tensor | None) -> Tensor:
-    """What the labels' negative scores come to; scores are (N, C, ...), labels (N, ...)."""
-    ignored = call.get("ignore_index")
-    kept = dt.full(labels.shape, True, dtype=dt.bool, device=labels.device)
-    if ignored is not None:
-        kept = labels != ignored
-        labels = dt.where(kept, labels, 0)
-    places = dt.expand_dims(labels.astype(dt.int64), axis=1)
-    found = -dt.take_along_axis(scores, places, axis=1)
-    found = dt.squeeze(found, axis=1)
+    """Return the reduced negative scores of the labels; scores (N, C, ...), labels (N, ...)."""
+    ignore_index = call.get("ignore_index")
+    is_counted = dt.full(labels.shape, True, dtype=dt.bool, device=labels.device)
+    if ignore_index is not None:
+        is_counted = labels != ignore_index
+        labels = dt.where(is_counted, labels, 0)
+    indices = dt.expand_dims(labels.astype(dt.int64), axis=1)
+    losses = -dt.take_along_axis(scores, indices, axis=1)
+    losses = dt.squeeze(losses, axis=1)
     if weight is None:
-        factor = kept.astype(scores.dtype)
+        factor = is_counted.astype(scores.dtype)
     else:
-        factor = dt.where(kept, weight[labels.astype(dt.int64)], 0.0)
-    found = dt.where(kept, found * factor, 0.0)
+        factor = dt.where(is_counted, weight[labels.astype(dt.int64)], 0.0)
+    losses = dt.where(is_counted, losses * factor, 0.0)
     how = call.get("reduction", "mean")
     if how == "none":
-        return found
-    total = dt.sum(found)
+        return losses
+    total = dt.sum(losses)
     if how == "sum":
         return total
-    if weight is None and ignored is None:
+    if weight is None and ignore_index is None:
         return total / math.prod(labels.shape)
     return total / dt.sum(factor)
 

@@ -1,4 +1,4 @@
-"""Pooling: what is largest in a window, or its mean."""
+"""Pooling: the maximum, the mean or the norm of each window, and unpooling."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 import dovetail as dt
 
 from .convolutions import Window, window_of, windows
-from .reductions import _end as end_of
+from .reductions import end_of_range
 from .table import Call, row
 
 Tensor = dt.Tensor
 
 
-def _pooled(call: Call, x: Tensor) -> Window:
-    """The windows; with `ceil_mode` also one that begins within and ends beyond."""
+def _pool_windows(call: Call, x: Tensor) -> Window:
+    """Return the windows; with `ceil_mode`, also one that starts inside and ends outside."""
     w = window_of(call, x.shape[2:], call.get("kernel_shape"))
     if not call.get("ceil_mode", 0) or call.get("auto_pad", "NOTSET") != "NOTSET":
         return w
@@ -31,12 +31,12 @@ def _pooled(call: Call, x: Tensor) -> Window:
     return Window(w.kernel, w.strides, w.dilations, w.begins, tuple(ends))
 
 
-def _inner(x: Tensor, w: Window) -> tuple[int, ...]:
+def _kernel_axes(x: Tensor, w: Window) -> tuple[int, ...]:
     return tuple(range(x.ndim - len(w.kernel), x.ndim))
 
 
 def _counts(call: Call, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarray:
-    """How many elements each window has that count."""
+    """Return the number of elements of each window that count for the mean."""
     n, pads = len(w.kernel), call.get("pads", [0] * (2 * len(w.kernel)))
     auto = call.get("auto_pad", "NOTSET")
     ends = pads[n:] if auto == "NOTSET" else w.ends
@@ -53,28 +53,28 @@ def _counts(call: Call, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarra
 
 @row("AveragePool", folds=False)
 def _average_pool(call: Call, x: Tensor) -> Tensor:
-    w = _pooled(call, x)
-    seen = windows(x, w)
-    total = dt.sum(seen, axis=_inner(seen, w), dtype=x.dtype)
+    w = _pool_windows(call, x)
+    views = windows(x, w)
+    total = dt.sum(views, axis=_kernel_axes(views, w), dtype=x.dtype)
     return total / call.tensor(_counts(call, x, w, total.shape[2:]), x.dtype)
 
 
 @row("LpPool", folds=False)
 def _lp_pool(call: Call, x: Tensor) -> Tensor:
-    w, p = _pooled(call, x), float(call.get("p", 2))
-    seen = windows(x, w)
-    return dt.pow(dt.sum(dt.pow(dt.abs(seen), p), axis=_inner(seen, w)), 1.0 / p)
+    w, p = _pool_windows(call, x), float(call.get("p", 2))
+    views = windows(x, w)
+    return dt.pow(dt.sum(dt.pow(dt.abs(views), p), axis=_kernel_axes(views, w)), 1.0 / p)
 
 
 @row("MaxPool", folds=False)
 def _max_pool(call: Call, x: Tensor) -> Any:
-    w = _pooled(call, x)
-    seen = windows(x, w, end_of(x.dtype, True))
-    sizes, n = seen.shape[2 : 2 + len(w.kernel)], len(w.kernel)
-    flat = seen.reshape((*x.shape[:2], *sizes, math.prod(w.kernel)))
-    found = dt.max(flat, axis=-1)
+    w = _pool_windows(call, x)
+    views = windows(x, w, end_of_range(x.dtype, True))
+    sizes, n = views.shape[2 : 2 + len(w.kernel)], len(w.kernel)
+    flat = views.reshape((*x.shape[:2], *sizes, math.prod(w.kernel)))
+    largest = dt.max(flat, axis=-1)
     if call.outputs < 2:
-        return found
+        return largest
     tap, at = dt.argmax(flat, axis=-1), []
     for d in reversed(range(n)):
         spot = dt.arange(sizes[d], device=x.device).reshape(
@@ -83,11 +83,11 @@ def _max_pool(call: Call, x: Tensor) -> Any:
         at.append((tap % w.kernel[d]) * w.dilations[d] + spot * w.strides[d] - w.begins[d])
         tap = dt.floor_divide(tap, w.kernel[d])
     at.reverse()
-    return found, _linear(x, at, bool(call.get("storage_order", 0)))
+    return largest, _flat_indices(x, at, bool(call.get("storage_order", 0)))
 
 
-def _linear(x: Tensor, at: Sequence[Tensor], columns_first: bool) -> Tensor:
-    """Places in a flat tensor."""
+def _flat_indices(x: Tensor, at: Sequence[Tensor], columns_first: bool) -> Tensor:
+    """Return indices in the flat tensor, for positions along each axis."""
     lead = dt.arange(x.shape[0] * x.shape[1], device=x.device).reshape(
         (*x.shape[:2], *[1] * len(at))
     )
@@ -95,27 +95,27 @@ def _linear(x: Tensor, at: Sequence[Tensor], columns_first: bool) -> Tensor:
     pairs = list(zip(x.shape[2:], at, strict=True))
     for size, p in reversed(pairs) if columns_first else pairs:
         inner = inner * size + p
-    made: Tensor = lead * math.prod(x.shape[2:]) + inner
-    return made
+    result: Tensor = lead * math.prod(x.shape[2:]) + inner
+    return result
 
 
 @row("MaxUnpool", host=(2,), folds=False)
-def _max_unpool(call: Call, x: Tensor, places: Tensor, shape: Any = None) -> Tensor:
+def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Any = None) -> Tensor:
     w = window_of(call, x.shape[2:], call.get("kernel_shape"))
     small = [
         (n - 1) * s + k - a - b
         for n, s, k, a, b in zip(x.shape[2:], w.strides, w.kernel, w.begins, w.ends, strict=True)
     ]
     natural = (*x.shape[:2], *small)
-    wanted = natural if shape is None else tuple(call.ints(shape))
+    output_shape = natural if shape is None else tuple(call.ints(shape))
     flat = dt.zeros(math.prod(natural), dtype=x.dtype, device=x.device)
-    flat[places.reshape((-1,))] = x.reshape((-1,))
-    made = flat.reshape(natural)
-    if wanted != natural:
-        whole = dt.zeros(wanted, dtype=x.dtype, device=x.device)
-        whole[tuple(slice(0, n) for n in natural)] = made
-        made = whole
-    return made
+    flat[indices.reshape((-1,))] = x.reshape((-1,))
+    result = flat.reshape(natural)
+    if output_shape != natural:
+        whole = dt.zeros(output_shape, dtype=x.dtype, device=x.device)
+        whole[tuple(slice(0, n) for n in natural)] = result
+        result = whole
+    return result
 
 
 @row("GlobalAveragePool", folds=False)

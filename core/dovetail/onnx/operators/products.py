@@ -18,13 +18,13 @@ def _matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
 def _gemm(call: Call, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
     x = x.permute_dims((1, 0)) if call.get("transA", 0) else x
     y = y.permute_dims((1, 0)) if call.get("transB", 0) else y
-    made = _times(dt.matmul(x, y), call.get("alpha", 1.0))
+    product = _scale(dt.matmul(x, y), call.get("alpha", 1.0))
     if c is None or call.get("beta", 1.0) == 0:
-        return made
-    return made + _times(c, call.get("beta", 1.0))
+        return product
+    return product + _scale(c, call.get("beta", 1.0))
 
 
-def _times(x: Tensor, factor: float) -> Tensor:
+def _scale(x: Tensor, factor: float) -> Tensor:
     if factor == 1:
         return x
     return x * factor if x.dtype.kind == "f" else x * int(factor)
@@ -40,8 +40,8 @@ def _det(call: Call, x: Tensor) -> Tensor:
     return dt.linalg.det(x)
 
 
-def less(x: Tensor, zero: Tensor | None, rows: bool = False) -> Tensor:
-    """Quantised values as int32, their zero point taken off; `rows`: it is one for each row."""
+def subtract_zero_point(x: Tensor, zero: Tensor | None, rows: bool = False) -> Tensor:
+    """Return quantised values as int32 minus the zero point; `rows`: one for each row."""
     wide = x.astype(dt.int32)
     if zero is None:
         return wide
@@ -55,24 +55,33 @@ def less(x: Tensor, zero: Tensor | None, rows: bool = False) -> Tensor:
 def _matmul_integer(
     call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
 ) -> Tensor:
-    return dt.matmul(less(x, x_zero, True), less(y, y_zero))
+    return dt.matmul(subtract_zero_point(x, x_zero, True), subtract_zero_point(y, y_zero))
 
 
-def clamped(x: Tensor, d: dt.DType) -> Tensor:
-    """Rounded, and brought into the range of an integer dtype."""
+def round_and_clamp(x: Tensor, d: dt.DType) -> Tensor:
+    """Round, clip to the range of an integer dtype, and cast to it."""
     info = dt.iinfo(d)
     return dt.clip(dt.round(x), float(info.min), float(info.max)).astype(dt.int64).astype(d)
 
 
 @row("QLinearMatMul", folds=False)
 def _qlinear_matmul(
-    call: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, y: Tensor, y_scale: Tensor,
-    y_zero: Tensor, scale: Tensor, zero: Tensor,
-) -> Tensor:  # fmt: skip
-    found = dt.matmul(less(x, x_zero, True), less(y, y_zero)).astype(dt.float32)
+    call: Call,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    scale: Tensor,
+    zero: Tensor,
+) -> Tensor:
+    product = dt.matmul(
+        subtract_zero_point(x, x_zero, True), subtract_zero_point(y, y_zero)
+    ).astype(dt.float32)
     factor = _column(x_scale, dt.float32) * y_scale.astype(dt.float32) / _column(scale, dt.float32)
-    made = dt.round(found * factor) + _column(zero, dt.float32)
-    return clamped(made, zero.dtype)
+    scaled = dt.round(product * factor) + _column(zero, dt.float32)
+    return round_and_clamp(scaled, zero.dtype)
 
 
 def _column(x: Tensor, d: dt.DType) -> Tensor:

@@ -1,4 +1,4 @@
-"""Numbers as integers with a scale, and back."""
+"""Quantisation to integers with a scale, and dequantisation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import dovetail as dt
 
 from ..library import dtype_of
-from .products import clamped
+from .products import round_and_clamp
 from .table import Call, row
 
 Tensor = dt.Tensor
 
 
-def _spread(call: Call, v: Tensor, x: Tensor) -> Tensor:
-    """A scale as it is for each element: one for all, for each place of an axis, or for a block."""
+def _broadcast_scale(call: Call, v: Tensor, x: Tensor) -> Tensor:
+    """Broadcast a scale to elements: one for all, for each index of an axis, or for each block."""
     if v.ndim == 0 or v.size == 1:
         return v.reshape(())
     axis, block = call.axis(call.get("axis", 1), x.ndim), call.get("block_size", 0)
@@ -29,17 +29,17 @@ def _quantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None =
     d: Any = dt.uint8 if zero is None else zero.dtype
     if zero is None and call.get("output_dtype", 0):
         d = dtype_of(call.get("output_dtype"), "QuantizeLinear")
-    wide = dt.round(x.astype(dt.float32) / _spread(call, scale, x).astype(dt.float32))
+    wide = dt.round(x.astype(dt.float32) / _broadcast_scale(call, scale, x).astype(dt.float32))
     if zero is not None:
-        wide = wide + _spread(call, zero, x).astype(dt.float32)
-    return clamped(wide, d)
+        wide = wide + _broadcast_scale(call, zero, x).astype(dt.float32)
+    return round_and_clamp(wide, d)
 
 
 @row("DequantizeLinear", folds=False)
 def _dequantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     wide = x.astype(dt.int32)
     if zero is not None:
-        wide = wide - _spread(call, zero, x).astype(dt.int32)
-    made = wide.astype(dt.float32) * _spread(call, scale, x).astype(dt.float32)
+        wide = wide - _broadcast_scale(call, zero, x).astype(dt.int32)
+    result = wide.astype(dt.float32) * _broadcast_scale(call, scale, x).astype(dt.float32)
     to = call.get("output_dtype", 0)
-    return made.astype(dtype_of(to, "DequantizeLinear") if to else scale.dtype)
+    return result.astype(dtype_of(to, "DequantizeLinear") if to else scale.dtype)

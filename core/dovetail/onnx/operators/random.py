@@ -1,4 +1,4 @@
-"""Random values: of dovetail's generators, so other ones than another library's."""
+"""Random values of dovetail's generators; other libraries draw other values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _dtype(call: Call, like: dt.DType) -> dt.DType:
 
 @row("Bernoulli", folds=False)
 def _bernoulli(call: Call, x: Tensor) -> Tensor:
-    drawn = dt.random.rand(*x.shape, device=x.device, dtype=x.dtype)
-    return (drawn < x).astype(_dtype(call, x.dtype))
+    uniform = dt.random.rand(*x.shape, device=x.device, dtype=x.dtype)
+    return (uniform < x).astype(_dtype(call, x.dtype))
 
 
 def _uniform(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
@@ -35,9 +35,9 @@ def _uniform(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
 
 def _normal(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
     wide = d if d.itemsize >= 4 else dt.float32
-    drawn = dt.random.randn(*shape, device=device, dtype=wide)
+    standard = dt.random.randn(*shape, device=device, dtype=wide)
     scale, mean = float(call.get("scale", 1.0)), float(call.get("mean", 0.0))
-    return (drawn * scale + mean).astype(d)
+    return (standard * scale + mean).astype(d)
 
 
 @row("RandomUniform", folds=False)
@@ -65,6 +65,6 @@ def _multinomial(call: Call, x: Tensor) -> Tensor:
     logits = x.astype(dt.float32)
     count = call.get("sample_size", 1)
     shape = (x.shape[0], count, x.shape[1])
-    drawn = dt.random.rand(*shape, device=x.device)
-    noise = -dt.log(-dt.log(dt.maximum(drawn, 2.0**-25)))  # half a step, in the place of 0
+    uniform = dt.random.rand(*shape, device=x.device)
+    noise = -dt.log(-dt.log(dt.maximum(uniform, 2.0**-25)))  # half a step replaces 0
     return dt.argmax(dt.expand_dims(logits, axis=1) + noise, axis=2).astype(_dtype(call, dt.int32))

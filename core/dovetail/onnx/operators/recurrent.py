@@ -1,4 +1,4 @@
-"""Recurrent layers: one step after the other, in one direction or in both."""
+"""Recurrent layers, in one direction or in both."""
 
 from __future__ import annotations
 
@@ -12,100 +12,125 @@ from .table import Call, row
 Tensor = dt.Tensor
 States: TypeAlias = tuple[Tensor, ...]
 Step: TypeAlias = Callable[[Tensor, States], States]
-SHORT = 16  # steps that are written out; more are one loop
+UNROLLED_STEPS_MAX = 16  # longer sequences are one loop
 
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[[Tensor], Tensor]:
-    a = {"leakyrelu": 0.01, "hardsigmoid": 0.2, "elu": 1.0, "scaledtanh": 1.0, "affine": 1.0,
-         "thresholdedrelu": 1.0}.get(name.lower(), 0.0) if alpha is None else alpha  # fmt: skip
+    a = (
+        {
+            "leakyrelu": 0.01,
+            "hardsigmoid": 0.2,
+            "elu": 1.0,
+            "scaledtanh": 1.0,
+            "affine": 1.0,
+            "thresholdedrelu": 1.0,
+        }.get(name.lower(), 0.0)
+        if alpha is None
+        else alpha
+    )
     b = {"hardsigmoid": 0.5, "scaledtanh": 1.0}.get(name.lower(), 0.0) if beta is None else beta
-    found: dict[str, Callable[[Tensor], Tensor]] = {
-        "relu": dt.relu, "tanh": dt.tanh, "sigmoid": dt.sigmoid,
-        "affine": lambda x: x * a + b, "leakyrelu": lambda x: dt.where(x < 0, x * a, x),
+    functions: dict[str, Callable[[Tensor], Tensor]] = {
+        "relu": dt.relu,
+        "tanh": dt.tanh,
+        "sigmoid": dt.sigmoid,
+        "affine": lambda x: x * a + b,
+        "leakyrelu": lambda x: dt.where(x < 0, x * a, x),
         "thresholdedrelu": lambda x: dt.where(x > a, x, 0.0),
         "scaledtanh": lambda x: dt.tanh(x * b) * a,
         "hardsigmoid": lambda x: dt.clip(x * a + b, 0.0, 1.0),
         "elu": lambda x: dt.where(x < 0, dt.expm1(x) * a, x),
         "softsign": lambda x: x / (dt.abs(x) + 1.0),
         "softplus": lambda x: dt.log1p(dt.exp(x)),
-    }  # fmt: skip
-    if name.lower() not in found:
+    }
+    if name.lower() not in functions:
         raise dt.NotYetError(f"there is no activation {name!r}")
-    return found[name.lower()]
+    return functions[name.lower()]
 
 
 def _activations(call: Call, names: Sequence[str], directions: int) -> list[list[Any]]:
-    given = call.get("activations", list(names) * directions)
+    requested = call.get("activations", list(names) * directions)
     alphas, betas = list(call.get("activation_alpha", [])), list(call.get("activation_beta", []))
-    if len(given) != len(names) * directions:
-        raise dt.ArgumentError(f"{call.op}: {len(given)} activations for {directions} directions")
-    made = [
+    if len(requested) != len(names) * directions:
+        raise dt.ArgumentError(
+            f"{call.op}: {len(requested)} activations for {directions} directions"
+        )
+    functions = [
         _activation(n, alphas[i] if i < len(alphas) else None, betas[i] if i < len(betas) else None)
-        for i, n in enumerate(given)
+        for i, n in enumerate(requested)
     ]
     clip = call.get("clip")
     if clip is not None:
-        made = [_clipped(f, clip) for f in made]
-    return [made[i : i + len(names)] for i in range(0, len(made), len(names))]
+        functions = [_clip_input(f, clip) for f in functions]
+    return [functions[i : i + len(names)] for i in range(0, len(functions), len(names))]
 
 
-def _clipped(f: Callable[[Tensor], Tensor], clip: float) -> Callable[[Tensor], Tensor]:
+def _clip_input(f: Callable[[Tensor], Tensor], clip: float) -> Callable[[Tensor], Tensor]:
     return lambda x: f(dt.clip(x, -clip, clip))
 
 
 def _run(
     step: Step, xs: Tensor, first: States, lengths: Tensor | None, backwards: bool
 ) -> tuple[Tensor, States]:
-    """Outputs (time, batch, hidden), and the last states. Sequences end where `lengths` say."""
+    """Run a layer in one direction over sequences of these `lengths`.
+
+    Return outputs (time, batch, hidden), and the last states.
+    """
     count = xs.shape[0]
-    places = dt.arange(count, device=xs.device)
+    times = dt.arange(count, device=xs.device)
     if backwards:
-        xs = dt.flip(xs, axis=0) if lengths is None else _turned(xs, lengths)
+        xs = dt.flip(xs, axis=0) if lengths is None else _reverse_sequences(xs, lengths)
 
     def one(states: States, x: Any) -> tuple[States, Tensor]:
-        made = step(x[0], states)
+        new_states = step(x[0], states)
         if lengths is None:
-            return made, made[0]
+            return new_states, new_states[0]
         alive = dt.expand_dims(x[1] < lengths, axis=1)
-        kept = tuple(dt.where(alive, a, b) for a, b in zip(made, states, strict=True))
-        return kept, dt.where(alive, made[0], 0.0)
+        masked = tuple(dt.where(alive, a, b) for a, b in zip(new_states, states, strict=True))
+        return masked, dt.where(alive, new_states[0], 0.0)
 
-    if count <= SHORT:
+    if count <= UNROLLED_STEPS_MAX:
         rows, states = [], first
         for t in range(count):
-            states, y = one(states, (xs[t], places[t]))
+            states, y = one(states, (xs[t], times[t]))
             rows.append(y)
-        ys = dt.stack(rows, axis=0) if rows else dt.zeros((0, *first[0].shape), dtype=xs.dtype,
-                                                         device=xs.device)  # fmt: skip
+        ys = (
+            dt.stack(rows, axis=0)
+            if rows
+            else dt.zeros((0, *first[0].shape), dtype=xs.dtype, device=xs.device)
+        )
     else:
-        states, ys = dt.scan(one, first, (xs, places))
+        states, ys = dt.scan(one, first, (xs, times))
     if backwards:
-        ys = dt.flip(ys, axis=0) if lengths is None else _turned(ys, lengths)
+        ys = dt.flip(ys, axis=0) if lengths is None else _reverse_sequences(ys, lengths)
     return ys, states
 
 
-def _turned(xs: Tensor, lengths: Tensor) -> Tensor:
-    """Each sequence from its end."""
+def _reverse_sequences(xs: Tensor, lengths: Tensor) -> Tensor:
+    """Reverse each sequence within its length."""
     k = dt.expand_dims(dt.arange(xs.shape[0], device=xs.device), axis=1)
     at = dt.where(k < lengths, lengths - 1 - k, k)
     return dt.take_along_axis(xs, dt.broadcast_to(dt.expand_dims(at, axis=2), xs.shape), axis=0)
 
 
 def _layer(
-    call: Call, x: Tensor, w: Tensor, lengths: Tensor | None, initial: Sequence[Tensor | None],
+    call: Call,
+    x: Tensor,
+    w: Tensor,
+    lengths: Tensor | None,
+    initial: Sequence[Tensor | None],
     make: Callable[[int], Step],
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """A layer in all its directions. `initial`: states before, or None for zeros."""
+) -> tuple[Tensor, ...]:
+    """Run a layer in all its directions. `initial`: first states, or None for zeros."""
     batched = call.get("layout", 0) == 1
     xs = x.permute_dims((1, 0, 2)) if batched else x
-    given = [s.permute_dims((1, 0, 2)) if s is not None and batched else s for s in initial]
+    starts = [s.permute_dims((1, 0, 2)) if s is not None and batched else s for s in initial]
     hidden = call.get("hidden_size")
     how = call.get("direction", "forward")
     zero = dt.zeros((xs.shape[1], hidden), dtype=x.dtype, device=x.device)
     along = None if lengths is None else lengths.astype(dt.int64)
     outs, lasts = [], []
     for d in range(w.shape[0]):
-        first = tuple(zero if s is None else s[d] for s in given)
+        first = tuple(zero if s is None else s[d] for s in starts)
         ys, last = _run(make(d), xs, first, along, how == "reverse" or d == 1)
         outs.append(ys)
         lasts.append(last)
@@ -116,15 +141,20 @@ def _layer(
     return (y, *states)
 
 
-def _parts(x: Tensor, count: int, hidden: int) -> list[Tensor]:
+def _split_gates(x: Tensor, count: int, hidden: int) -> list[Tensor]:
     return [x[..., k * hidden : (k + 1) * hidden] for k in range(count)]
 
 
 @row("RNN", folds=False)
 def _rnn(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None,
-    lengths: Tensor | None = None, h: Tensor | None = None,
-) -> tuple[Tensor, ...]:  # fmt: skip
+    call: Call,
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    b: Tensor | None = None,
+    lengths: Tensor | None = None,
+    h: Tensor | None = None,
+) -> tuple[Tensor, ...]:
     hidden = call.get("hidden_size", r.shape[-1])
     call.attributes.setdefault("hidden_size", hidden)
     fs = _activations(call, ("Tanh",), w.shape[0])
@@ -144,9 +174,14 @@ def _rnn(
 
 @row("GRU", folds=False)
 def _gru(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None,
-    lengths: Tensor | None = None, h: Tensor | None = None,
-) -> tuple[Tensor, ...]:  # fmt: skip
+    call: Call,
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    b: Tensor | None = None,
+    lengths: Tensor | None = None,
+    h: Tensor | None = None,
+) -> tuple[Tensor, ...]:
     n = call.get("hidden_size", r.shape[-1])
     call.attributes.setdefault("hidden_size", n)
     fs = _activations(call, ("Sigmoid", "Tanh"), w.shape[0])
@@ -160,8 +195,8 @@ def _gru(
 
         def step(x: Tensor, states: States) -> States:
             h = states[0]
-            xz, xr, xh = _parts(x @ wt + wb, 3, n)
-            hz, hr = _parts(h @ rt[:, : 2 * n] + rb[: 2 * n], 2, n)
+            xz, xr, xh = _split_gates(x @ wt + wb, 3, n)
+            hz, hr = _split_gates(h @ rt[:, : 2 * n] + rb[: 2 * n], 2, n)
             z, reset = f(xz + hz), f(xr + hr)
             if late:
                 new = g(xh + reset * (h @ rt[:, 2 * n :] + rb[2 * n :]))
@@ -176,10 +211,16 @@ def _gru(
 
 @row("LSTM", folds=False)
 def _lstm(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None,
-    lengths: Tensor | None = None, h: Tensor | None = None, c: Tensor | None = None,
+    call: Call,
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    b: Tensor | None = None,
+    lengths: Tensor | None = None,
+    h: Tensor | None = None,
+    c: Tensor | None = None,
     p: Tensor | None = None,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     n = call.get("hidden_size", r.shape[-1])
     call.attributes.setdefault("hidden_size", n)
     fs = _activations(call, ("Sigmoid", "Tanh", "Tanh"), w.shape[0])
@@ -187,17 +228,17 @@ def _lstm(
     def make(d: int) -> Step:
         wt, rt = w[d].permute_dims((1, 0)), r[d].permute_dims((1, 0))
         bias = None if b is None else b[d, : 4 * n] + b[d, 4 * n :]
-        peep = None if p is None else _parts(p[d], 3, n)
+        peep = None if p is None else _split_gates(p[d], 3, n)
         f, g, last = fs[d]
 
         def step(x: Tensor, states: States) -> States:
             h, c = states
             gates = x @ wt + h @ rt
-            i, o, forget, new = _parts(gates if bias is None else gates + bias, 4, n)
+            i, o, forget, new = _split_gates(gates if bias is None else gates + bias, 4, n)
             if peep is not None:
                 i, forget = i + peep[0] * c, forget + peep[2] * c
-            kept = f(1.0 * i) if call.get("input_forget", 0) else None
-            keep = f(forget) if kept is None else 1.0 - kept
+            input_gate = f(1.0 * i) if call.get("input_forget", 0) else None
+            keep = f(forget) if input_gate is None else 1.0 - input_gate
             c = keep * c + f(i) * g(new)
             o = f(o if peep is None else o + peep[1] * c)
             return o * last(c), c

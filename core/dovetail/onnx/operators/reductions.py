@@ -1,4 +1,4 @@
-"""Reductions, running sums, and what is the largest."""
+"""Reductions, running sums and products, argmax, argmin and top-k."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import dovetail as dt
 from .table import Call, row
 
 Tensor = dt.Tensor
-Of = Callable[[Tensor, tuple[int, ...], bool], Tensor]
+Reduction = Callable[[Tensor, tuple[int, ...], bool], Tensor]
 
 
 def _sum(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     return dt.sum(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _whole(f: Of, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    """By way of floats, as integers have no roots and logarithms."""
+def _reduce_as_floats(f: Reduction, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    """Reduce in floats, as integers have no roots and logarithms."""
     wide = x if x.dtype.kind == "f" else x.astype(dt.float64)
     return f(wide, axes, keep).astype(x.dtype)
 
@@ -37,16 +37,17 @@ def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     return dt.floor_divide(_sum(x, axes, keep), math.prod(x.shape[d] for d in axes))
 
 
-def _extreme(f: Callable[..., Tensor], least: bool, x: Tensor, axes: tuple[int, ...],
-             keep: bool) -> Tensor:  # fmt: skip
-    """Of nothing, what any number would replace."""
+def _extreme(
+    f: Callable[..., Tensor], least: bool, x: Tensor, axes: tuple[int, ...], keep: bool
+) -> Tensor:
+    """Reduce to the extreme; of no elements, to the least or largest value of the dtype."""
     if any(x.shape[d] == 0 for d in axes):
         shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keep or d not in axes]
-        return dt.full(shape, _end(x.dtype, least), dtype=x.dtype, device=x.device)
+        return dt.full(shape, end_of_range(x.dtype, least), dtype=x.dtype, device=x.device)
     return f(x, axis=axes, keepdims=keep)
 
 
-def _end(d: dt.DType, least: bool) -> Any:
+def end_of_range(d: dt.DType, least: bool) -> Any:
     if d is dt.bool:
         return not least
     if d.kind == "f":
@@ -59,7 +60,7 @@ def _bool_extreme(f: Callable[..., Tensor], x: Tensor, axes: tuple[int, ...], ke
     return f(x, axis=axes, keepdims=keep)
 
 
-_REDUCED: dict[str, Of] = {
+_REDUCTIONS: dict[str, Reduction] = {
     "ReduceSum": _sum,
     "ReduceProd": lambda x, axes, keep: dt.prod(x, axis=axes, keepdims=keep, dtype=x.dtype),
     "ReduceMean": _mean,
@@ -67,14 +68,14 @@ _REDUCED: dict[str, Of] = {
     "ReduceMin": partial(_extreme, dt.min, False),
     "ReduceL1": lambda x, axes, keep: _sum(dt.abs(x), axes, keep),
     "ReduceSumSquare": lambda x, axes, keep: _sum(x * x, axes, keep),
-    "ReduceL2": partial(_whole, lambda x, axes, keep: dt.sqrt(_sum(x * x, axes, keep))),
-    "ReduceLogSum": partial(_whole, lambda x, axes, keep: dt.log(_sum(x, axes, keep))),
-    "ReduceLogSumExp": partial(_whole, _log_sum_exp),
+    "ReduceL2": partial(_reduce_as_floats, lambda x, axes, keep: dt.sqrt(_sum(x * x, axes, keep))),
+    "ReduceLogSum": partial(_reduce_as_floats, lambda x, axes, keep: dt.log(_sum(x, axes, keep))),
+    "ReduceLogSumExp": partial(_reduce_as_floats, _log_sum_exp),
 }
 
 
-def _reduced(f: Of, call: Call, x: Tensor, given: Any = None) -> Tensor:
-    axes = call.axes(given, x.ndim)
+def _reduce(f: Reduction, call: Call, x: Tensor, axes_input: Any = None) -> Tensor:
+    axes = call.axes(axes_input, x.ndim)
     if not axes:
         if call.get("noop_with_empty_axes", 0):
             return _elementwise(call.op, x)
@@ -83,13 +84,13 @@ def _reduced(f: Of, call: Call, x: Tensor, given: Any = None) -> Tensor:
 
 
 def _elementwise(op: str, x: Tensor) -> Tensor:
-    """What a reduction over no axis is: what it does to each element."""
-    ones = _REDUCED[op](dt.expand_dims(x, axis=0), (0,), False)
+    """Apply a reduction over no axis to each element."""
+    ones = _REDUCTIONS[op](dt.expand_dims(x, axis=0), (0,), False)
     return ones if op not in ("ReduceSum", "ReduceProd", "ReduceMean") else x.copy()
 
 
-for _name, _f in _REDUCED.items():
-    row(_name, host=(1,))(partial(_reduced, _f))
+for _name, _f in _REDUCTIONS.items():
+    row(_name, host=(1,))(partial(_reduce, _f))
 
 
 def _arg(f: Callable[..., Tensor], call: Call, x: Tensor) -> Tensor:
@@ -103,27 +104,27 @@ row("ArgMax")(partial(_arg, dt.argmax))
 row("ArgMin")(partial(_arg, dt.argmin))
 
 
-def _running(f: Callable[..., Tensor], call: Call, x: Tensor, given: Any) -> Tensor:
-    axis = call.axis(call.number(given), x.ndim)
+def _accumulate(f: Callable[..., Tensor], call: Call, x: Tensor, axis_input: Any) -> Tensor:
+    axis = call.axis(call.number(axis_input), x.ndim)
     x = dt.flip(x, axis=axis) if call.get("reverse", 0) else x
     if call.get("exclusive", 0):
-        found = f(x, axis=axis, dtype=x.dtype, include_initial=True)
-        place = [slice(None)] * x.ndim
-        place[axis] = slice(0, x.shape[axis])
-        found = found[tuple(place)]
+        result = f(x, axis=axis, dtype=x.dtype, include_initial=True)
+        index = [slice(None)] * x.ndim
+        index[axis] = slice(0, x.shape[axis])
+        result = result[tuple(index)]
     else:
-        found = f(x, axis=axis, dtype=x.dtype)
-    return dt.flip(found, axis=axis) if call.get("reverse", 0) else found
+        result = f(x, axis=axis, dtype=x.dtype)
+    return dt.flip(result, axis=axis) if call.get("reverse", 0) else result
 
 
 @row("CumSum", host=(1,))
-def _cumulative_sum(call: Call, x: Tensor, given: Any) -> Tensor:
-    return _running(dt.cumulative_sum, call, x, given)
+def _cumulative_sum(call: Call, x: Tensor, axis_input: Any) -> Tensor:
+    return _accumulate(dt.cumulative_sum, call, x, axis_input)
 
 
 @row("CumProd", host=(1,))
-def _cumulative_prod(call: Call, x: Tensor, given: Any) -> Tensor:
-    return _running(dt.cumulative_prod, call, x, given)
+def _cumulative_prod(call: Call, x: Tensor, axis_input: Any) -> Tensor:
+    return _accumulate(dt.cumulative_prod, call, x, axis_input)
 
 
 @row("TopK", host=(1,))
@@ -133,7 +134,7 @@ def _top_k(call: Call, x: Tensor, k: Any = None) -> tuple[Tensor, Tensor]:
     if not 0 <= count <= x.shape[axis]:
         raise dt.ArgumentError(f"TopK: k is {count}, of {x.shape[axis]}")
     order = dt.argsort(x, axis=axis, descending=bool(call.get("largest", 1)), stable=True)
-    place = [slice(None)] * x.ndim
-    place[axis] = slice(0, count)
-    order = order[tuple(place)]
+    index = [slice(None)] * x.ndim
+    index[axis] = slice(0, count)
+    order = order[tuple(index)]
     return dt.take_along_axis(x, order, axis=axis), order

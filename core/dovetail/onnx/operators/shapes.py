@@ -1,4 +1,4 @@
-"""Constants, shapes, and what gives values another shape or order."""
+"""Constants, shapes, and operators that change shape or order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ Tensor = dt.Tensor
 
 @row("Constant", folds=False)
 def _constant(call: Call) -> np.ndarray:
-    kinds = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32,
-             "value_floats": np.float32}  # fmt: skip
+    kinds = {
+        "value_int": np.int64,
+        "value_ints": np.int64,
+        "value_float": np.float32,
+        "value_floats": np.float32,
+    }
     for name, value in call.attributes.items():
         if name == "value" and isinstance(value, np.ndarray):
             return value
@@ -55,9 +59,7 @@ def _size(call: Call, x: Any) -> np.ndarray:
 def _reshape(call: Call, x: Tensor, shape: Any) -> Tensor:
     sizes = call.ints(shape)
     if not call.get("allowzero", 0):
-        sizes = [
-            x.shape[d] if n == 0 and d < x.ndim else n for d, n in enumerate(sizes)
-        ]  # fmt: skip
+        sizes = [x.shape[d] if n == 0 and d < x.ndim else n for d, n in enumerate(sizes)]
     if -1 in sizes and x.size == 0:
         sizes = [0 if n == -1 else n for n in sizes]
     return dt.reshape(x, sizes)
@@ -70,22 +72,22 @@ def _flatten(call: Call, x: Tensor) -> Tensor:
 
 
 @row("Squeeze", host=(1,))
-def _squeeze(call: Call, x: Tensor, given: Any = None) -> Tensor:
-    axes = call.axes(given, x.ndim)
+def _squeeze(call: Call, x: Tensor, axes_input: Any = None) -> Tensor:
+    axes = call.axes(axes_input, x.ndim)
     if axes is None:
         axes = tuple(d for d, n in enumerate(x.shape) if n == 1)
     return dt.squeeze(x, axis=axes) if axes else x
 
 
 @row("Unsqueeze", host=(1,))
-def _unsqueeze(call: Call, x: Tensor, given: Any = None) -> Tensor:
-    wanted = call.get("axes", ()) if given is None else call.ints(given)
-    ndim = x.ndim + len(wanted)
-    places = {call.axis(a, ndim) for a in wanted}
-    if len(places) < len(wanted):
-        raise dt.AxisError(f"Unsqueeze: axes {list(wanted)} name a place twice")
+def _unsqueeze(call: Call, x: Tensor, axes_input: Any = None) -> Tensor:
+    new_axes = call.get("axes", ()) if axes_input is None else call.ints(axes_input)
+    ndim = x.ndim + len(new_axes)
+    positions = {call.axis(a, ndim) for a in new_axes}
+    if len(positions) < len(new_axes):
+        raise dt.AxisError(f"Unsqueeze: axes {list(new_axes)} name a place twice")
     sizes = iter(x.shape)
-    return dt.reshape(x, [1 if d in places else next(sizes) for d in range(ndim)])
+    return dt.reshape(x, [1 if d in positions else next(sizes) for d in range(ndim)])
 
 
 @row("Transpose")
@@ -98,32 +100,32 @@ def _concat(call: Call, *xs: Tensor) -> Tensor:
     return dt.concat(xs, axis=call.get("axis"))
 
 
-def parts_of(size: int, count: int) -> list[int]:
-    """Parts that are as long as each other, but for the last."""
+def even_sizes(size: int, count: int) -> list[int]:
+    """Return the sizes of `count` parts of equal size, except for the last."""
     each = -(-size // count) if count else 0
     return [min(each, max(0, size - k * each)) for k in range(count)]
 
 
 @row("Split", host=(1,))
-def _split(call: Call, x: Tensor, given: Any = None) -> tuple[Tensor, ...]:
+def _split(call: Call, x: Tensor, split_input: Any = None) -> tuple[Tensor, ...]:
     axis = call.axis(call.get("axis", 0), x.ndim)
-    sizes = call.get("split") if given is None else call.ints(given)
+    sizes = call.get("split") if split_input is None else call.ints(split_input)
     if sizes is None:
-        sizes = parts_of(x.shape[axis], call.get("num_outputs", call.outputs))
+        sizes = even_sizes(x.shape[axis], call.get("num_outputs", call.outputs))
     if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
         raise dt.ShapeError(f"Split: parts of {sizes} from {x.shape[axis]}")
     return split_at(x, sizes, axis)
 
 
 def split_at(x: Tensor, sizes: list[int], axis: int) -> tuple[Tensor, ...]:
-    """Parts of these sizes along an axis."""
-    parts, start = [], 0
+    """Split a tensor into parts of these sizes along an axis."""
+    pieces, start = [], 0
     for n in sizes:
-        place = [slice(None)] * x.ndim
-        place[axis] = slice(start, start + n)
-        parts.append(x[tuple(place)])
+        index = [slice(None)] * x.ndim
+        index[axis] = slice(start, start + n)
+        pieces.append(x[tuple(index)])
         start += n
-    return tuple(parts)
+    return tuple(pieces)
 
 
 @row("Slice", since=10, host=(1, 2, 3, 4))
@@ -133,22 +135,22 @@ def _slice(
     first, last = call.ints(starts), call.ints(ends)
     which = list(range(len(first))) if axes is None else call.ints(axes)
     each = [1] * len(first) if steps is None else call.ints(steps)
-    return _sliced(call, x, first, last, which, each)
+    return _slice_axes(call, x, first, last, which, each)
 
 
 @row("Slice")
 def _slice_by_attributes(call: Call, x: Tensor) -> Tensor:
     first, last = call.get("starts"), call.get("ends")
     which = call.get("axes", list(range(len(first))))
-    return _sliced(call, x, first, last, which, [1] * len(first))
+    return _slice_axes(call, x, first, last, which, [1] * len(first))
 
 
-def _sliced(
+def _slice_axes(
     call: Call, x: Tensor, first: list[int], last: list[int], which: list[int], each: list[int]
 ) -> Tensor:
     if not len(first) == len(last) == len(which) == len(each):
         raise dt.ShapeError("Slice: starts, ends, axes and steps have different lengths")
-    place = [slice(None)] * x.ndim
+    index = [slice(None)] * x.ndim
     for start, stop, a, step in zip(first, last, which, each, strict=True):
         axis = call.axis(a, x.ndim)
         if step == 0:
@@ -157,12 +159,12 @@ def _sliced(
         begin = start + n if start < 0 else start
         end = stop + n if stop < 0 else stop
         if step > 0:
-            place[axis] = slice(min(max(begin, 0), n), min(max(end, 0), n), min(step, max(n, 1)))
+            index[axis] = slice(min(max(begin, 0), n), min(max(end, 0), n), min(step, max(n, 1)))
         else:
             begin, end = min(max(begin, 0), n - 1), min(max(end, -1), n - 1)
             stop_at = None if end < 0 else end
-            place[axis] = slice(begin, stop_at, max(step, -max(n, 1))) if n else slice(0, 0)
-    return x[tuple(place)]
+            index[axis] = slice(begin, stop_at, max(step, -max(n, 1))) if n else slice(0, 0)
+    return x[tuple(index)]
 
 
 @row("Expand", host=(1,))
@@ -190,20 +192,16 @@ def _pad(call: Call, x: Tensor, pads: Any = None, value: Any = None, axes: Any =
     if len(widths) != 2 * len(which):
         raise dt.ShapeError(f"Pad: {len(widths)} widths for {len(which)} axes")
     each = {a: (widths[i], widths[i + len(which)]) for i, a in enumerate(which)}
-    return padded(
-        x, [each.get(d, (0, 0)) for d in range(x.ndim)], call.get("mode", "constant"), fill
-    )
+    return pad(x, [each.get(d, (0, 0)) for d in range(x.ndim)], call.get("mode", "constant"), fill)
 
 
-def padded(
-    x: Tensor, widths: list[tuple[int, int]], mode: str = "constant", fill: Any = 0
-) -> Tensor:
-    """Wider along each axis; a width below 0 takes away."""
-    place = tuple(
+def pad(x: Tensor, widths: list[tuple[int, int]], mode: str = "constant", fill: Any = 0) -> Tensor:
+    """Pad each axis by (before, after) elements; a negative width crops."""
+    index = tuple(
         slice(max(-a, 0), max(n - max(-b, 0), max(-a, 0)))
         for n, (a, b) in zip(x.shape, widths, strict=True)
     )
-    x = x[place]
+    x = x[index]
     wider = [(max(a, 0), max(b, 0)) for a, b in widths]
     if all(w == (0, 0) for w in wider):
         return x
@@ -230,7 +228,7 @@ def _center_crop_pad(call: Call, x: Tensor, shape: Any) -> Tensor:
         else:
             first = (want - have) // 2
             widths[axis] = (first, want - have - first)
-    return padded(x, widths)
+    return pad(x, widths)
 
 
 @row("Range")
@@ -247,17 +245,17 @@ def _range(call: Call, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
 @row("EyeLike")
 def _eye_like(call: Call, x: Tensor) -> Tensor:
     d = call.get("dtype")
-    wanted = x.dtype if d is None else dtype_of(d, "EyeLike")
+    dtype = x.dtype if d is None else dtype_of(d, "EyeLike")
     if x.ndim != 2:
         raise dt.ShapeError(f"EyeLike: a matrix is wanted, not {x.shape}")
-    return dt.eye(*x.shape, k=call.get("k", 0), dtype=wanted, device=x.device)
+    return dt.eye(*x.shape, k=call.get("k", 0), dtype=dtype, device=x.device)
 
 
 @row("Trilu", host=(1,))
 def _trilu(call: Call, x: Tensor, k: Any = None) -> Tensor:
-    place = 0 if k is None else call.number(k)
+    diagonal = 0 if k is None else call.number(k)
     n = x.shape[-1] + x.shape[-2]
-    return (dt.triu if call.get("upper", 1) else dt.tril)(x, k=max(-n, min(place, n)))
+    return (dt.triu if call.get("upper", 1) else dt.tril)(x, k=max(-n, min(diagonal, n)))
 
 
 @row("DepthToSpace")
@@ -265,19 +263,19 @@ def _depth_to_space(call: Call, x: Tensor) -> Tensor:
     n, c, h, w = x.shape
     b = call.get("blocksize")
     if call.get("mode", "DCR") == "DCR":
-        parts = x.reshape((n, b, b, c // (b * b), h, w)).permute_dims((0, 3, 4, 1, 5, 2))
+        blocks = x.reshape((n, b, b, c // (b * b), h, w)).permute_dims((0, 3, 4, 1, 5, 2))
     else:
-        parts = x.reshape((n, c // (b * b), b, b, h, w)).permute_dims((0, 1, 4, 2, 5, 3))
-    return parts.reshape((n, c // (b * b), h * b, w * b))
+        blocks = x.reshape((n, c // (b * b), b, b, h, w)).permute_dims((0, 1, 4, 2, 5, 3))
+    return blocks.reshape((n, c // (b * b), h * b, w * b))
 
 
 @row("SpaceToDepth")
 def _space_to_depth(call: Call, x: Tensor) -> Tensor:
     n, c, h, w = x.shape
     b = call.get("blocksize")
-    parts = x.reshape((n, c, h // b, b, w // b, b))
+    blocks = x.reshape((n, c, h // b, b, w // b, b))
     order = (0, 3, 5, 1, 2, 4) if call.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
-    return parts.permute_dims(order).reshape((n, c * b * b, h // b, w // b))
+    return blocks.permute_dims(order).reshape((n, c * b * b, h // b, w // b))
 
 
 @row("ReverseSequence")
@@ -287,8 +285,8 @@ def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
         [-1 if d == time else 1 for d in range(x.ndim)]
     )
     n = lengths.reshape([-1 if d == batch else 1 for d in range(x.ndim)])
-    places = dt.where(k < n, n - 1 - k, k)
-    return dt.take_along_axis(x, dt.broadcast_to(places, x.shape), axis=time)
+    indices = dt.where(k < n, n - 1 - k, k)
+    return dt.take_along_axis(x, dt.broadcast_to(indices, x.shape), axis=time)
 
 
-__all__ = ["numpy_dtype", "padded", "parts_of", "split_at"]
+__all__ = ["even_sizes", "numpy_dtype", "pad", "split_at"]

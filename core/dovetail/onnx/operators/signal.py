@@ -1,4 +1,4 @@
-"""Fourier transforms, windows of time, and mel filters."""
+"""Fourier transforms and mel filters."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def _dft(call: Call, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
     is_real = x.shape[-1] == 1
     if inverse and half:
         whole = x[..., 0] + 1j * x[..., 1]
-        return dt.expand_dims(dt.fft.irfft(whole, n=n if length is not None else None, axis=at),
-                              axis=-1)  # fmt: skip
+        return dt.expand_dims(
+            dt.fft.irfft(whole, n=n if length is not None else None, axis=at), axis=-1
+        )
     z = x[..., 0] if is_real else x[..., 0] + 1j * x[..., 1]
     if inverse:
         return _pairs(dt.fft.ifft(z + 0j, n=n, axis=at))
@@ -65,7 +66,7 @@ def _stft(
 
 @row("MelWeightMatrix", host=(0, 1, 2, 3, 4), folds=False)
 def _mel(call: Call, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np.ndarray:
-    """Triangles between places that are even on the mel scale."""
+    """Build triangular filters between frequencies that are equidistant on the mel scale."""
     count, points = call.number(bins), call.number(size) // 2 + 1
     ends = [float(call.array(v).reshape(-1)[0]) for v in (low, high)]
     d = dtype_of(call.get("output_datatype", 1), "MelWeightMatrix")
@@ -75,11 +76,11 @@ def _mel(call: Call, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np
     mels = first + np.arange(count + 2) * ((last - first) / (count + 2))
     edges = 700 * (10 ** (mels / 2595) - 1)
     at = np.floor((call.number(size) + 1) * edges / call.number(rate)).astype(np.int64)
-    made = np.zeros((points, count))
+    filters = np.zeros((points, count))
     for i in range(count):
         low_at, middle, high_at = at[i : i + 3]
         rising = np.arange(low_at, middle + 1)
         falling = np.arange(middle, high_at)
-        made[rising, i] = (rising - low_at) / (middle - low_at) if middle > low_at else 1.0
-        made[falling, i] = (high_at - falling) / max(high_at - middle, 1)
-    return np.asarray(made, d.__numpy_dtype__)
+        filters[rising, i] = (rising - low_at) / (middle - low_at) if middle > low_at else 1.0
+        filters[falling, i] = (high_at - falling) / max(high_at - middle, 1)
+    return np.asarray(filters, d.__numpy_dtype__)

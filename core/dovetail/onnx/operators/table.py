@@ -1,8 +1,8 @@
-"""THE table of ONNX operators: a function for each, by family.
+"""The table of ONNX operators and their functions.
 
-`@row("Name")` adds a function of a `Call` and of the operator's inputs. Inputs come as tensors on
-the model's device, None where they are left out; those named in `host` come as they are known: an
-array where the values are (constants, shapes), else a tensor.
+`@row("Name")` adds a function of a `Call` and of the operator's inputs. Inputs are tensors on the
+model's device, or None if they are left out. An input whose position is in `host` is a NumPy array
+if its values are on the host (constants, shapes), else a tensor.
 """
 
 from __future__ import annotations
@@ -17,101 +17,109 @@ import dovetail as dt
 
 from ..library import array_of
 
-Run: TypeAlias = Callable[..., Any]  # of a Call and inputs
-F = TypeVar("F", bound=Run)
-FOLDED = 4096  # elements: a result of so many, of constants alone, is computed once
+OperatorFunction: TypeAlias = Callable[..., Any]  # of a Call and inputs
+F = TypeVar("F", bound=OperatorFunction)
+FOLDED_ELEMENTS_MAX = 4096  # larger results of constant inputs are not folded
 
 
 @dataclass(frozen=True)
 class Function:
-    """What does an operator: of an opset since which it is so."""
+    """A function of an operator, valid from an opset on."""
 
     op: str
     domain: str
     since: int
-    run: Run
-    host: tuple[int, ...] | None  # positions of inputs that come as they are known; None: all
-    folds: bool  # whether constants give a constant
+    run: OperatorFunction
+    host: tuple[int, ...] | None  # positions of inputs that may be host arrays; None: all
+    folds: bool  # True if a call with constant inputs is folded to a constant
 
 
 ROWS: dict[tuple[str, str], list[Function]] = {}
 
 
 def row(
-    *names: str, since: int = 1, domain: str = "", host: tuple[int, ...] | None = (),
+    *names: str,
+    since: int = 1,
+    domain: str = "",
+    host: tuple[int, ...] | None = (),
     folds: bool = True,
-) -> Callable[[F], F]:  # fmt: skip
-    """Adds a function to the table, under the names of operators."""
+) -> Callable[[F], F]:
+    """Return a decorator that adds a function to the table under the names of operators."""
 
     def add(run: F) -> F:
         for name in names:
-            found = ROWS.setdefault((domain, name), [])
-            found.append(Function(name, domain, since, run, host, folds))
-            found.sort(key=lambda f: f.since)
+            functions = ROWS.setdefault((domain, name), [])
+            functions.append(Function(name, domain, since, run, host, folds))
+            functions.sort(key=lambda f: f.since)
         return run
 
     return add
 
 
 def row_of(domain: str, op: str, version: int) -> Function | None:
-    """What does an operator as an opset has it; None where nothing does."""
-    found = [f for f in ROWS.get((domain, op), ()) if f.since <= version]
-    return found[-1] if found else None
+    """Return the function of an operator in an opset, or None if there is none."""
+    functions = [f for f in ROWS.get((domain, op), ()) if f.since <= version]
+    return functions[-1] if functions else None
 
 
 class Call:
-    """One use of an operator: its attributes, and how values are had of what it is given."""
+    """A use of an operator: its attributes, and conversions of its inputs."""
 
     __slots__ = ("attributes", "device", "graphs", "op", "outputs", "version")
 
     def __init__(
-        self, op: str, version: int, attributes: dict[str, Any], device: dt.Device, outputs: int,
+        self,
+        op: str,
+        version: int,
+        attributes: dict[str, Any],
+        device: dt.Device,
+        outputs: int,
         graphs: Callable[..., list[Any]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.op, self.version, self.attributes = op, version, attributes
         self.device, self.outputs, self.graphs = device, outputs, graphs
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute."""
-        found = self.attributes.get(name)
-        return default if found is None else found
+        """Return an attribute, or the default if it is missing."""
+        value = self.attributes.get(name)
+        return default if value is None else value
 
     def tensor(self, x: Any, d: dt.DType | None = None) -> dt.Tensor:
-        """A value as a tensor on the model's device."""
+        """Return a value as a tensor on the model's device."""
         if isinstance(x, dt.Tensor):
             return x if d is None or x.dtype is d else x.astype(d)
         return dt.asarray(np.asarray(x), dtype=d, device=self.device, copy=True)
 
     def array(self, x: Any) -> np.ndarray:
-        """A value on the host: a tensor is waited for."""
+        """Return a value as a host array; waits for a tensor."""
         if isinstance(x, dt.Tensor):
             return array_of(x)
         return np.asarray(x)
 
     def ints(self, x: Any) -> list[int]:
-        """The numbers of a vector: sizes, axes, places."""
+        """Return the numbers of a vector of sizes, axes or positions."""
         return [int(n) for n in self.array(x).reshape(-1)]
 
     def number(self, x: Any) -> int:
-        """A number that is one."""
-        found = self.ints(x)
-        if len(found) != 1:
-            raise dt.ShapeError(f"{self.op}: {len(found)} numbers where there is to be one")
-        return found[0]
+        """Return the number in a value of one element."""
+        numbers = self.ints(x)
+        if len(numbers) != 1:
+            raise dt.ShapeError(f"{self.op}: {len(numbers)} numbers where there is to be one")
+        return numbers[0]
 
-    def axes(self, given: Any, ndim: int) -> tuple[int, ...] | None:
-        """Axes by an attribute "axes", or as an input from the opset on that has them so."""
-        found = self.get("axes") if given is None else self.ints(given)
-        return None if found is None else tuple(self.axis(a, ndim) for a in found)
+    def axes(self, axes_input: Any, ndim: int) -> tuple[int, ...] | None:
+        """Return axes from an input, or from the attribute "axes" of older opsets."""
+        axes = self.get("axes") if axes_input is None else self.ints(axes_input)
+        return None if axes is None else tuple(self.axis(a, ndim) for a in axes)
 
     def axis(self, a: int, ndim: int) -> int:
-        """An axis counted from the first one. Raises: AxisError."""
+        """Return an axis counted from the first one. Raises: AxisError."""
         if not -ndim <= a < ndim:
             raise dt.AxisError(f"{self.op}: axis {a} is out of range for {ndim} dimensions")
         return a % ndim if ndim else 0
 
     def cut(self, a: int, ndim: int) -> int:
-        """A place between axes, counted from before the first one. Raises: AxisError."""
+        """Return a position between axes, counted from before the first one. Raises: AxisError."""
         if not -ndim <= a <= ndim:
             raise dt.AxisError(f"{self.op}: axis {a} is out of range for {ndim} dimensions")
         return a + ndim if a < 0 else a

@@ -1,4 +1,4 @@
-"""Steps of optimisers."""
+"""Update steps of optimisers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ DOMAIN = "ai.onnx.preview.training"
 
 
 @row("Adagrad", domain=DOMAIN, folds=False)
-def _adagrad(call: Call, rate: Tensor, t: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-    n = len(given) // 3
+def _adagrad(call: Call, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    n = len(inputs) // 3
     r = rate / (1.0 + t.astype(rate.dtype) * call.get("decay_factor", 0.0))
     xs, hs = [], []
-    for x, g, h in zip(given[:n], given[n : 2 * n], given[2 * n :], strict=True):
+    for x, g, h in zip(inputs[:n], inputs[n : 2 * n], inputs[2 * n :], strict=True):
         g = g + x * call.get("norm_coefficient", 0.0)
         h = h + g * g
         xs.append(x - r * g / (dt.sqrt(h) + call.get("epsilon", 1e-6)))
@@ -24,14 +24,14 @@ def _adagrad(call: Call, rate: Tensor, t: Tensor, *given: Tensor) -> tuple[Tenso
 
 
 @row("Adam", domain=DOMAIN, folds=False)
-def _adam(call: Call, rate: Tensor, t: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-    n, d = len(given) // 4, rate.dtype
+def _adam(call: Call, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    n, d = len(inputs) // 4, rate.dtype
     a, b = call.get("alpha", 0.9), call.get("beta", 0.999)
     steps = t.astype(d)
     r = dt.where(t > 0, rate * dt.sqrt(1.0 - dt.pow(b, steps)) / (1.0 - dt.pow(a, steps)), rate)
     xs, vs, hs = [], [], []
     for x, g, v, h in zip(
-        given[:n], given[n : 2 * n], given[2 * n : 3 * n], given[3 * n :], strict=True
+        inputs[:n], inputs[n : 2 * n], inputs[2 * n : 3 * n], inputs[3 * n :], strict=True
     ):
         g = g + x * call.get("norm_coefficient", 0.0)
         v, h = v * a + g * (1 - a), h * b + g * g * (1 - b)
@@ -43,11 +43,11 @@ def _adam(call: Call, rate: Tensor, t: Tensor, *given: Tensor) -> tuple[Tensor, 
 
 
 @row("Momentum", domain=DOMAIN, host=(1,), folds=False)
-def _momentum(call: Call, rate: Tensor, t: object, *given: Tensor) -> tuple[Tensor, ...]:
-    n, a = len(given) // 3, call.get("alpha")
+def _momentum(call: Call, rate: Tensor, t: object, *inputs: Tensor) -> tuple[Tensor, ...]:
+    n, a = len(inputs) // 3, call.get("alpha")
     b = call.get("beta") if call.number(t) > 0 else 1.0
     xs, vs = [], []
-    for x, g, v in zip(given[:n], given[n : 2 * n], given[2 * n :], strict=True):
+    for x, g, v in zip(inputs[:n], inputs[n : 2 * n], inputs[2 * n :], strict=True):
         g = g + x * call.get("norm_coefficient", 0.0)
         v = v * a + g * b
         xs.append(x - rate * (g + v * a if call.get("mode") == "nesterov" else v))
