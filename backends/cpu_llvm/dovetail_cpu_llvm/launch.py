@@ -60,7 +60,7 @@ class Launcher:
             self._products = _link_cached(compiler, fingerprint, ir, gemm.KERNELS, blas)
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """A built-in function of (buffers, scalars, stream) that runs `program`."""
+        """Return a built-in function of (buffers, scalars, stream) that runs `program`."""
         k = program.kernel
         blocks = program.schedule.blocks(grid)
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
@@ -79,7 +79,7 @@ class Launcher:
         return self._bind_native(program, fixed, how, len(k.buffers))
 
     def product(self, inputs: Sequence[StridedOperand], output: StridedOperand) -> Launch | None:
-        """A built-in function of (buffers, scalars, stream) that multiplies, if there is one."""
+        """Return a built-in function of (buffers, scalars, stream) that multiplies, or None."""
         routine = gemm.routine(inputs, output) if self._products is not None else None
         if routine is None:
             return None
@@ -106,13 +106,12 @@ class Launcher:
         return launch
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
-        """A built-in function of (handles and offsets, variables, stream) that runs these."""
+        """Return a built-in function of (handles and offsets, variables, stream) for launches."""
         if native is None:
             return python_replay(tuple(launches))
         block = command_list.block(launches, RELEASE_GIL, self.pool.state)
-        replay: Replay = native.bind_sequence(
-            (block, tuple(launches))
-        )  # their programs stay loaded
+        # The tuple of launches keeps their programs loaded.
+        replay: Replay = native.bind_sequence((block, tuple(launches)))
         return replay
 
 

@@ -36,7 +36,7 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
-    """The one device."""
+    """Return the one device."""
     try:
         import llvmlite
         import llvmlite.binding as llvm
@@ -68,7 +68,7 @@ def _total_memory() -> int:
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """The opened device."""
+    """Open the device."""
     device = importlib.import_module(f"{__package__}.device")  # which loads llvmlite
     backend: Backend = device.CpuBackend(info)
     return backend

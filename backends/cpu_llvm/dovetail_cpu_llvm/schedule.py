@@ -103,12 +103,12 @@ class Schedule:
 
     @property
     def blocked(self) -> tuple[int, ...]:
-        """The axes along which a tile has several points."""
+        """Return the axes along which a tile has several points."""
         return (self.rank - 1,) if self.second < 0 else (self.second, self.rank - 1)
 
     @property
     def axes(self) -> Sequence[int]:
-        """The axes in the order in which tiles advance along them, the fastest first.
+        """Return the axes in the order in which tiles advance along them, the fastest first.
 
         In straight-line kernels the last axis is the slowest: data that points of other axes share,
         or write side by side, is still in the caches.

@@ -75,10 +75,9 @@ class Lifting:
     def lift(self, e: Expr) -> Expr:
         """Return the node of all examples; `e` itself if all examples share it."""
         lifted = self.known.get(e)
+        # A shared node that has become memory is looked up again: it may have been overwritten.
         if lifted is not None and (lifted is not e or e.op is not None):
-            return (
-                lifted  # a shared node that has become memory is looked up: it may be overwritten
-            )
+            return lifted
         if self.hooked and e.tape in self.hooked:  # gradients of all uses meet at this node
             return self.hooked[e.tape]
         if e.op is None:
@@ -163,9 +162,7 @@ class Lifting:
             return e  # an example among them: that of a function around this one
         rule = _KINDS.get(op.kind) or rules.get(op) or _by_row(op)
         lifted = rule(self, e, args)
-        if (
-            e.tape is None and lifted.tape is not None
-        ):  # made under no_grad, or of what was detached
+        if e.tape is None and lifted.tape is not None:  # recorded under no_grad, or detached
             if any(lifted is b for b in args):
                 return detach(make(lifted))._expr
             lifted.tape = None

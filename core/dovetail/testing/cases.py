@@ -56,17 +56,17 @@ def spaced(v: Array, d: DType, on: Device) -> T.Tensor:
 
 
 def repeated(v: Array, d: DType, on: Device) -> T.Tensor:
-    """The first row again and again: stride zero."""
+    """Return the first row again and again: stride zero."""
     return view(from_host(np.ascontiguousarray(v[:1]), d, on), ("expand", v.shape))
 
 
 def first_column(v: Array, d: DType, on: Device) -> T.Tensor:
-    """The first column again and again: the inner stride is zero."""
+    """Return the first column again and again: the inner stride is zero."""
     return view(from_host(np.ascontiguousarray(v[:, :1]), d, on), ("expand", v.shape))
 
 
 def a_row(v: Array, d: DType, on: Device) -> T.Tensor:
-    """A row that broadcasts."""
+    """Return a row that broadcasts."""
     return from_host(np.ascontiguousarray(v[0]), d, on)
 
 
@@ -97,9 +97,12 @@ SOME = (*FEW, "spaced", "rows and columns")
 
 
 def layouts(op: Op, d: DType) -> Sequence[str]:
-    """Each costs a compilation, so not every combination of three is tried, but every pair: all
-    of them for cheap rows of three dtypes, of 1, 4 and 8 bytes, and for three rows of all dtypes;
-    for the rest one that differs from dtype to dtype."""
+    """Return the layouts in which a row is tried at a dtype.
+
+    Each costs a compilation, so not every combination of row, dtype and layout is tried, but every
+    pair. Cheap rows of three dtypes, of 1, 4 and 8 bytes, and three rows of all dtypes have all
+    layouts; others have one that differs from dtype to dtype.
+    """
     if op.cost >= CHEAP:
         return FEW if d is float32 else FEW[:2]
     if d in MAIN or op in (ops.ADD, ops.NEGATIVE, ops.WHERE):

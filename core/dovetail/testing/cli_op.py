@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def load_op(name: str) -> Any:
-    """The object "module:name". Raises: ArgumentError."""
+    """Return the object "module:name". Raises: ArgumentError."""
     module, _, path = name.partition(":")
     if not module or not path:
         raise ArgumentError(f"an op is named as module:name, not {name!r}")

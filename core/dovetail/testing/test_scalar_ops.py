@@ -83,7 +83,7 @@ def _inside_a_reduction(
 
 
 def check(kit: Kit, form: str, kernel: Kernel, columns: Sequence[Array], target: DType) -> None:
-    """All of the columns at once, then their first elements at every size."""
+    """Check all of the columns at once, then their first elements at every size."""
     total = columns[0].size
     sizes = sorted({n for n in SIZES if n <= max(total, 4097)} | {total})
     if form in ("fold", "reduce"):  # the reference takes these one by one

@@ -229,7 +229,7 @@ def test_generators(kit: Kit, name: str, d: DType) -> None:
 
 
 def make_generator(seed: int) -> Generator:
-    """A generator that has passed 2**64 - 20: counters carry into their high words."""
+    """Return a generator that has passed 2**64 - 20: counters carry into their high words."""
     g = Generator(seed)
     g.state = (seed, (1 << 64) - 20)
     return g
