@@ -47,7 +47,7 @@ class Context:
         self._kept: list[Kept | None] = []
         self._constant: set[int] = set()
         self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
-        self._sent: dict[int, Tensor] = {}  # gradients sent so far to the `_resumed` arguments
+        self._sent: dict[int, Tensor] = {}  # gradients sent so far to `_resume_arguments`
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save operands and results; a write to them before backward is then an error."""
