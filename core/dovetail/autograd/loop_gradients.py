@@ -126,9 +126,9 @@ def run_loop(
     recorded_body = _RecordedBody(body, taped, taped_xs, closure)
     after, stacked = _run(scan, recorded_body, carry, xs, length, reverse)
     used = [t for k, t in enumerate(closure) if k in recorded_body.used]
-    results = [*taped, *recorded_body.taped_ys, *taped]
+    taped_results = [*taped, *recorded_body.taped_ys, *taped]
     facts = _Record(
-        scan, again, length, reverse, taped, taped_xs, results, has_tape, used, watched()
+        scan, again, length, reverse, taped, taped_xs, taped_results, has_tape, used, watched()
     )
     taped_given = [t for t in inputs if t._expr.tape is not None]
     results = _Loop.apply(facts, xs, [*after, *stacked], *used, *taped_given)
