@@ -16,7 +16,7 @@ from ..engine import recording
 from ..errors import ArgumentTypeError, DTypeError, ShapeError
 from ..functions.shape.copies import stack
 from ..graph.expr import Expr, node, spec, storage_of
-from ..graph.ownership import Holder, is_alone
+from ..graph.ownership import Holder, is_sole_owner
 from ..ops import table as ops
 from ..settings import current
 from ..tensor.tensor import Tensor, make
@@ -243,7 +243,7 @@ def separated(leaves: list[Tensor], before: Sequence[Tensor] = ()) -> list[Tenso
 
 def _is_unshared(holder: Holder[Tensor]) -> bool:
     """Return True if nothing else can write what this tensor stands for."""
-    if not is_alone(holder):
+    if not is_sole_owner(holder):
         return False
     e: Expr = holder[0]._expr
-    return e.op is not None or is_alone([storage_of(e)], 1)
+    return e.op is not None or is_sole_owner([storage_of(e)], 1)

@@ -12,7 +12,7 @@ from ..backend.limits import sequence
 from ..engine import events
 from ..engine.evaluate import lock
 from ..engine.events import counters
-from ..engine.launching import Part, part
+from ..engine.launching import Part, strided_operand
 from ..engine.traced_numbers import Env
 from ..memory.pointer import StreamHandle
 from ..plugins.blame import blame
@@ -162,8 +162,8 @@ class Routine:
         self.backend, self.routine, self.inputs, self.output = backend, routine, inputs, output
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
-        given = tuple([part(at, x) for x in self.inputs])
-        self.routine(self.backend, given, part(at, self.output), stream)
+        given = tuple([strided_operand(at, x) for x in self.inputs])
+        self.routine(self.backend, given, strided_operand(at, self.output), stream)
 
 
 def handles(buffers: Buffers, at: At) -> tuple[object, ...]:

@@ -214,7 +214,7 @@ class Recorder(recording.Tracer):
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """See `recording.Tracer`."""
         self._require_device(evaluation.device)
-        plan = evaluation.bound()
+        plan = evaluation.bind()
         if plan.plan.overlaps:
             return False
         given = [self.place(e) for e in evaluation.leaves]
@@ -347,7 +347,7 @@ class Recorder(recording.Tracer):
 
     def refuse_read(self, what: str, tensors: Sequence[object]) -> None:
         """See `recording.Tracer`."""
-        raise recording.refused_capture(what)
+        raise recording.capture_error(what)
 
     # --- gradients
     def check_retaped(self, e: Expr) -> None:

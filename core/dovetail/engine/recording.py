@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     ]
 
     class Scan(Protocol):
-        """Runs a body: of what is carried first, xs, how many and whether from the last one on."""
+        """A function that runs a loop body over `xs`; `reverse` starts with the last row."""
 
         def __call__(
             self, body: LoopBody, carry: Sequence[Tensor], xs: Sequence[Tensor], length: int,
@@ -96,14 +96,19 @@ class MemoryTracer(ABC):
     @abstractmethod
     def launch(
         self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Launch a kernel over leaves, by number."""
 
     @abstractmethod
     def call(
-        self, name: str, source: str, work: Work, leaves: Sequence[Expr], written: Sequence[int],
+        self,
+        name: str,
+        source: str,
+        work: Work,
+        leaves: Sequence[Expr],
+        written: Sequence[int],
         numbers: Sequence[Scalar],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Call `work` with the handles and offsets of leaves, and with numbers."""
 
     def call_host(
@@ -185,7 +190,7 @@ class Tracer(MemoryTracer, RandomTracer, GradTracer):
 
     def any_example(self, x: Tensor) -> bool:
         """Return True if a bool is true for any of the examples that may write."""
-        raise refused_capture("a bool of a tensor")
+        raise capture_error("a bool of a tensor")
 
     def masked(self, mask: Tensor) -> AbstractContextManager[None]:
         """Return a context in which only those examples of `mask` write that do now."""
@@ -254,16 +259,27 @@ class Tapes(Protocol):
         """Return the gradients of these; keep the tape. Raises: GradientError."""
 
     def attach(
-        self, name: str, result: Tensor, given: Sequence[Tensor], saved: Sequence[Tensor],
+        self,
+        name: str,
+        result: Tensor,
+        given: Sequence[Tensor],
+        saved: Sequence[Tensor],
         back: Back,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Let gradients flow through a result, on a way that reads `saved`."""
 
     def run_loop(
-        self, scan: Scan, body: LoopBody, again: LoopBody, carry: Sequence[Tensor],
-        xs: Sequence[Tensor], length: int, reverse: bool, closure: Sequence[Tensor],
+        self,
+        scan: Scan,
+        body: LoopBody,
+        again: LoopBody,
+        carry: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        length: int,
+        reverse: bool,
+        closure: Sequence[Tensor],
         watched: Callable[[], Sequence[Tensor]],
-    ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Run a loop through which gradients flow, as one loop; so is their way back.
 
         `again`: the body, for the way back. `closure`: tensors with gradients that the body may
@@ -417,7 +433,7 @@ def refuse_read(what: str, *tensors: Tensor) -> None:
         tracer.refuse_read(what, tensors)
 
 
-def refused_capture(what: str) -> CaptureError:
+def capture_error(what: str) -> CaptureError:
     """Return the error for a captured function that asks for values."""
     return CaptureError(
         f"dt.jit: {what} at {caller()}, while a function is captured: its values are not known "

@@ -17,7 +17,7 @@ cdef class Entry:
     cdef public Py_ssize_t first
 
 
-@cython.locals(pending=Expr, i=Py_ssize_t, n=Py_ssize_t, mine=list, numbers=list)
+@cython.locals(pending=Expr, i=Py_ssize_t, n=Py_ssize_t, node_key=list, numbers=list)
 cpdef Py_ssize_t visit(
     Expr e, object walk, dict index, list nodes, list uses, list key
 ) except -1

@@ -44,7 +44,7 @@ from ..graph.expr import (
     spec,
     storage_of,
 )
-from ..graph.ownership import Holder, is_alone, take
+from ..graph.ownership import Holder, is_sole_owner, take
 from ..layout import Move, Shape, StridedView
 from ..memo import Memo
 from ..ops import table as ops
@@ -104,7 +104,7 @@ def _replace(name: str, x: Tensor, value: Holder[Expr]) -> None:
     be seen by both.
     """
     e = x._expr
-    if value[0].op is None or value[0].tape is not None or not is_alone(value):
+    if value[0].op is None or value[0].tape is not None or not is_sole_owner(value):
         value = [node(ops.COPY, (value[0],), value[0].spec)]
     if not settings.current().grad:
         value[0].tape = e.tape  # as of memory that is written: it is not recorded
