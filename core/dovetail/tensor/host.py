@@ -24,7 +24,7 @@ from ..engine.evaluate import release
 from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
-from ..memory.allocator import Allocator, obtained
+from ..memory.allocator import Allocator, allocate_from
 from ..memory.overlap import connect_foreign, register_visible
 from ..memory.pointer import DataPtr, Export
 from ..memory.storage import Storage, storage_at, storage_over
@@ -80,7 +80,7 @@ def fresh_by(op: str, s: Spec, allocator: Allocator) -> Expr:
     """The same, over memory of an allocator that somebody chose."""
     recording.refuse_read("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize
-    ptr = obtained(op, nbytes, s.device, allocator)
+    ptr = allocate_from(op, nbytes, s.device, allocator)
     storage = storage_at(ptr, nbytes, s.device)
     connect_foreign(storage)
     return leaf(storage, s, s.strides, 0)
