@@ -301,7 +301,7 @@ class Touched:
     ) -> list[tuple[object, Piece]]:
         """Return disjoint pieces of memory, with their owners.
 
-        `buffers`: owner and offset of each buffer. `extents`: the span to which a buffer's memory is
+        `buffers`: owner and offset of each buffer. `extents`: the span to which a buffer is
         limited; None if unknown.
         """
         spans_by_owner: dict[object, list[tuple[Span, int, Span]]] = {}
