@@ -83,7 +83,7 @@ class _BatchedLoop:
         self._ys_differ: list[bool] = []
 
     def run(self, loop: Callable[[list[Tensor], list[Tensor]], R]) -> R:
-        """Return what `loop` gives outside, of the carries and the xs of all examples."""
+        """Run `loop` outside of the function, on the carries and xs of all examples."""
         while True:
             try:
                 return self.tracer.outside(partial(self._run, loop))

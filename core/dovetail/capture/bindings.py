@@ -130,7 +130,7 @@ class Trace(NamedTuple):
 
 
 def bind(trace: Trace) -> tuple[Executable, dict[int, int]]:
-    """Return what replays a capture, and the input slot of each known tensor, by its id."""
+    """Return the executable of a trace, and the input slot of each known tensor, by its id."""
     binder = _Binder(trace)
     return Executable(binder.inputs(), binder.program(), binder.outputs()), binder.numbers
 
@@ -305,7 +305,7 @@ class _Binder:
         )
 
     def program(self) -> BoundProgram:
-        """Return the program with what it needs beside the inputs."""
+        """Return the program with its constants and the sizes of its memory."""
         f, p = self.trace, self.trace.program
         return BoundProgram(
             name=f.name,
@@ -353,7 +353,7 @@ class _Binder:
 
 
 def _value(x: object) -> tuple[int, int, object]:
-    """Return what stands at a leaf of the result: a result, a variable, or a constant."""
+    """Return the source of a leaf of the result: a result, a variable, or a constant."""
     if type(x) is ResultNumber:
         return int(x), NONE, None
     if type(x) is TracedFloat:
@@ -362,7 +362,7 @@ def _value(x: object) -> tuple[int, int, object]:
 
 
 def _form(tree: Any) -> int:
-    """Return what a function gives, by the containers of that."""
+    """Return the form of a function's result, by its containers."""
     if tree.is_leaf():
         return ONE_VALUE
     if tree.type is tuple and tree.num_nodes == tree.num_leaves + 1:

@@ -96,14 +96,14 @@ class Closure:
                 break
 
     def again(self) -> Closure:
-        """Return what the same roots lead to now; the search goes by the same names."""
+        """Walk from the same roots again, by the same names; return the closure of now."""
         now = copy(self)
         now._names, now.paths = {*self._names_before}, []
         now._walk()
         return now
 
     def modes(self) -> list[ClosurePath]:
-        """Return the paths of objects of which some attributes decide what a function does.
+        """Return the paths of objects with attributes that are part of the key of a capture.
 
         Their classes name these in `captured_for`, as a network's does that trains or does not.
         """
@@ -229,7 +229,7 @@ class Closure:
     def _members_of_class(
         self, path: ClosurePath, value: object, base: type
     ) -> Iterator[ClosurePath]:
-        """Yield what the code names, or runs unnamed, of the class `base` of a value."""
+        """Yield attributes of class `base` of a value that the code names, or runs unnamed."""
         members = base.__dict__
         if is_ours(base.__module__) or base.__module__.partition(".")[0] in _FOREIGN:
             return

@@ -58,7 +58,7 @@ of_numbers: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=No
 def fori_loop(
     lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, C], C], init: C
 ) -> C:
-    """Return what is carried after `body(i, carried)` for i = lower, ..., upper - 1.
+    """Return the last carry of `carried = body(i, carried)` for i = lower, ..., upper - 1.
 
     `init`: what is carried first. The loop works on a copy of it, so `init` keeps its values.
     `lower`, `upper`: ints, or tensors of one, which the host reads. `body`: a function of the
@@ -89,7 +89,7 @@ def fori_loop(
 
 @named(widen=False)
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
-    """Return what is carried after `body(carried)` as long as `cond(carried)` is true.
+    """Return the last carry of `carried = body(carried)`, repeated while `cond(carried)` is true.
 
     `init`: what is carried first. The loop works on a copy of it, so `init` keeps its values.
     `cond`: a function of what is carried that gives a bool, a tensor of one element, which the host
@@ -166,7 +166,7 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
 ) -> tuple[C, Y]:
-    """Return what `f` carried in the end, and stacked what each iteration gave.
+    """Return the last carry of `f`, and the stacked outputs of its iterations.
 
     `f`: takes what is carried and a part of `xs`, and gives `(carried, y)`. `init`: what is carried
     first. The loop works on copies of `init` and `xs`.

@@ -107,7 +107,7 @@ class Form(Act):
 
 
 def _buffers(carried: Sequence[Carried]) -> list[Place]:
-    """Return the places of what a loop carries, which it writes."""
+    """Return the places of a loop's carry, which the loop writes."""
     return [p for c in carried for p in (c.buffer, c.other) if p is not None]
 
 

@@ -375,12 +375,12 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
 
 
 def _context(s: Settings) -> tuple[Hashable, ...]:
-    """Return what a capture depends on beside arguments and closure."""
+    """Return the settings that are part of the key of a capture."""
     return s.grad, s.reproducible, s.device, get_default_dtype()
 
 
 def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
-    """Return the leaves, in memory, and what captures of them are found by."""
+    """Return the leaves, in memory, and the key of their captures."""
     leaves: list[object] = []
     key: list[Hashable] = [*_context(s), flat.tree]
     tensors = [require_strided_leaf(name, x) for x in flat.leaves if isinstance(x, Tensor)]

@@ -1,4 +1,4 @@
-# What the compiled form of `replay.py` knows of its types.
+# The C types of `replay.py`.
 cimport cython
 
 from dovetail.records cimport Counters

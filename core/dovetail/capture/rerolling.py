@@ -84,7 +84,7 @@ class RolledActs(NamedTuple):
     heirs: dict[int, int]
 
     def owner(self, slot: int) -> int:
-        """Return the slot in whose memory a slot is."""
+        """Return the slot that owns the memory of a slot."""
         while slot in self.heirs:
             slot = self.heirs[slot]
         return slot

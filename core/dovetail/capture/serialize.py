@@ -247,7 +247,7 @@ class Writer:
         return len(self.blobs) - 1
 
     def memory(self, s: Storage) -> int:
-        """Return the number of a blob that holds what is in this storage now."""
+        """Write the current content of a storage as a blob, and return the blob's number."""
         values = bytearray(s.nbytes)
         if values:
             backend, stream = open_device(s.device).backend, current_handle(s.device)
@@ -293,7 +293,7 @@ def write(w: Writer, x: Any) -> Json:
 
 
 def read(r: Reader, hint: Any, x: Json) -> Any:
-    """Return the value that JSON stands for; `hint`: what it is annotated to be.
+    """Convert JSON to a value; `hint`: the annotated type.
 
     Raises: ValueError, or what Python raises for JSON of another form.
     """
@@ -725,7 +725,7 @@ def _overlaps(executable: Executable) -> list[tuple[int, int, int]]:
 
 
 def _read_capture(r: Reader, name: str, x: Json) -> tuple[str, Executable]:
-    """Return what replays a capture, and its arguments for people."""
+    """Return the executable of a capture, and the text of its arguments."""
     r.environment = environment = Environment()
     environment.values = [*read(r, tuple[float | int | bool, ...], x["variables"])]
     for v, formula, of in read(r, tuple[tuple[int, str, tuple[Number, ...]], ...], x["formulas"]):

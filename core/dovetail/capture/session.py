@@ -130,7 +130,7 @@ class Session:
         return None
 
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | NotCaptured]:
-        """Return what the function gives, and its capture."""
+        """Run the function; return its result and its capture."""
         returned, capture = recording.run_traced(self.recorder, self._run, function)
         if flags.depth == 0:
             run.finish_pending()
@@ -141,7 +141,7 @@ class Session:
     def _run(
         self, function: Callable[[], object]
     ) -> tuple[Flat, NotCaptured | Callable[[], Capture]]:
-        """Return what the function gives, and what makes the capture once the tracer is removed."""
+        """Run the function; return its result, and a function that makes the capture afterwards."""
         returned = flatten_with_layouts(function())
         for x in returned.leaves:
             if isinstance(x, Tensor):
@@ -161,7 +161,7 @@ class Session:
         return returned, partial(self._capture, tensors, result, gradients, flow)
 
     def _results(self, returned: Flat) -> tuple[list[Tensor], list[object]]:
-        """Return the tensors that are returned, each once, and what stands for each leaf."""
+        """Return the tensors of the result, each once, and the leaves with result numbers."""
         numbers: dict[int, int] = {}
         tensors: list[Tensor] = []
         leaves: list[object] = []
@@ -296,7 +296,7 @@ def _in_memory(t: Tensor) -> Expr:
 
 
 def _is_spent(tape: Any) -> bool:
-    """Return True if some of what a gradient would flow through has been released."""
+    """Return True if a part of the tape has been released."""
     visited: set[int] = set()
     stack = [tape]
     while stack:
@@ -330,14 +330,14 @@ def relax_overlaps(new: Capture, earlier: Sequence[Capture]) -> None:
 
 
 def _overlaps(executable: Executable) -> dict[tuple[object, ...], Overlap]:
-    """Return the overlaps by how each of the two tensors is found."""
+    """Return the overlaps, each by the sources of its two tensors."""
     inputs = executable.inputs
     ways = [(s.argument, s.gradient_of, _way(executable, s.read)) for s in inputs.slots]
     return {(ways[o.slot], ways[o.base]): o for o in inputs.overlaps}
 
 
 def _way(executable: Executable, n: int) -> tuple[object, ...]:
-    """Return how a closure read finds its value; equal for one place of two captures."""
+    """Return the source of a closure read; equal for the same place in two captures."""
     if n == NONE:
         return ()
     r = executable.inputs.reads[n]

@@ -391,7 +391,7 @@ class Recorder(recording.Tracer):
     def program(
         self, results: Sequence[Place], name: str = "", live_variables: Container[int] = ()
     ) -> Program:
-        """Return the program of what was recorded, with memory for results.
+        """Return the program of the recorded acts, with memory for results.
 
         Those are the slots allocated here in which one of `results` is. Slots are numbered anew;
         `renumbered` moves a place from the old numbers to the new ones. `kept`: variables that
@@ -498,7 +498,7 @@ def _body_value(s: Spec) -> Expr:
 
 
 def _readers_of_bodies() -> list[Expr]:
-    """Return the pending nodes that read what the body of a loop or branch has left behind."""
+    """Return the pending nodes that read expressions from the body of a loop or branch."""
     reads: dict[Expr, bool] = {}
     waiting = [e for e in pending() if e.op is not BODY_VALUE]
     stack = [*waiting]

@@ -1,4 +1,4 @@
-# What the compiled form of `direct.py` knows of its types.
+# The C types of `direct.py`.
 cimport cython
 
 from dovetail.records cimport Counters

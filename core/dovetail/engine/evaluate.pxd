@@ -1,4 +1,4 @@
-# What the compiled form of `evaluate.py` knows of its types.
+# The C types of `evaluate.py`.
 cimport cython
 
 from dovetail.locks cimport Lock

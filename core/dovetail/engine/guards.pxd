@@ -1,4 +1,4 @@
-# What the compiled form of `guards.py` knows of its types.
+# The C types of `guards.py`.
 cimport cython
 
 from dovetail.engine.known cimport CachedGraph

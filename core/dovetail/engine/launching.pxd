@@ -1,4 +1,4 @@
-# What the compiled form of `launching.py` knows of its types.
+# The C types of `launching.py`.
 cimport cython
 
 from dovetail.records cimport Counters, Flags

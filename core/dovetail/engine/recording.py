@@ -178,7 +178,7 @@ class Tracer(MemoryTracer, RandomTracer, GradTracer):
     def call_batched(
         self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:
-        """Return what a function that takes batches in front makes of batched tensors.
+        """Call a function of batches on batched tensors, and return its results.
 
         None is returned if none of them stands for many: the caller calls the function.
         """
@@ -202,7 +202,7 @@ class BatchTracer(Tracer):
 
     @abstractmethod
     def outside(self, action: Callable[[], T]) -> T:
-        """Return what an action gives outside of the function, where gradients are recorded."""
+        """Run an action outside of the function, where gradients are recorded."""
 
     @abstractmethod
     def differs(self, x: Tensor) -> bool:
@@ -446,7 +446,7 @@ def capture_error(what: str) -> CaptureError:
 def call_batched(
     function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
 ) -> Sequence[Tensor] | None:
-    """Return what a function that takes batches in front makes of tensors that stand for many each.
+    """Call a function of batches on tensors that stand for many examples; return its results.
 
     None is returned where they do not: the caller calls the function.
     """

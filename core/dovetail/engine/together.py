@@ -144,7 +144,7 @@ def _is_one_device(exprs: Sequence[Expr]) -> bool:
 
 
 def _is_recomputed(evaluation: Together) -> bool:
-    """Return True if a rematerialised node would read again what is to be written."""
+    """Return True if a rematerialised node would read the targets' memory again."""
     inside = evaluation.index
     return any(
         e in inside and reads(e, t) and is_recomputed(e, inside)

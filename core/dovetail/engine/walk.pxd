@@ -1,4 +1,4 @@
-# What the compiled form of `walk.py` knows of its types.
+# The C types of `walk.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, overlaps, storage_of

@@ -1,4 +1,4 @@
-# What the compiled form of `expr.py` knows of its types: the source is the same.
+# The C types of `expr.py`.
 cimport cython
 
 from dovetail.graph.regions cimport are_apart

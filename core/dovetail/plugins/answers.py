@@ -66,7 +66,7 @@ def routines(of: str, answer: object) -> dict[tuple[str, DType], Any]:
 
 
 def backend_info(answer: object) -> BackendInfo:
-    """Return what `dovetail_backend_info` returned. Raises: PluginError unless it is right."""
+    """Validate the result of `dovetail_backend_info`, and return it. Raises: PluginError."""
     if not isinstance(answer, BackendInfo):
         raise PluginError(f"dovetail_backend_info returned {shown(answer)}, not a BackendInfo")
     for name in ("type", "version", "summary"):
@@ -81,7 +81,7 @@ def backend_info(answer: object) -> BackendInfo:
 
 
 def validate_probe(type: str, answer: object) -> tuple[DeviceInfo, ...] | Unavailable:
-    """Return what `dovetail_probe` returned for a device type. Raises: PluginError if it is wrong.
+    """Validate the result of `dovetail_probe` for a device type. Raises: PluginError.
 
     Names of devices are made printable.
     """

@@ -1,4 +1,4 @@
-# What the compiled form of `host.py` knows of its types.
+# The C types of `host.py`.
 cimport cython
 
 from dovetail.engine.evaluate cimport evaluate as evaluate_nodes

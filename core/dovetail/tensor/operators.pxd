@@ -1,4 +1,4 @@
-# What the compiled form of `operators.py` knows of its types.
+# The C types of `operators.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, binary_node, node

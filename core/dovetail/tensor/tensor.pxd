@@ -1,4 +1,4 @@
-# What the compiled form of `tensor.py` knows of its types.
+# The C types of `tensor.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, leaf, reads_exported

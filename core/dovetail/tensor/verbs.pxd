@@ -1,4 +1,4 @@
-# What the compiled form of `verbs.py` knows of its types.
+# The C types of `verbs.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, binary_node, leaf, node, spec, storage_of

@@ -1,4 +1,4 @@
-# What the compiled form of `writes.py` knows of its types.
+# The C types of `writes.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node, overwritten, spec, storage_of
