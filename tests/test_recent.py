@@ -85,7 +85,7 @@ dt.set_default_device(name)
 x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
 caches = [expr._SPECS, run._plans, guards._known, verbs._moves, where.programs]
-caches += [inference.applied, matrix_products._products, *inference.of_operators.values()]
+caches += [inference.apply_cache, matrix_products._products, *inference.operator_caches.values()]
 for c in caches:
     c.half = max(2, c.half // scale)
 

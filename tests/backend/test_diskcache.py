@@ -205,10 +205,10 @@ def test_a_group_of_the_user_alone_may_write(folder: Path, monkeypatch: pytest.M
     """Where each user has such a group, all that is made is open to it."""
     diskcache.write("cpu", "kernel", b"code")
     folder.chmod(0o770)
-    monkeypatch.setattr(diskcache, "_alone", lambda group: group == folder.stat().st_gid)
+    monkeypatch.setattr(diskcache, "_is_private_group", lambda group: group == folder.stat().st_gid)
     afresh()
     assert diskcache.read("cpu", "kernel") == b"code"
-    monkeypatch.setattr(diskcache, "_alone", lambda group: False)
+    monkeypatch.setattr(diskcache, "_is_private_group", lambda group: False)
     folder.chmod(0o770)
     unused("others can write")
 
@@ -398,7 +398,7 @@ def test_a_launcher_of_wrong_content_is_made_anew(folder: Path, wrong: bytes) ->
     right = {path: path.read_bytes()[diskcache.SHA :] for path in files(folder)}
     assert len(right) >= 1
     for path in right:
-        path.write_bytes(diskcache._check(path, wrong) + wrong)
+        path.write_bytes(diskcache._authentication_code(path, wrong) + wrong)
     launch.Launcher(compiler, "a cpu")
     assert {path: path.read_bytes()[diskcache.SHA :] for path in right} == right
     assert plugin.dovetail_probe({})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from dovetail.capture.program import ROUND, Act, Place, arranged, needed, touched
+from dovetail.capture.program import ROUND, Act, Place, arrange, live_ranges, needed
 
 
 class Noted(Act):
@@ -17,7 +17,7 @@ class Noted(Act):
     def places(self) -> Iterator[Place]:
         return (Place(slot, 0) for slot in self.slots)
 
-    def moved(self, move: Callable[[Place], Place]) -> Act:
+    def replace_places(self, move: Callable[[Place], Place]) -> Act:
         return Noted(*(move(p).slot for p in self.places()))
 
     def run(self, opened: object, at: object, env: object, stream: object) -> None:
@@ -26,32 +26,36 @@ class Noted(Act):
 
 def test_slots_that_are_not_needed_at_the_same_time_share_a_place() -> None:
     sizes, spans = {0: 1000, 1: 1000, 2: 10}, {0: (0, 1), 1: (2, 3), 2: (1, 2)}
-    assert arranged(sizes, spans) == ({0: 0, 1: 0, 2: 2 * ROUND}, 3 * ROUND)
+    assert arrange(sizes, spans) == ({0: 0, 1: 0, 2: 2 * ROUND}, 3 * ROUND)
 
 
 def test_slots_that_meet_in_one_act_lie_apart() -> None:
-    found, whole = arranged({0: ROUND, 1: ROUND + 1, 2: 0}, {0: (0, 1), 1: (1, 2), 2: (2, 4)})
+    found, whole = arrange({0: ROUND, 1: ROUND + 1, 2: 0}, {0: (0, 1), 1: (1, 2), 2: (2, 4)})
     assert found == {0: 2 * ROUND, 1: 0, 2: 2 * ROUND} and whole == 3 * ROUND
 
 
 def test_a_gap_that_is_too_small_is_left() -> None:
     spans = {0: (0, 1), 1: (0, 9), 2: (2, 9), 3: (2, 9), 4: (2, 9)}
     sizes = {0: 3 * ROUND, 1: 2 * ROUND, 2: 2 * ROUND, 3: 2 * ROUND, 4: ROUND}
-    found, whole = arranged(sizes, spans)
+    found, whole = arrange(sizes, spans)
     assert found == {0: 0, 1: 3 * ROUND, 2: 0, 3: 5 * ROUND, 4: 2 * ROUND} and whole == 7 * ROUND
 
 
 def test_a_slot_that_has_a_value_twice_leaves_its_place_meanwhile() -> None:
     sizes, spans = {0: 1, 1: 1, 2: 1}, {0: (0, 1, 4, 5), 1: (2, 3), 2: (3, 4)}
-    assert arranged(sizes, spans) == ({0: 0, 1: 0, 2: ROUND}, 2 * ROUND)
+    assert arrange(sizes, spans) == ({0: 0, 1: 0, 2: ROUND}, 2 * ROUND)
 
 
 def test_an_empty_arena_is_empty() -> None:
-    assert arranged({}, {}) == ({}, 0)
+    assert arrange({}, {}) == ({}, 0)
 
 
 def test_a_slot_is_needed_from_the_first_to_the_last_act_that_touches_it() -> None:
-    assert touched([Noted(3, 1), Noted(1), Noted(3), Noted(2)]) == {3: (0, 2), 1: (0, 1), 2: (3, 3)}
+    assert live_ranges([Noted(3, 1), Noted(1), Noted(3), Noted(2)]) == {
+        3: (0, 2),
+        1: (0, 1),
+        2: (3, 3),
+    }
 
 
 @pytest.mark.parametrize("wanted", [(), (1,)])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from dovetail.capture import rerolling
 from dovetail.capture.forms import RerolledLoop
-from dovetail.capture.program import Act, Call, Place, Strided, arranged
+from dovetail.capture.program import Act, Call, Place, Strided, arrange
 from dovetail.capture.rerolling import MIX, RolledActs, reroll
 from dovetail.device_class import opened
 from dovetail.engine.traced_numbers import Environment
@@ -62,7 +62,7 @@ def flow(acts: Iterable[Done]) -> list[int | None]:
 def assembled(rolled: RolledActs) -> list[Act]:
     """Return acts with all slots of their own in an arena."""
     spans = rolled.spans()
-    offsets, _ = arranged({slot: SIZE for slot in spans if slot >= GIVEN}, spans)
+    offsets, _ = arrange({slot: SIZE for slot in spans if slot >= GIVEN}, spans)
 
     def move(p: Place) -> Place:
         slot = rolled.owner(p.slot)

@@ -19,7 +19,7 @@ import pytest
 from dovetail.engine import evaluate as run
 from dovetail.engine import evaluation as one
 from dovetail.engine import guards
-from dovetail.engine.known import APART, NOT_KNOWN
+from dovetail.engine.known import MISS, NEEDS_TEMP
 from dovetail.graph.expr import node
 from dovetail.graph.ownership import Holder, take
 from dovetail.ops.table import COPY
@@ -219,14 +219,14 @@ def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> N
             expected = at_once(other, given)
             before = given[to].numpy().copy()
             value, held = value_of(other, given)
-            done = guards.match_into(value[0], given[to]._expr)
-            matched = done != NOT_KNOWN
+            done = guards.try_cached_write(value[0], given[to]._expr)
+            matched = done != MISS
             if matched and fewer < count:
                 seen["a leaf twice"] += 1
             else:
                 assert matched == (key == wanted), (seed, graph, at, other, to)
                 seen["matched" if matched else "told apart"] += 1
-            if done == APART:
+            if done == NEEDS_TEMP:
                 seen["apart"] += 1
                 np.testing.assert_array_equal(given[to].numpy(), before, err_msg=str(other))
                 run.write(value, given[to]._expr)

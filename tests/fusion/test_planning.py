@@ -121,14 +121,14 @@ def test_a_write_looks_only_at_what_was_recorded_since(monkeypatch: pytest.Monke
     x, looked = dt.zeros(3, device=D), 0
     x.tolist()
     pending = [dt.full(3, float(k), device=D) * 2 for k in range(1000)]
-    note = expr._note_reader
+    note = expr._register_reader
 
     def counted(*args: Any) -> None:
         nonlocal looked
         looked += 1
         note(*args)
 
-    monkeypatch.setattr(expr, "_note_reader", counted)
+    monkeypatch.setattr(expr, "_register_reader", counted)
     for _ in range(100):
         x += 1
     assert x.tolist() == [100.0] * 3 and pending

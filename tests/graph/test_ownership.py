@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.graph.expr import Expr
-from dovetail.graph.ownership import is_alone, shared, take
+from dovetail.graph.ownership import externally_referenced, is_sole_owner, take
 
 A = np.asarray([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0], [2.0, 6.0, 1.0]])
 V = np.asarray([3.0, 1.0, 2.0])
@@ -78,19 +78,19 @@ def test_a_write_to_a_pending_tensor_shares_nothing_with_the_value() -> None:
 
 def test_a_value_is_alone_in_its_holder_until_somebody_else_has_it() -> None:
     holder = [Expr()]
-    assert is_alone(holder)
+    assert is_sole_owner(holder)
     others = (holder[0],)
-    assert not is_alone(holder) and others
+    assert not is_sole_owner(holder) and others
     holder = [Expr()]
     value = take(holder)
-    assert holder == [] and is_alone([Expr()]) and not is_alone([value])
+    assert holder == [] and is_sole_owner([Expr()]) and not is_sole_owner([value])
 
 
 def test_what_is_used_more_often_than_is_known_of_is_shared() -> None:
     nodes = [Expr(), Expr(), Expr()]
     index = dict.fromkeys(nodes)
     others = [nodes[1], nodes[2], nodes[2]]
-    assert shared(nodes, [0, 0, 0]) == [1, 2]
-    assert shared(nodes, [0, 1, 1]) == [2]
-    assert shared(nodes, [0, 1, 2]) == []
+    assert externally_referenced(nodes, [0, 0, 0]) == [1, 2]
+    assert externally_referenced(nodes, [0, 1, 1]) == [2]
+    assert externally_referenced(nodes, [0, 1, 2]) == []
     assert len(index) == len(others) == 3

@@ -42,7 +42,7 @@ from dovetail.loops.language import (
 from dovetail.loops.legalize import legalize
 from dovetail.loops.target import Capabilities
 from dovetail.loops.verify import verify
-from dovetail.plugins.companion import accompanied
+from dovetail.plugins.companion import open_with_companion
 from partial_devices import installed
 
 CONTRACTS = Capabilities(contraction=True)
@@ -192,7 +192,7 @@ def test_reductions_compute_too(can: Capabilities) -> None:
 
 def test_without_a_companion_it_is_an_error_that_says_why() -> None:
     info = replace(devices.Flushing.info, type="lonely", capabilities=FLUSHES)
-    opened = accompanied(dt.device("lonely"), devices.Flushing(info), None, {})
+    opened = open_with_companion(dt.device("lonely"), devices.Flushing(info), None, {})
     assert opened.backend.accepts(legalize(KEPT["moved"][0], FLUSHES))
     with pytest.raises(CompileError, match="which needs float32 arithmetic with denormals, and"):
         opened.backend.compile(legalize(KEPT["added"][0], FLUSHES))

@@ -1,5 +1,5 @@
-"""What a backend is (`interface`), and the one that interprets kernels (`reference`).
+"""The interface of backends (`interface`), and the interpreter of kernels (`reference`).
 
-Also what every backend is surrounded by: streams and events, indices found bad by a device that is
-still at work (`faults`), and the cache of compiled kernels on disk.
+Also the services around every backend: streams and events, deferred errors of bounds checks
+(`faults`), and the cache of compiled kernels on disk.
 """

@@ -1,4 +1,4 @@
-# What the compiled form of `faults.py` knows of its types.
+# The C types of `faults.py`.
 cdef class Faults:
     cdef object __weakref__
     cdef public object _backend

@@ -1,10 +1,10 @@
-"""Error cells: where kernels say that an index was out of range, for the host to look at later.
+"""Error cells: kernels store an out-of-range index in a cell, which the host reads later.
 
-A kernel that loads indices masks what is out of range, and stores such an index into its cell. On a
-device whose launches return before the work is done nobody waits to learn of it: what is computed
-from these indices carries the `Check`, and what is computed from that in turn. Whoever looks at
-such a tensor settles the checks, and gets the error each time; nobody else does. Elsewhere, and
-before anything is written in place, checks are settled at once.
+A kernel that loads indices masks those out of range, and stores such an index in its cell. On an
+asynchronous device the host does not wait for the cell: tensors computed from these indices carry
+the `Check`, and so do tensors computed from them. A read of such a tensor settles its checks and
+raises the error, each time. On other devices, and before any write in place, checks are settled at
+once.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from ..memory import Storage
     from ..memory.tracing.stacktrace import Line
 
-CELLS = 256  # checks on one stream that are not settled; the next one settles them
+CELLS = 256  # unsettled checks per stream; one more settles them
 WIDTH = 8  # bytes of a cell: the bad index
-PROMPT = 8  # cells for one launch that is waited for
+PROMPT = 8  # cells for one synchronous launch
 
 
 class Asked(NamedTuple):
-    """For what an index was read: the public name of the op, the axis that it indexes, its size.
+    """The purpose of an index: the public name of the op, the indexed axis and its size.
 
-    Where the size is 0 any launch reads a bad index; with -1 in its place, one that says so.
+    If the size is 0, any launch reads a bad index. If it is -1, the kernel decides.
     """
 
     op: str
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
 
 
 def out_of_range(asked: Asked, index: int, line: Line | None = None) -> IndexOutOfRange:
-    """The error of a bad index; `line`, where it was asked for, if that is over."""
+    """Create the error of a bad index; `line`: the user's line of a deferred op."""
     of = "" if line is None else f" (asked for at {line})"
     return IndexOutOfRange(
         f"{asked.op}: {shown(index)} is out of range for axis {asked.axis} of size "
@@ -53,7 +53,7 @@ def out_of_range(asked: Asked, index: int, line: Line | None = None) -> IndexOut
 
 
 class Fault:
-    """A bad index that was met. `told`: whether somebody has got the error."""
+    """An index out of range. `told`: True if its error was raised."""
 
     __slots__ = ("asked", "index", "line", "told")
 
@@ -61,29 +61,37 @@ class Fault:
         self.asked, self.index, self.line, self.told = asked, index, line, False
 
     def error(self) -> IndexOutOfRange:
-        """The error, which is about to be raised."""
+        """Return the error, and mark it as raised."""
         self.told = True
         return out_of_range(self.asked, self.index, self.line)
 
 
 class Prompt(NamedTuple):
-    """Cells that the host reads as soon as a launch has returned; they belong to no stream."""
+    """Cells that the host can read as soon as a launch has returned; they belong to no stream."""
 
     handle: Handle
     cells: ctypes.Array[ctypes.c_int64]
 
 
 class Check:
-    """Whether all indices that one launch read for one purpose were in range.
+    """The bounds check of the indices that one launch reads for one purpose.
 
-    Until `settled` nobody knows. `fault`: of a bad check, one of those that are out of range.
-    `line`: the source line that asked for it.
+    The result is unknown until it is `settled`. `fault`: one of the indices out of range, if any.
+    `line`: the user's line.
     """
 
     __slots__ = (
-        "__weakref__", "asked", "cell", "fault", "faults", "line", "number", "queued", "settled",
+        "__weakref__",
+        "asked",
+        "cell",
+        "fault",
+        "faults",
+        "line",
+        "number",
+        "queued",
+        "settled",
         "stream",
-    )  # fmt: skip
+    )
 
     def __init__(self, faults: Faults, asked: Asked, stream: StreamHandle, cell: int) -> None:
         self.faults, self.asked, self.stream, self.cell = faults, asked, stream, cell
@@ -93,31 +101,39 @@ class Check:
         self.line: Line | None = None
 
     def settle(self) -> Fault | None:
-        """The fault, if any; waits for its stream to know."""
+        """Wait for the stream if necessary; return the fault, if any."""
         if not self.settled:
             self.faults.settle(self.stream)
         return self.fault
 
 
 _numbers = count()
-_flags = Lock()  # of `flags.tainted`, and of what it follows from:
-_bad: list[ref[Check]] = []  # known to be bad; of interest while some tensor carries them
-_pending = 0  # devices with checks that are not settled
+_flags = Lock()  # guards `flags.tainted` and the two variables below
+_bad: list[ref[Check]] = []  # failed checks that may still be carried by a tensor
+_pending = 0  # devices with unsettled checks
 
 
 class Faults:
-    """The error cells of one device. `pending`: whether any check is not settled."""
+    """The error cells of one device. `pending`: True if any check is unsettled."""
 
-    __slots__ = ("__weakref__", "_backend", "_cells", "_free", "_lock", "_may_be_prompt", "_prompt",
-                 "_untold", "_waiting", "pending")  # fmt: skip
+    __slots__ = (
+        "__weakref__",
+        "_backend",
+        "_cells",
+        "_free",
+        "_lock",
+        "_may_be_prompt",
+        "_prompt",
+        "_untold",
+        "_waiting",
+        "pending",
+    )
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._cells: dict[
-            StreamHandle, Handle
-        ] = {}  # stream -> raw memory, which lives as long as the device
+        self._cells: dict[StreamHandle, Handle] = {}  # stream -> raw memory, which is never freed
         self._free: dict[StreamHandle, list[int]] = {}  # stream -> cells, all 0
-        self._waiting: dict[StreamHandle, list[Check]] = {}  # stream -> what is not settled
+        self._waiting: dict[StreamHandle, list[Check]] = {}  # stream -> unsettled checks
         self._untold: deque[Fault] = deque(maxlen=CELLS)
         self._lock = Lock()
         self.pending = False
@@ -125,9 +141,9 @@ class Faults:
         self._prompt: Prompt | None = None
 
     def prompt(self) -> Prompt | None:
-        """Cells for launches that are waited for.
+        """Return cells for synchronous launches.
 
-        None where the host cannot look at them itself, or launches return before the work is done.
+        None if the host cannot read the memory, or launches return before the work is done.
         """
         if self._prompt is None and self._may_be_prompt and not self._backend.asynchronous:
             handle = self._allocate(PROMPT * WIDTH)
@@ -140,24 +156,24 @@ class Faults:
         return self._prompt
 
     def check(self, asked: Asked, stream: StreamHandle) -> Check:
-        """A check for a launch on `stream`, which sets `queued` when it has been queued."""
+        """Create a check for a launch on `stream`; the caller sets `queued` after the launch."""
         with self._lock:
             if stream not in self._cells:
                 handle = self._allocate(CELLS * WIDTH)
                 self._clear(handle, 0, CELLS, stream)
                 self._free[stream] = [*reversed(range(CELLS))]
-                self._cells[stream] = handle  # last: an interrupt before leaves nothing to be found
+                self._cells[stream] = handle  # last, so that an interrupt before it leaves no trace
             if not self._free[stream]:
                 self.settle(stream)
             if not self._free[stream]:
                 self._reclaim(stream)
-            made = Check(self, asked, stream, self._free[stream].pop())
-            self._waiting.setdefault(stream, []).append(made)
+            new_check = Check(self, asked, stream, self._free[stream].pop())
+            self._waiting.setdefault(stream, []).append(new_check)
             self._note((), True)
-            return made
+            return new_check
 
     def _reclaim(self, stream: StreamHandle) -> None:
-        """Takes back the cells of launches that an interrupt kept from being queued."""
+        """Free the cells of launches that an interrupt prevented."""
         self._backend.synchronize(stream)
         for check in self._waiting.get(stream, ()):
             check.queued = True
@@ -165,23 +181,25 @@ class Faults:
         self._free[stream] = [*reversed(range(CELLS))]
 
     def place(self, check: Check) -> tuple[Handle, int]:
-        """Handle and byte offset of a check's cell."""
+        """Return handle and byte offset of a check's cell."""
         return self._cells[check.stream], check.cell * WIDTH
 
     def settle(self, stream: StreamHandle) -> None:
-        """Finds out about every check queued on `stream`, once all work there is done."""
+        """Wait for `stream`, and settle every check queued there."""
         with self._lock:
             waiting = self._waiting.get(stream, ())
             ready = [c for c in waiting if c.queued]
             if not ready:
                 return
             handle = self._cells[stream]
-            found = bytearray((max(c.cell for c in ready) + 1) * WIDTH)
-            self._backend.copy_out(memoryview(found), handle, 0, stream)
-            cells = memoryview(found).cast("q")
+            cell_bytes = bytearray((max(c.cell for c in ready) + 1) * WIDTH)
+            self._backend.copy_out(memoryview(cell_bytes), handle, 0, stream)
+            cells = memoryview(cell_bytes).cast("q")
             for c in ready:
                 index = cells[c.cell]
-                if index or c.asked.size == 0:  # where nothing is in range, 0 is not either
+                if (
+                    index or c.asked.size == 0
+                ):  # along an axis of size 0 even index 0 is out of range
                     c.fault = Fault(c.asked, index, c.line)
                 if index:
                     self._clear(handle, c.cell, 1, stream)
@@ -189,7 +207,9 @@ class Faults:
                 c.settled = True
             bad = [c for c in ready if c.fault is not None]
             self._waiting[stream] = [c for c in waiting if not c.settled]
-            self._free[stream] += [c.cell for c in ready]  # after: no cell is two checks'
+            self._free[stream] += [
+                c.cell for c in ready
+            ]  # last, so that no cell belongs to two checks
             self._untold += [c.fault for c in bad if c.fault is not None]
             self._note(bad, any(self._waiting.values()))
 
@@ -211,12 +231,12 @@ class Faults:
             raise OutOfMemoryError(what) from error
 
     def settle_all(self) -> None:
-        """`settle` for every stream."""
+        """Settle the checks of every stream."""
         for stream in tuple(self._waiting):
             self.settle(stream)
 
     def report(self) -> None:
-        """Raises: IndexOutOfRange, once, where bad indices were found and nobody has been told."""
+        """Raise IndexOutOfRange, once, if there are faults without a raised error."""
         with self._lock:
             untold = [f for f in self._untold if not f.told]
             self._untold.clear()
@@ -234,27 +254,27 @@ def _retaint() -> None:
 
 
 def carried(storages: Iterable[Storage]) -> tuple[Check, ...]:
-    """The checks, but for those that are known to be fine, of values computed from these."""
-    found = {c: None for s in storages for c in s.checks if c.fault or not c.settled}
-    if not found:
-        with _flags:  # what was bad may be gone
+    """Return the failed and the unsettled checks of values computed from these storages."""
+    checks = {c: None for s in storages for c in s.checks if c.fault or not c.settled}
+    if not checks:
+        with _flags:  # tensors with failed checks may be gone
             _retaint()
-    return tuple(found)
+    return tuple(checks)
 
 
 def demand(checks: Sequence[Check]) -> None:
-    """Returns if all of them turn out fine. Raises: IndexOutOfRange, for the first launch."""
-    found = [(c.number, fault) for c in checks if (fault := c.settle()) is not None]
-    for _, fault in found:
+    """Settle the checks. Raises: IndexOutOfRange, for the first launch that failed."""
+    faults = [(c.number, fault) for c in checks if (fault := c.settle()) is not None]
+    for _, fault in faults:
         fault.told = True
-    if found:
-        raise min(found, key=itemgetter(0))[1].error()
+    if faults:
+        raise min(faults, key=itemgetter(0))[1].error()
 
 
 def look(storage: Storage) -> None:
-    """Returns if what a storage holds may be seen.
+    """Settle the checks of a storage before a read.
 
-    Raises: IndexOutOfRange, where it comes of a bad index.
+    Raises: IndexOutOfRange if the values depend on an index out of range.
     """
     if storage.checks:
         demand(storage.checks)

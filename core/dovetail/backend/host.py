@@ -1,4 +1,4 @@
-"""The host's memory, as backends meet it: addresses of bytes, and bytes and arrays at addresses."""
+"""Host memory for backends: addresses of bytes, and bytes and arrays at addresses."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..dtypes import DType
 
 
 def address_of(memory: memoryview) -> int:
-    """Where the host keeps these bytes."""
+    """Return the address of the first byte."""
     return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
 
 
 def bytes_at(address: int, nbytes: int) -> memoryview:
-    """The bytes at an address, to be read and written."""
+    """Return a writable view of the bytes at an address."""
     return memoryview((ctypes.c_ubyte * nbytes).from_address(address)).cast("B")
 
 
 class _Foreign:
-    """Memory as NumPy's array interface shows it."""
+    """A holder of NumPy's array interface for a range of memory."""
 
     def __init__(
         self, address: int, shape: Sequence[int], strides: Sequence[int], dtype: DType
@@ -39,5 +39,5 @@ class _Foreign:
 def array_at(
     address: int, shape: Sequence[int], strides: Sequence[int], dtype: DType
 ) -> np.ndarray:
-    """An array over the host's memory; strides in elements."""
+    """Return an array over host memory; strides in elements."""
     return np.asarray(_Foreign(address, shape, strides, dtype))

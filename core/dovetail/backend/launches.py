@@ -1,4 +1,4 @@
-"""Launches that are prepared once: what backends with a `bind` of their own have in common."""
+"""The base of backends that bind launches once and then run them often."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .interface import Backend, Compiled, Handles, Launch, Scalar, StreamHandle
 
 
 class BindingBackend(Backend):
-    """A backend that prepares its launches: `bound` is what it writes, `launch` follows."""
+    """A backend with bound launches: it implements `bound`, and inherits `bind` and `launch`."""
 
     @abstractmethod
     def bound(self, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """As `bind`, with as many integers and axes as the program's kernel has."""
+        """Bind a launch; the numbers of integers and axes are those of the kernel."""
 
     def bind(self, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """A prepared launch. Raises: InternalError where the sizes do not fit the kernel."""
+        """Bind a launch. Raises: InternalError if the sizes do not fit the kernel."""
         k: Kernel = program.kernel
         if len(ints) != len(k.ints) or len(grid) != len(k.grid):
             raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
@@ -36,12 +36,12 @@ class BindingBackend(Backend):
         grid: Sequence[int],
         stream: StreamHandle = None,
     ) -> None:
-        """Binds, and launches that."""
+        """Bind a launch, and run it."""
         self.bind(program, ints, grid)(buffers, scalars, stream)
 
 
 def scalar_argument(dtype: DType) -> Callable[[Scalar], np.generic]:
-    """What makes a kernel's scalar argument of a Python number, as its dtype holds it.
+    """Return a function that converts a Python number to a kernel's scalar argument of a dtype.
 
     Integers wrap, floats overflow to infinity.
     """

@@ -1,7 +1,7 @@
-"""Launches on devices that bind buffers, or launch grids, or index, within limits.
+"""Launches on devices with limits of buffer offsets, grids or index width.
 
-Their kernels have integers more than they were built with (`loops.limits`). Other devices get
-their launches as they are.
+Kernels for such devices have extra integer parameters (`loops.limits`). Launches on other devices
+are unchanged.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from .interface import (
     StreamHandle,
 )
 
-KNOWN = 64  # launches that are kept ready, of one that is bound: for other places of its buffers
+ALIGNED_LAUNCHES_MAX = 64  # cached launches per bound launch, for other offsets of its buffers
 
 
 def has_limits(backend: Backend) -> bool:
-    """Whether launches of a device are other ones than those that are asked for."""
+    """Return True if launches must be changed to fit the limits of a device."""
     can = backend.info.capabilities
     return can.offset_alignment > 1 or can.max_grid != () or not can.int64 or can.contraction
 
 
 def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-    """`Backend.bind` of a program whose kernel is legalised, with what that was given before.
+    """Bind a program of a legalised kernel, with the arguments of the kernel before that.
 
-    Raises: DeviceError for sizes beyond what the device indexes.
+    Raises: DeviceError for sizes that exceed the device's index width.
     """
     _refuse_beyond(backend, program, ints, grid)
     if has_limits(backend):
@@ -52,7 +52,7 @@ def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequenc
 def launch(
     backend: Backend, program: Compiled, buffers: Handles, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
-    """The same of `Backend.launch`, on the default stream and without scalars."""
+    """Launch such a program on the default stream, without scalars. Raises: DeviceError."""
     _refuse_beyond(backend, program, ints, grid)
     if has_limits(backend):
         _Launch(backend, program, ints, grid)(buffers, (), None)
@@ -69,26 +69,28 @@ def starts(can: Capabilities, kernel: Kernel, ints: Sequence[int]) -> list[int]:
     buffers = (kernel.before or kernel).buffers
     if can.offset_alignment == 1:
         return [0] * len(buffers)
-    end = len(ints) - (2 * len(kernel.grid) if can.max_grid else 0)  # first points, and how many
-    found = ints[end - len(buffers) : end]
-    return [start * b.dtype.itemsize for start, b in zip(found, buffers, strict=True)]
+    end = len(ints) - (
+        2 * len(kernel.grid) if can.max_grid else 0
+    )  # of these: first points and extents
+    first_elements = ints[end - len(buffers) : end]
+    return [start * b.dtype.itemsize for start, b in zip(first_elements, buffers, strict=True)]
 
 
 def adopt(backend: Backend, address: int, nbytes: int) -> Handle:
-    """`Backend.adopt` of what is whole words of the device's; None where it is of no use."""
+    """Adopt memory that consists of whole words of the device; None if it is unusable."""
     word = backend.info.capabilities.storage_bits // 8
     return None if address % word or nbytes % word else backend.adopt(address, nbytes)
 
 
 def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | None:
-    """`Backend.sequence` of what `bind` gave."""
+    """Return the replay of a sequence of bound launches, or None to run them one by one."""
     if any(isinstance(q.launch, _Launch) for q in launches):
-        return None  # these have more to do than the backend's own
+        return None  # the backend cannot adjust these launches
     return backend.sequence(launches)
 
 
 def _zeros(can: Capabilities) -> tuple[int, ...]:
-    """The integer that keeps products and sums apart (`loops.floats`)."""
+    """Return the extra integer that prevents contraction of products and sums (`loops.floats`)."""
     return (0,) if can.contraction else ()
 
 
@@ -98,7 +100,7 @@ def _refuse_beyond(
     kernel, can = program.kernel.before or program.kernel, backend.info.capabilities
     if kernel.index is not int32:
         return
-    grid = grid if kernel.grid else ()  # it does all points in one
+    grid = grid if kernel.grid else ()  # without a grid the kernel computes all points
     spans = [(n, n) for n in (*ints, *_zeros(can))]
     if can.offset_alignment > 1:
         spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
@@ -117,7 +119,7 @@ def _refuse_beyond(
 
 
 class _Launch:
-    """A launch by the backend's own, at aligned offsets, each for a part of the grid."""
+    """A launch split into launches with aligned offsets, each for a part of the grid."""
 
     __slots__ = (
         "_alignment",
@@ -142,47 +144,49 @@ class _Launch:
         kernel = program.kernel.before or program.kernel
         self._sizes = [b.dtype.itemsize for b in kernel.buffers]
         self._wide = [not can.int64 and is_wide(d) for _, d in kernel.scalars]
-        # the elements that each buffer begins after its offset -> the launches
-        self._ready: Recent[tuple[int, ...], list[Launch]] = Recent(KNOWN)
+        # by the elements between aligned offset and start of each buffer
+        self._ready: Recent[tuple[int, ...], list[Launch]] = Recent(ALIGNED_LAUNCHES_MAX)
 
     def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         starts: tuple[int, ...] = ()
         if self._alignment > 1:
-            args, rests = list(buffers), [offset % self._alignment for offset in buffers[1::2]]
-            for k, rest in enumerate(rests):
-                args[2 * k + 1] -= rest
+            args, remainders = list(buffers), [offset % self._alignment for offset in buffers[1::2]]
+            for k, remainder in enumerate(remainders):
+                args[2 * k + 1] -= remainder
             buffers = tuple(args)
-            starts = tuple([rest // n for rest, n in zip(rests, self._sizes, strict=True)])
-        found = self._ready.find(starts)
-        if found is None:
-            found = self._ready[starts] = [*self._bound((*self._ints, *starts))]
+            starts = tuple(
+                [remainder // n for remainder, n in zip(remainders, self._sizes, strict=True)]
+            )
+        launches = self._ready.find(starts)
+        if launches is None:
+            launches = self._ready[starts] = [*self._bind_parts((*self._ints, *starts))]
         if True in self._wide:
-            scalars = self._in_words(scalars)
-        for launch in found:
+            scalars = self._split_int64(scalars)
+        for launch in launches:
             launch(buffers, scalars, stream)
 
-    def _bound(self, ints: tuple[int, ...]) -> Iterator[Launch]:
+    def _bind_parts(self, ints: tuple[int, ...]) -> Iterator[Launch]:
         if not self._most or not self._grid:
             yield self._backend.bind(self._program, ints, self._grid)
             return
         for firsts, points in parts(self._grid, self._most):
             yield self._backend.bind(self._program, (*ints, *firsts, *points), points)
 
-    def _in_words(self, scalars: Sequence[Scalar]) -> list[Scalar]:
-        """The scalars, those of 64 bits as two numbers."""
-        found: list[Scalar] = []
+    def _split_int64(self, scalars: Sequence[Scalar]) -> list[Scalar]:
+        """Return the scalars, with integers of 64 bits as two words."""
+        values: list[Scalar] = []
         for x, wide in zip(scalars, self._wide, strict=True):
-            found += (int(x) & WORD, int(x) >> 32 & WORD) if wide else (x,)
-        return found
+            values += (int(x) & WORD, int(x) >> 32 & WORD) if wide else (x,)
+        return values
 
 
 def parts(
     grid: Sequence[int], most: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The parts of a grid with no more axes and points along each than `most`.
+    """Yield the parts of a grid with at most the axes, and points per axis, of `most`.
 
-    Each is the first point and how many there are, along each axis. The first axes are one where
-    there are too many.
+    Each part is a tuple of first points and a tuple of extents. If there are too many axes, the
+    first ones are merged.
     """
     extents, bounds = _axes(grid, most)
     steps = [range(0, n, m) for n, m in zip(extents, bounds, strict=True)]
@@ -194,7 +198,7 @@ def parts(
 
 
 def _axes(grid: Sequence[int], most: Sequence[int]) -> tuple[tuple[int, ...], Sequence[int]]:
-    """The extents of a grid of no more axes than `most`, and the most points along each."""
+    """Return the extents of a grid, with axes merged to fit `most`, and the maximum of each."""
     folded = max(1, len(grid) - len(most) + 1)
     extents = (math.prod(grid[:folded]), *grid[folded:])
     return extents, most[len(most) - len(extents) :]

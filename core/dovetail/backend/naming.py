@@ -1,4 +1,4 @@
-"""`dt.device`, in all the ways of naming one; who names devices within calls `device.device`."""
+"""The public `dt.device`, with all its spellings; other modules call `device_class.device`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["device"]
 def device(
     spec: Device | str | None = None, index: int | None = None, *, type: str | None = None
 ) -> Device:
-    """The device named by `spec`: "opencl", "opencl:1", a `Device`, or None for the default device.
+    """Return the device named by `spec`: "opencl", "opencl:1", a `Device`, or None for the default.
 
-    Naming a device does not open it, nor look whether it exists. `type`, `index`: the parts of a
-    name, which may be given by themselves; without a type it is that of the default device.
+    The call neither opens the device nor checks that it exists. `type`, `index`: the parts of a
+    name, which may be passed separately; the default type is that of the default device.
     Raises: DeviceError for a malformed name, ArgumentTypeError.
 
     >>> import dovetail as dt
@@ -24,10 +24,10 @@ def device(
     >>> dt.device("opencl", 1) is dt.device(type="opencl", index=1) is dt.device("opencl:1")
     True
     """
-    wanted = type if spec is None else spec
+    name = type if spec is None else spec
     if index is None:
-        return named(wanted)
+        return named(name)
     index = integer("device", index, "index", 0)
-    if wanted is None:
-        wanted = default_device().type
-    return named(f"{wanted.type if isinstance(wanted, Device) else wanted}:{index}")
+    if name is None:
+        name = default_device().type
+    return named(f"{name.type if isinstance(name, Device) else name}:{index}")

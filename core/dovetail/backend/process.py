@@ -1,4 +1,4 @@
-"""Whether this is the process that opened a device: a driver's threads do not survive a fork."""
+"""Detection of forks: a driver's threads do not survive in a child process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..errors import DeviceError
 
 
 class Process:
-    """The process that opened something. `alive`: this is it, and no child of it by fork().
+    """The process that opened a device.
 
-    `left` is called in such a child, once.
+    `alive`: True in that process, False in a child by fork(). `left`: called once in such a child.
     """
 
     def __init__(self, name: str, driver: str, left: Callable[[], object] | None = None) -> None:
@@ -21,17 +21,17 @@ class Process:
             f"{driver} does not work in a child of fork(): start processes that use it with "
             'multiprocessing.get_context("spawn")'
         )
-        mine = weakref.ref(self)  # hooks cannot be taken back
+        mine = weakref.ref(self)  # hooks cannot be unregistered
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=lambda: _leave(mine()))
+            os.register_at_fork(after_in_child=lambda: _mark_left(mine()))
 
     def check(self) -> None:
-        """Raises: DeviceError in a child, where most drivers would wait for ever."""
+        """Raise DeviceError in a child, because most drivers would wait for ever."""
         if not self.alive:
             raise DeviceError(f"{self.name} was opened before a fork(); {self.mend}")
 
 
-def _leave(process: Process | None) -> None:
+def _mark_left(process: Process | None) -> None:
     if process is not None and process.alive:
         process.alive = False
         if process._left is not None:

@@ -1,4 +1,4 @@
-"""A NumPy interpreter of the loop language: slow, right, always there.
+"""A NumPy interpreter of the loop language: slow, correct, always available.
 
 It makes the language precise: what a backend computes is compared with it, bit by bit. All points
 of the grid (in blocks) are computed at once. A loop whose iterations may be computed at once puts
@@ -44,7 +44,7 @@ BLOCK = 1 << 15  # elements per array that are computed at once: a few hundred k
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c of float32 or float64 arrays, with one rounding.
+    """Return a * b + c of float32 or float64 arrays, with one rounding.
 
     Source: Boldo and Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms
     using rounding to odd, IEEE Transactions on Computers 57(4), 2008.
@@ -57,14 +57,14 @@ def fma(a: Array, b: Array, c: Array) -> Array:
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """a + b rounded, and its error (Knuth)."""
+    """Return a + b rounded, and its error (Knuth)."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def _add_to_odd(a: Array, b: Array) -> Array:
-    """a + b in float64, rounded to odd: where inexact, the neighbour whose last bit is odd."""
+    """Return a + b in float64, rounded to odd: if inexact, the neighbour whose last bit is odd."""
     s, error = _two_sum(a, b)
     bits = np.asarray(s).view(np.int64)
     away = np.where((error > 0) == (s > 0), 1, -1)
@@ -73,14 +73,14 @@ def _add_to_odd(a: Array, b: Array) -> Array:
 
 
 def _split(a: Array) -> tuple[Array, Array]:
-    """`a` as a sum of two numbers of at most 26 bits (Veltkamp)."""
+    """Return `a` as a sum of two numbers of at most 26 bits (Veltkamp)."""
     t = a * 134217729.0
     high = t - (t - a)
     return high, a - high
 
 
 def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """a * b rounded, and its error (Dekker)."""
+    """Return a * b rounded, and its error (Dekker)."""
     p = a * b
     (ah, al), (bh, bl) = _split(a), _split(b)
     return p, al * bl - (((p - ah * bh) - al * bh) - ah * bl)
@@ -102,7 +102,7 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
 
 
 def _fma_exactly(a: float, b: float, c: float) -> float:
-    """a * b + c of finite numbers, a and b not zero."""
+    """Return a * b + c of finite numbers, a and b not zero."""
     if c == 0.0:
         return a * b
     exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -116,7 +116,7 @@ def _fma_exactly(a: float, b: float, c: float) -> float:
 
 
 def _numpy(d: DType) -> np.dtype[np.generic]:
-    """How values of `d` are held: bfloat16 as the float32 that it equals."""
+    """Return the NumPy dtype for values of `d`; bfloat16 is computed as float32."""
     return np.dtype(np.float32) if d.__numpy_dtype__ is None else d.__numpy_dtype__
 
 
@@ -162,8 +162,8 @@ _ATOMIC: dict[str, np.ufunc] = {
 }
 
 
-def _to_odd_float32(x: Array) -> Array:
-    """float64 as float32, rounded to odd, so that rounding once more to a half is right."""
+def _float32_to_odd(x: Array) -> Array:
+    """Return float64 as float32, rounded to odd, so that a second rounding to a half is exact."""
     near = x.astype(np.float32)
     back, bits = near.astype(np.float64), near.view(np.int32)
     toward = np.where(abs(back) > abs(x), np.int32(-1), np.int32(1))
@@ -173,7 +173,7 @@ def _to_odd_float32(x: Array) -> Array:
 
 
 def _bfloat16_bits(x: Array) -> Array:
-    """float32 rounded to bfloat16, as uint16."""
+    """Return float32 rounded to bfloat16, as uint16."""
     bits = x.view(np.uint32)
     rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     return (np.where(np.isnan(x), bits | np.uint32(0x400000), rounded) >> np.uint32(16)).astype(
@@ -188,7 +188,7 @@ def _bfloat16_value(bits: Array) -> Array:
 def _cast(x: Array, source: DType, target: DType) -> Array:
     if target is not bfloat16:
         return x.astype(_numpy(target))
-    near = _to_odd_float32(x) if source is float64 else x.astype(np.float32)
+    near = _float32_to_odd(x) if source is float64 else x.astype(np.float32)
     return _bfloat16_value(_bfloat16_bits(near))
 
 
@@ -200,35 +200,35 @@ class _Memory:
 
     def __init__(self, name: str, dtype: DType, data: Array, origin: int) -> None:
         self.name, self.dtype, self.origin = name, dtype, origin
-        held = np.dtype(np.uint16) if dtype is bfloat16 else _numpy(dtype)
-        self.data = data if data.dtype == held else data.view(held)
+        element_type = np.dtype(np.uint16) if dtype is bfloat16 else _numpy(dtype)
+        self.data = data if data.dtype == element_type else data.view(element_type)
 
     def at(self, index: Array, mask: Mask, what: str) -> Array:
-        """Positions in `data`, 0 where the mask is false. Raises InternalError out of range."""
-        place = np.asarray(index, np.int64) + self.origin
+        """Return positions in `data`, 0 where the mask is false. Raises: InternalError."""
+        position = np.asarray(index, np.int64) + self.origin
         if mask is not None:
-            place = np.where(mask, place, 0)
-        wrong = (place < 0) | (place >= self.data.size)
+            position = np.where(mask, position, 0)
+        wrong = (position < 0) | (position >= self.data.size)
         if mask is not None:
             wrong = wrong & mask
         if wrong.any():
-            first = int(np.asarray(place)[wrong].flat[0]) - self.origin
+            first = int(np.asarray(position)[wrong].flat[0]) - self.origin
             raise InternalError(
                 f"{what} {self.name}[{first}]: it has {self.data.size - self.origin} elements"
             )
-        return place
+        return position
 
     def load(self, index: Array, mask: Mask) -> Array:
-        place = self.at(index, mask, "load of")
+        position = self.at(index, mask, "load of")
         if mask is None:
-            found = self.data[place]
+            values = self.data[position]
         elif self.data.size:
-            found = np.where(mask, self.data[place], self.data.dtype.type(0))
+            values = np.where(mask, self.data[position], self.data.dtype.type(0))
         else:
-            found = np.zeros(np.shape(place), self.data.dtype)
-        return _bfloat16_value(found) if self.dtype is bfloat16 else found
+            values = np.zeros(np.shape(position), self.data.dtype)
+        return _bfloat16_value(values) if self.dtype is bfloat16 else values
 
-    def stored(self, value: Array) -> Array:
+    def encode(self, value: Array) -> Array:
         return _bfloat16_bits(value) if self.dtype is bfloat16 else value
 
 
@@ -260,7 +260,7 @@ class _Points:
         self.env[id(v)] = x
 
     def block(self, block: Block, shape: Shape, active: Mask) -> None:
-        """Runs the statements of a scope of this shape."""
+        """Run the statements of a scope of this shape."""
         for s in block:
             if isinstance(s, Value):
                 self[s] = self.compute(s, active)
@@ -284,7 +284,7 @@ class _Points:
         memory = self.memory[id(s.buffer)]
         mask = active if s.when is None else _both(active, self[s.when])
         place = np.broadcast_to(memory.at(self[s.index], mask, "store to"), shape)
-        value = np.broadcast_to(memory.stored(self[s.value]), shape)
+        value = np.broadcast_to(memory.encode(self[s.value]), shape)
         if mask is not None:
             mask = np.broadcast_to(mask, shape)
             place, value = place[mask], value[mask]
@@ -294,14 +294,14 @@ class _Points:
             _ATOMIC[s.op].at(memory.data, place, value)
 
     def count(self, loop: Loop, active: Mask) -> tuple[Array, int]:
-        """The number of iterations at every point (none where inactive), and the largest."""
+        """Return the number of iterations at every point (0 where inactive), and the maximum."""
         n = np.maximum(self[loop.stop] - self[loop.start], 0)
         if active is not None:
             n = np.where(active, n, 0)
         return n, int(n.max())
 
     def iterations(self, loop: Loop, n: Array, k: Array, shape: Shape) -> Mask:
-        """Computes the iterations `k` (a 1-d array) of a body at once; where they were active."""
+        """Compute iterations `k` (a 1-d array) of a body; return the mask of active ones."""
         k = k.reshape(-1, *[1] * len(shape))
         self[loop.var] = (self[loop.start] + k).astype(_numpy(loop.var.dtype))
         runs = k < n
@@ -357,11 +357,11 @@ _LOOPS: dict[str, Callable[[_Points, Loop, Shape, Mask], None]] = {
 
 # --- the canonical order of a reduction ----------------------------------------------------------
 
-# iterations k -> where they run, their updates
+# iterations k -> mask of the active ones, their updates
 Evaluate = Callable[[Array], tuple[Mask, list[Array]]]
 
 
-def _combined(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+def _combine(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
     points = _Points({}, {}, ())
     for v, x in zip(rule.left + rule.right, [*left, *right], strict=True):
         points[v] = x
@@ -370,15 +370,15 @@ def _combined(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> l
 
 
 def _canonical(rule: Combine, n: Array, shape: Shape, evaluate: Evaluate) -> list[Array]:
-    """`n` values per point, combined in the order that `loops.language` fixes."""
-    most = int(n.max())
-    chunks = max(1, -(-most // CHUNK))
-    step = max(1, BLOCK // (CHUNK * math.prod(shape)))  # chunks at once
-    parts = [
-        _chunks(rule, np.arange(c, min(c + step, chunks)), most, shape, evaluate)
-        for c in range(0, chunks, step)
+    """Combine `n` values per point in the order that `loops.language` defines."""
+    count_max = int(n.max())
+    chunks = max(1, -(-count_max // CHUNK))
+    chunks_at_once = max(1, BLOCK // (CHUNK * math.prod(shape)))  # chunks at once
+    partials = [
+        _chunks(rule, np.arange(c, min(c + chunks_at_once, chunks)), count_max, shape, evaluate)
+        for c in range(0, chunks, chunks_at_once)
     ]
-    partial = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    partial = [np.concatenate(column) for column in zip(*partials, strict=True)]
     if chunks == 1:
         return [x[0] for x in partial]
     again = -(-n // CHUNK)
@@ -394,7 +394,7 @@ def _canonical(rule: Combine, n: Array, shape: Shape, evaluate: Evaluate) -> lis
 def _chunks(
     rule: Combine, chunks: Array, most: int, shape: Shape, evaluate: Evaluate
 ) -> list[Array]:
-    """The results of these chunks, side by side: each in lanes, the lanes then as a tree."""
+    """Return the results of chunks, along axis 0: each chunk in lanes, the lanes then as a tree."""
     wide = (chunks.size, LANES, *shape)
     lanes = [np.full(wide, v.number, _numpy(v.dtype)) for v in rule.identity]
     rows = -(-min(most - int(chunks[0]) * CHUNK, CHUNK) // LANES)
@@ -406,13 +406,13 @@ def _chunks(
         updates = [u.reshape(row.size, *wide) for u in updates]
         masks = None if mask is None else np.broadcast_to(mask, (row.size * first.size, *shape))
         for i in range(row.size):
-            new = _combined(rule, lanes, [u[i] for u in updates])
+            new = _combine(rule, lanes, [u[i] for u in updates])
             if masks is not None:
                 runs = masks.reshape(row.size, *wide)[i]
                 new = [np.where(runs, x, y) for x, y in zip(new, lanes, strict=True)]
             lanes = new
     for half in (16, 8, 4, 2, 1):
-        lanes = _combined(rule, [x[:, :half] for x in lanes], [x[:, half:] for x in lanes])
+        lanes = _combine(rule, [x[:, :half] for x in lanes], [x[:, half:] for x in lanes])
     return [x[:, 0] for x in lanes]
 
 
@@ -424,10 +424,10 @@ def interpret(
     grid: Sequence[int],
     origins: Sequence[int] | None = None,
 ) -> None:
-    """Runs a kernel over a grid of these extents, changing `buffers` (1-d arrays) in place.
+    """Run a kernel over a grid of these extents, and change `buffers` (1-d arrays) in place.
 
-    `origins` says which element of each array has index 0 (by default the first). bfloat16 buffers
-    are uint16, those of a plugin's dtype unsigned integers of its size.
+    `origins`: the element of each array with index 0 (by default the first). bfloat16 buffers are
+    uint16, those of a plugin's dtype unsigned integers of its size.
 
     Raises: InternalError for an access outside of a buffer.
     """
@@ -437,8 +437,8 @@ def interpret(
         id(b): _Memory(b.name, b.dtype, data, start)
         for b, data, start in zip(kernel.buffers, buffers, starts, strict=True)
     }
-    held = _numpy(kernel.index)
-    params = {name: np.asarray(n, held) for name, n in zip(kernel.ints, ints, strict=True)}
+    index_type = _numpy(kernel.index)
+    params = {name: np.asarray(n, index_type) for name, n in zip(kernel.ints, ints, strict=True)}
     for (name, dtype), x in zip(kernel.scalars, scalars, strict=True):
         params[name] = np.asarray(x, _numpy(dtype))
     total = math.prod(grid)
@@ -448,7 +448,7 @@ def interpret(
         for first in range(0, total, step):
             points = np.arange(first, min(first + step, total))
             index = np.unravel_index(points, tuple(grid)) if grid else ()
-            index = tuple(i.astype(held, copy=False) for i in index)
+            index = tuple(i.astype(index_type, copy=False) for i in index)
             _Points(memory, params, index).block(kernel.body, (points.size,), None)
 
 
@@ -456,14 +456,14 @@ def interpret(
 
 
 class ReferenceProgram(Program):
-    """A kernel that is interpreted at each launch."""
+    """A kernel that each launch interprets."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.source = kernel, str(kernel)
 
 
 class ReferenceBackend(Backend):
-    """The built-in device type "reference": handles are uint8 arrays, everything runs at once."""
+    """The built-in device "reference": handles are uint8 arrays, and launches are synchronous."""
 
     info = DeviceInfo(
         type="reference",
@@ -476,7 +476,7 @@ class ReferenceBackend(Backend):
     careful = True
 
     def allocate(self, nbytes: int) -> Handle:
-        """A uint8 array of `nbytes`, aligned to 64 bytes."""
+        """Return a uint8 array of `nbytes`, aligned to 64 bytes."""
         try:
             raw = np.empty(nbytes + 63, np.uint8)
         except ValueError as error:  # of sizes that no address reaches
@@ -485,32 +485,32 @@ class ReferenceBackend(Backend):
         return raw[skip : skip + nbytes]
 
     def free(self, handle: Handle, nbytes: int) -> None:
-        """Nothing: the array's memory goes with its last reference."""
+        """Do nothing: the last reference frees the array's memory."""
 
     def copy_in(
         self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
-        """Copies host bytes in."""
+        """Copy host bytes into the array."""
         handle[offset : offset + source.nbytes] = np.frombuffer(source, np.uint8)
 
     def copy_out(
         self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
     ) -> None:
-        """Copies bytes out."""
+        """Copy bytes of the array to host memory."""
         np.frombuffer(target, np.uint8)[:] = handle[offset : offset + target.nbytes]
 
     def host_address(self, handle: Handle, offset: int) -> int | None:
-        """The array's address."""
+        """Return the array's address."""
         return int(handle.__array_interface__["data"][0]) + offset
 
     def adopt(self, address: int, nbytes: int) -> Handle:
-        """An array over memory that somebody else owns."""
+        """Return an array over foreign memory."""
         if nbytes == 0:
             return np.empty(0, np.uint8)
         return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
 
     def compile(self, kernel: Kernel) -> Program:
-        """The kernel itself."""
+        """Return a program with the kernel itself."""
         return ReferenceProgram(kernel)
 
     def launch(
@@ -522,7 +522,7 @@ class ReferenceBackend(Backend):
         grid: Sequence[int],
         stream: StreamHandle = None,
     ) -> None:
-        """Interprets the kernel. Indices may reach back before an offset, as on any device."""
+        """Interpret the kernel. Indices may reach back before an offset, as on any device."""
         arrays, origins = [], []
         for b, handle, offset in zip(
             program.kernel.buffers, buffers[::2], buffers[1::2], strict=True

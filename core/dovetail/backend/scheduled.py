@@ -1,4 +1,4 @@
-"""Programs in several schedules: one is built at once, the others when a launch asks for them."""
+"""Programs in several schedules: one is built at once, the others when a launch needs them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..loops.schedule import Schedule
 from . import diskcache
 from .interface import Program
 
-Built = TypeVar("Built")  # what a launch needs of a text that has been built
+Built = TypeVar("Built")  # the result of a build that a launch uses
 
 
 class ScheduledProgram(Program, Generic[Built]):
-    """A kernel, built in the schedule called `first` and in what else was asked for."""
+    """A kernel, built in the schedule named `first`, and in others on demand."""
 
     def __init__(
         self,
@@ -35,26 +35,26 @@ class ScheduledProgram(Program, Generic[Built]):
     def best(
         self, ints: Sequence[int], grid: Sequence[int]
     ) -> tuple[Schedule, Built, tuple[int, ...], tuple[int, ...]]:
-        """The schedule for a launch of these sizes, built, and the sizes that it takes."""
+        """Return the schedule for a launch of these sizes, its build, and its own ints and grid."""
         name = self._compiler.best(self.kernel, ints, grid)
         schedule = self._compiler.schedule(self.kernel, name)
-        return schedule, self._in(name), *schedule.sizes(ints, grid)
+        return schedule, self._built_in_schedule(name), *schedule.sizes(ints, grid)
 
-    def _in(self, name: str) -> Built:
+    def _built_in_schedule(self, name: str) -> Built:
         with self._lock:
             if name not in self._built:
                 self._built[name] = self._compiler.other(self.kernel, name)
             return self._built[name]
 
     def add(self, name: str, built: Built) -> None:
-        """Notes a schedule that has been built already."""
+        """Add a schedule that is already built."""
         self._built[name] = built
 
 
 class ScheduledCompiler(ABC, Generic[Built]):
-    """Builds kernels in schedules, and keeps on disk what it built.
+    """A compiler of kernels in schedules, with a cache of binaries on disk.
 
-    `refusals`: the errors by which `revive` says that a binary is no good, ValueError apart.
+    refusals: the errors, besides ValueError, that `revive` raises for an unusable binary.
     """
 
     fingerprint: str
@@ -62,64 +62,64 @@ class ScheduledCompiler(ABC, Generic[Built]):
 
     @abstractmethod
     def first(self, kernel: Kernel) -> str:
-        """The name of the schedule that is built before any size is known."""
+        """Return the name of the schedule that is built before any size is known."""
 
     @abstractmethod
     def best(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
-        """The name of the schedule for a launch of these sizes."""
+        """Return the name of the schedule for a launch of these sizes."""
 
     @abstractmethod
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
-        """The schedule of a name."""
+        """Return the schedule of a name."""
 
     @abstractmethod
     def build(self, kernel: Kernel, source: str) -> tuple[Built, bytes]:
-        """A text built, and its binary. Raises: CompileError with kernel and the compiler's log."""
+        """Build a source; return the build and its binary. Raises: CompileError with the log."""
 
     @abstractmethod
     def revive(self, kernel: Kernel, binary: bytes) -> Built:
-        """What `build` has made, from its binary."""
+        """Return the build from its binary."""
 
     def compile(self, kernel: Kernel) -> ScheduledProgram[Built]:
-        """The program for a kernel. Raises: CompileError."""
+        """Compile a kernel. Raises: CompileError."""
         source = self.source(kernel)
         built, binary = self.build(kernel, source)
-        return ScheduledProgram(self, kernel, built, source, sealed(source, binary))
+        return ScheduledProgram(self, kernel, built, source, add_digest(source, binary))
 
     def load(self, kernel: Kernel, binary: bytes) -> ScheduledProgram[Built]:
-        """The program from its binary. Raises: ValueError or a refusal if that is no good."""
+        """Load a program from its binary. Raises: ValueError or a refusal if it is unusable."""
         source = self.source(kernel)
-        built = self.revive(kernel, unsealed(source, binary))
+        built = self.revive(kernel, strip_digest(source, binary))
         return ScheduledProgram(self, kernel, built, source, binary)
 
     def other(self, kernel: Kernel, name: str) -> Built:
-        """A schedule that was not the first choice; on disk under its own text."""
+        """Build another schedule than the first; the disk cache has it under its own source."""
         source = self.source(kernel, name)
-        kept = diskcache.read(self.fingerprint, source)
-        if kept is not None:
+        content = diskcache.read(self.fingerprint, source)
+        if content is not None:
             with suppress(ValueError, *self.refusals):
-                return self.revive(kernel, unsealed(source, kept))
+                return self.revive(kernel, strip_digest(source, content))
         built, binary = self.build(kernel, source)
-        diskcache.write(self.fingerprint, source, sealed(source, binary))
+        diskcache.write(self.fingerprint, source, add_digest(source, binary))
         return built
 
     def source(self, kernel: Kernel, name: str = "") -> str:
-        """The text in a schedule; in the first one, unless named."""
+        """Return the source of a kernel in a schedule, by default the first one."""
         return self.schedule(kernel, name or self.first(kernel)).source()
 
 
-def sealed(source: str, binary: bytes) -> bytes:
-    """A binary behind a digest of what belongs together.
+def add_digest(source: str, binary: bytes) -> bytes:
+    """Return a binary with a digest of source and binary in front.
 
-    Drivers crash on one that is cut short, and a new version of the core may render a kernel
-    otherwise.
+    Drivers crash on a truncated binary, and another version of the core may render a kernel
+    differently.
     """
     return diskcache.digest(source.encode() + binary) + binary
 
 
-def unsealed(source: str, content: bytes) -> bytes:
-    """What was sealed. Raises: ValueError where it is another text's, or not whole."""
+def strip_digest(source: str, content: bytes) -> bytes:
+    """Return the binary without digest. Raises: ValueError for another source, or damage."""
     binary = content[diskcache.SHA :]
-    if content != sealed(source, binary):
+    if content != add_digest(source, binary):
         raise ValueError("this binary was made from another source, or is damaged")
     return binary

@@ -1,7 +1,7 @@
-"""Streams and events: queues of work on a device, and marks in them.
+"""Streams and events: queues of work on a device, and markers in them.
 
 Work and memory belong to the current stream of the calling context; the default stream's handle is
-None. On a host CPU streams are in order, and done at once.
+None. On a host CPU streams are in order, and their work is done at once.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ def _backend(dev: Device) -> Backend:
 
 
 class Opened(Protocol):
-    """A device that is open, as far as streams are concerned."""
+    """The fields of an open device that this module uses."""
 
     backend: Backend
     faults: Faults
 
 
 def wait(where: Opened, stream: StreamHandle) -> None:
-    """Returns when everything queued on a stream (its handle) of an opened device is done."""
+    """Wait for everything queued on a stream (its handle) of an opened device."""
     where.backend.synchronize(stream)
     if where.faults.pending:
         where.faults.settle(stream)
 
 
 class Stream:
-    """A queue of work on a device: in order in itself, against other streams by events alone.
+    """A queue of work on a device: in order within itself, ordered with others only by events.
 
-    Against other streams it is unordered, but for events. Use it as a context manager: work of this
-    context on its device then goes to it.
+    As a context manager it becomes the current stream of its device in this context.
 
     >>> import dovetail as dt
     >>> with dt.Stream("reference") as s:
@@ -60,30 +59,30 @@ class Stream:
         opened(self.device).streams = True
 
     def synchronize(self) -> None:
-        """Returns when everything that is queued here is done.
+        """Wait for everything queued on this stream.
 
-        Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+        Raises: IndexOutOfRange, once, for an unreported index out of range on the device.
         """
         wait(opened(self.device), self.handle)
         opened(self.device).faults.report()
 
     def record_event(self) -> Event:
-        """A new event at the present end of this stream."""
+        """Return a new event at the current end of this stream."""
         event = Event(self.device)
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Makes later work here wait for `event`."""
+        """Make later work on this stream wait for `event`."""
         instance("wait_event", event, "event", Event).wait(self)
 
     def wait_stream(self, other: Stream) -> None:
-        """Makes later work here wait for all that is queued on `other` now."""
+        """Make later work on this stream wait for everything queued on `other` so far."""
         self.wait_event(instance("wait_stream", other, "other", Stream).record_event())
 
     @property
     def changes(self) -> dict[str, object]:
-        """What entering it changes; see `settings`."""
+        """The settings that the context changes; see `settings`."""
         return {"streams": {self.device: self}}
 
     def __enter__(self) -> Stream:
@@ -102,7 +101,7 @@ class Stream:
 
 
 def named_handle(handle: object) -> str:
-    """A handle of a backend's in a line: a number, or what it is and where Python keeps it."""
+    """Return a short text of a backend's handle: the number, or the type and id of an object."""
     if isinstance(handle, int):
         return f"{handle:#x}"
     return "None" if handle is None else f"{type(handle).__name__} at {id(handle):#x}"
@@ -112,7 +111,7 @@ _defaults: dict[Device, Stream] = {}
 
 
 def default_stream(spec: Device | str | None = None) -> Stream:
-    """The stream of a device that work goes to unless told otherwise.
+    """Return the stream that a device uses by default.
 
     Raises: DeviceError for a malformed name.
 
@@ -121,16 +120,16 @@ def default_stream(spec: Device | str | None = None) -> Stream:
     <Stream default of reference>
     """
     dev = device(spec, "default_stream")
-    found = _defaults.get(dev)
-    if found is None:
-        made = Stream.__new__(Stream)
-        made.device, made.handle = dev, None
-        found = _defaults.setdefault(dev, made)
-    return found
+    stream = _defaults.get(dev)
+    if stream is None:
+        new_stream = Stream.__new__(Stream)
+        new_stream.device, new_stream.handle = dev, None
+        stream = _defaults.setdefault(dev, new_stream)
+    return stream
 
 
 def current_stream(spec: Device | str | None = None) -> Stream:
-    """The stream to which this context's work on a device goes.
+    """Return the stream that a device uses in this context.
 
     Raises: DeviceError for a malformed name.
 
@@ -139,27 +138,27 @@ def current_stream(spec: Device | str | None = None) -> Stream:
     True
     """
     dev = device(spec, "current_stream")
-    found: Stream | None = settings.current().streams.get(dev)
-    return found or default_stream(dev)
+    stream: Stream | None = settings.current().streams.get(dev)
+    return stream or default_stream(dev)
 
 
 def current_handle(dev: Device) -> StreamHandle:
-    """The backend's handle of the current stream; None is the default stream."""
+    """Return the backend's handle of the current stream; None is the default stream."""
     current = settings.current().streams
     return current[dev].handle if current and dev in current else None
 
 
-def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
-    """The stream given, or the current one."""
+def _stream_or_current(op: str, stream: Stream | None, dev: Device) -> Stream:
+    """Return the stream, or the current one for None."""
     if stream is None:
         return current_stream(dev)
     return instance(op, stream, "stream", Stream)
 
 
 def stream(s: Stream) -> Stream:
-    """The stream `s` itself, as a context in which work on its device goes to it.
+    """Return `s`, a context in which it is the current stream of its device.
 
-    Raises: ArgumentTypeError for what is no stream.
+    Raises: ArgumentTypeError for another type.
 
     >>> import dovetail as dt
     >>> s = dt.Stream("reference")
@@ -171,7 +170,7 @@ def stream(s: Stream) -> Stream:
 
 
 class Event:
-    """A mark in a stream, which can be waited for and whose time can be taken.
+    """A marker in a stream, to wait for and to measure time.
 
     Before `record` it counts as passed.
 
@@ -195,40 +194,40 @@ class Event:
         raise DTypeError("pickle, copy: an Event is of this process; make one with Event()")
 
     def record(self, stream: Stream | None = None) -> None:
-        """Marks the present end of `stream`; of the current one for None.
+        """Record the current end of `stream`; None is the current stream.
 
         Raises: DeviceError for a stream of another device.
         """
-        stream = _given("record", stream, self.device)
+        stream = _stream_or_current("record", stream, self.device)
         if stream.device is not self.device:
             raise DeviceError(f"record: an event of {self.device} cannot be recorded on {stream!r}")
         self._handle = _backend(self.device).record_event(stream.handle)
         self._recorded = True
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Makes later work on `stream` (None: the current one) wait for this event.
+        """Make later work on `stream` (None: the current one) wait for this event.
 
-        Across devices the host waits, now.
+        For a stream of another device the host waits at once.
         """
-        stream = _given("wait", stream, self.device)
+        stream = _stream_or_current("wait", stream, self.device)
         if not self._recorded:
             return
         if stream.device is not self.device or stream.handle is None:
-            self.synchronize()  # None means the host to `wait_event`; it keeps the order too
+            self.synchronize()  # `wait_event` takes None as the host; its wait keeps the order, too
         else:
             _backend(self.device).wait_event(stream.handle, self._handle)
 
     def synchronize(self) -> None:
-        """Returns when the event has passed."""
+        """Wait until the event has passed."""
         if self._recorded:
             _backend(self.device).wait_event(None, self._handle)
 
     def query(self) -> bool:
-        """Whether the event has passed."""
+        """Return True if the event has passed."""
         return not self._recorded or _backend(self.device).event_done(self._handle)
 
     def elapsed_ms(self, end: Event) -> float:
-        """The time on the device from this event to `end`; waits for that.
+        """Return the time on the device from this event to `end`; wait for `end`.
 
         Units: milliseconds.
         Raises: ArgumentError if one of them was not recorded, DeviceError if they are of two
@@ -248,9 +247,9 @@ class Event:
 
 
 def synchronize(spec: Device | str | None = None) -> None:
-    """Returns when everything queued on a device is done; on every opened device for None.
+    """Wait for everything queued on a device, or on every opened device for None.
 
-    Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of;
+    Raises: IndexOutOfRange, once, for an unreported index out of range on the device;
     DeviceError for a malformed name.
 
     >>> import dovetail as dt

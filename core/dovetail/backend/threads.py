@@ -1,4 +1,4 @@
-"""How many threads of this process share the work of a device, where it has some to set."""
+"""The number of threads by which a device works in this process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["get_num_threads", "set_num_threads"]
 
 
 def get_num_threads(spec: Device | str | None = None) -> int:
-    """How many threads of this process share a large piece of work.
+    """Return the number of threads of this process that share a large launch.
 
-    `spec`: the device; the default one unless given, or "cpu" where that has no threads of its own.
-    1 for a device that computes in one, or elsewhere.
+    `spec`: the device; by default the default device, or "cpu" if that has no threads of its own.
+    The result is 1 for a device that uses one thread, or threads outside of this process.
     Raises: DeviceError for a malformed name.
 
     >>> import dovetail as dt
@@ -27,12 +27,12 @@ def get_num_threads(spec: Device | str | None = None) -> int:
 
 
 def set_num_threads(num: int, spec: Device | str | None = None) -> None:
-    """Sets how many threads of this process share a large piece of work: no result depends on it.
+    """Set the number of threads of this process that share a large launch; no result depends on it.
 
-    `num`: 1 or more, the calling thread included. `spec`: the device; the default one unless given,
-    or "cpu" where that has no threads of its own. Products of large matrices are by NumPy's BLAS,
-    which has threads of its own: see OPENBLAS_NUM_THREADS and threadpoolctl. The environment's
-    DOVETAIL_NUM_THREADS is what there is at the beginning.
+    `num`: 1 or more, including the calling thread. `spec`: the device; by default the default
+    device, or "cpu" if that has no threads of its own. Products of large matrices use NumPy's BLAS,
+    which has threads of its own: see OPENBLAS_NUM_THREADS and threadpoolctl. The initial number is
+    that of the environment variable DOVETAIL_NUM_THREADS.
     Raises: ArgumentError for less than 1, and for a device without threads to set;
     ArgumentTypeError, DeviceError for a malformed name.
 
@@ -48,12 +48,12 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
 
 
 def _backend(op: str, spec: Device | str | None) -> Any:
-    """The backend that has threads; None if there is none."""
-    wanted = default_device() if spec is None else device(spec, op)
-    found = opened(wanted).backend
-    if spec is None and not hasattr(found, "set_num_threads"):
+    """Return the backend whose threads can be set, or None."""
+    dev = default_device() if spec is None else device(spec, op)
+    backend = opened(dev).backend
+    if spec is None and not hasattr(backend, "set_num_threads"):
         try:
-            found = opened(device(DEFAULT)).backend
+            backend = opened(device(DEFAULT)).backend
         except DeviceError:
             return None
-    return found if hasattr(found, "set_num_threads") else None
+    return backend if hasattr(backend, "set_num_threads") else None

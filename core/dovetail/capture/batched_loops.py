@@ -1,8 +1,8 @@
-"""Loops that are one loop, and loops of examples (`dt.vmap`) as one loop over what all carry.
+"""Loops of examples (`dt.vmap`) that run as one loop for all examples.
 
-The loop runs outside of the function, and its body is the function's, mapped over the examples. A
-carried tensor has an axis of examples if it differs between them before the first iteration or
-after one. Which do is found by captures of the body, until no other one does.
+The loop runs outside of the mapped function, and its body is mapped over the examples. A carried
+tensor has an axis of examples if it differs between them before the first iteration or after one.
+The body is captured repeatedly to find these tensors, until no further one differs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .iterations import (
     Loop,
     as_while,
     choose,
-    copied,
+    copy_all,
     is_any_taped,
     is_mapping,
     next_carry,
@@ -83,7 +83,7 @@ class _BatchedLoop:
         self._ys_differ: list[bool] = []
 
     def run(self, loop: Callable[[list[Tensor], list[Tensor]], R]) -> R:
-        """Return what `loop` gives outside, of the carries and the xs of all examples."""
+        """Run `loop` outside of the function, on the carries and xs of all examples."""
         while True:
             try:
                 return self.tracer.outside(partial(self._run, loop))
@@ -92,9 +92,11 @@ class _BatchedLoop:
                     raise
 
     def run_while(
-        self, name: str, condition: Callable[[list[Tensor]], Tensor],
+        self,
+        name: str,
+        condition: Callable[[list[Tensor]], Tensor],
         body: Callable[[Any, Any], tuple[Sequence[Tensor], Sequence[Tensor]]],
-    ) -> list[Tensor]:  # fmt: skip
+    ) -> list[Tensor]:
         """Return the last carry of one example, of a loop of unknown length."""
 
         def outside(carry: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
@@ -107,13 +109,15 @@ class _BatchedLoop:
 
     def _run(self, loop: Callable[[list[Tensor], list[Tensor]], R]) -> R:
         xs = _all(self.tracer, self.xs, self._xs_differ)
-        rows = [_swapped(x) if d else x for x, d in zip(xs, self._xs_differ, strict=True)]
+        rows = [_swap_axes(x) if d else x for x, d in zip(xs, self._xs_differ, strict=True)]
         return loop(_all(self.tracer, self.carry, self._carry_differs), rows)
 
     def iterate(
-        self, body: Callable[[Any, Any], tuple[Sequence[Tensor], Sequence[Tensor]]],
-        carry: Sequence[Tensor], row: Sequence[Tensor] = (),
-    ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+        self,
+        body: Callable[[Any, Any], tuple[Sequence[Tensor], Sequence[Tensor]]],
+        carry: Sequence[Tensor],
+        row: Sequence[Tensor] = (),
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the next carry of all examples, and a row of the ys of all.
 
         `body`: of leaves of one example's carry, and of a row of its xs. It gives leaves.
@@ -123,11 +127,11 @@ class _BatchedLoop:
         try:
             with self.tracer.iteration() as tracer:
                 restore(self._settings)
-                given = [
+                body_inputs = [
                     tracer.example(x, is_argument=True) if d else x
                     for x, d in zip((*carry, *row), differs, strict=False)
                 ]
-                after, ys = body(given[:n], given[n:])
+                after, ys = body(body_inputs[:n], body_inputs[n:])
                 _require_untaped([*after, *ys])
                 for k, t in enumerate(after):
                     if not self._carry_differs[k] and tracer.differs(t):
@@ -155,7 +159,7 @@ class _BatchedLoop:
     def stacked(self, ys: Sequence[Tensor]) -> list[Tensor]:
         """Return the ys of one example, stacked by the loop outside."""
         swapped = [
-            self.tracer.outside(partial(_swapped, t)) if d else t
+            self.tracer.outside(partial(_swap_axes, t)) if d else t
             for t, d in zip(ys, self._ys_differ, strict=True)
         ]
         return self._examples(swapped, self._ys_differ)
@@ -181,13 +185,13 @@ def _all(tracer: BatchTracer, tensors: Sequence[Tensor], differs: Sequence[bool]
     return [tracer.untaped(t) if d else t for t, d in zip(tensors, differs, strict=True)]
 
 
-def _swapped(x: Tensor) -> Tensor:
+def _swap_axes(x: Tensor) -> Tensor:
     """Return a view with the first two axes, of examples and of iterations, exchanged."""
     return view(x, ("permute", (1, 0, *range(2, x.ndim))))
 
 
 def _require_untaped(tensors: Sequence[Tensor]) -> None:
-    """Raises: UnrolledLoop where gradients flow through the iterations."""
+    """Raise UnrolledLoop if gradients flow through the iterations."""
     if current().grad and is_any_taped(tensors):
         raise UnrolledLoop
 
@@ -226,7 +230,7 @@ def _batch_while(
         return next_carry(name, carry, body(rebuilt(carry, c))), ()
 
     def ask(c: list[Tensor], x: object) -> tuple[tuple[()], list[Tensor]]:
-        return (), [_asked(condition(rebuilt(carry, c)))]
+        return (), [_require_truth(condition(rebuilt(carry, c)))]
 
     def goes_on(c: list[Tensor]) -> Tensor:
         truth = batch.iterate(ask, c)[1][0]
@@ -247,8 +251,8 @@ def _while_any_goes_on(
     tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat
 ) -> Any:
     """Run a loop until all examples have stopped. It also carries which go on."""
-    first, mask = copied(carry.leaves), recording.mask()
-    active = _asked(condition(rebuilt(carry, first)))
+    first, mask = copy_all(carry.leaves), recording.mask()
+    active = _require_truth(condition(rebuilt(carry, first)))
     active = active if mask is None else apply(LOGICAL_AND, (mask, active))
     batch = _BatchedLoop(tracer, flattened([*first, active]))
 
@@ -258,14 +262,14 @@ def _while_any_goes_on(
             after = next_carry(name, carry, body(rebuilt(carry, before)))
         after = choose(active, after, before)
         with recording.masked(active):
-            truth = _asked(condition(rebuilt(carry, after)))
+            truth = _require_truth(condition(rebuilt(carry, after)))
         return [*after, apply(LOGICAL_AND, (active, truth))], ()
 
     return rebuilt(carry, batch.run_while(name, lambda c: any_true(c[-1]), one)[:-1])
 
 
-def _asked(truth: object) -> Tensor:
-    """Raises: UnrolledLoop for a Python bool, which is the same in each iteration."""
+def _require_truth(truth: object) -> Tensor:
+    """Return a condition as a bool. Raises: UnrolledLoop for a Python bool, which is constant."""
     if not isinstance(truth, Tensor):
         raise UnrolledLoop
     return truth_of(truth)

@@ -1,6 +1,6 @@
-"""Where the inputs of a captured program come from, and what becomes of its results.
+"""Binding of a captured program: the sources of its inputs, and the use of its results.
 
-`bind` makes an executable of a `Trace`: all that is known of a function after its first call.
+`bind` makes an executable from a `Trace`, the record of a function's first call.
 """
 
 from __future__ import annotations
@@ -56,25 +56,29 @@ class KnownTensor:
     """
 
     def __init__(
-        self, tensor: Tensor, argument: int = NONE, path: ClosurePath | None = None,
-        gradient_of: KnownTensor | None = None, input: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        tensor: Tensor,
+        argument: int = NONE,
+        path: ClosurePath | None = None,
+        gradient_of: KnownTensor | None = None,
+        input: int | None = None,
+    ) -> None:
         self.tensor, self.argument, self.path = tensor, argument, path
         self.gradient_of, self.input = gradient_of, input
         self.tape = tensor._expr.tape
 
     @property
     def expr(self) -> Expr:
-        """Its node."""
+        """The node of the tensor."""
         return self.tensor._expr
 
     @property
     def begin(self) -> int:
-        """The byte of its memory at which the tensor begins."""
+        """The byte offset of the tensor in its memory."""
         return self.expr.offset * self.expr.spec.dtype.itemsize
 
     def forget(self) -> Tensor:
-        """Replace the tensor by one that is like it and holds no memory; return that."""
+        """Replace the tensor by one without memory and otherwise equal; return that."""
         e = self.expr
         spec, strides, offset = e.spec, e.spec.strides, 0
         if e.op is None:
@@ -86,7 +90,7 @@ class KnownTensor:
 
 
 class Result(NamedTuple):
-    """A tensor that is made: a known one, or a view of an input, a constant or new memory."""
+    """A result: a known tensor, or a view of an input, a constant or new memory."""
 
     same: KnownTensor | None
     place: Place
@@ -95,20 +99,22 @@ class Result(NamedTuple):
 
 
 class ResultNumber(int):
-    """Which of the results stands at a leaf of what a function returns."""
+    """The number of a result, in place of a leaf of the returned containers."""
 
 
-NewGradient: TypeAlias = tuple[KnownTensor, int | None]  # whose, and which result it is
+NewGradient: TypeAlias = tuple[
+    KnownTensor, int | None
+]  # the tensor with the gradient, and the number of the result
 
 
 class Trace(NamedTuple):
-    """All that is known of a function after its first call."""
+    """The record of a function's first call."""
 
     name: str
     program: Program
     leaves: Sequence[object]  # of the arguments
-    tree: object  # of the arguments; None where there are no containers
-    settings: Settings | None  # of the context; None where they do not matter
+    tree: object  # of the arguments; None if there are no containers
+    settings: Settings | None  # of the context; None if they do not matter
     known: list[KnownTensor]
     inputs: list[KnownTensor]
     environment: Environment
@@ -117,18 +123,20 @@ class Trace(NamedTuple):
     returned: Flat  # leaves: numbers of results, or values
     gradients: list[NewGradient]
     closure: Sequence[ClosurePath] = ()
-    arrays: Sequence[np.ndarray] = ()  # that tensors were made of
-    saved: int | None = None  # where gradients flow: so many results, the last, are for that
+    arrays: Sequence[np.ndarray] = ()  # arrays from which tensors were made
+    saved: int | None = (
+        None  # if gradients flow: number of saved values, which are the last results
+    )
 
 
 def bind(trace: Trace) -> tuple[Executable, dict[int, int]]:
-    """Return what replays a capture, and the input slot of each known tensor, by its id."""
+    """Return the executable of a trace, and the input slot of each known tensor, by its id."""
     binder = _Binder(trace)
     return Executable(binder.inputs(), binder.program(), binder.outputs()), binder.numbers
 
 
 class _Binder:
-    """Numbers the tensors and the closure reads of a trace, and makes the parts of the executable.
+    """The builder of an executable: it numbers the tensors and closure reads of a trace.
 
     `numbers`: the input slot of each known tensor, by its id.
     """
@@ -141,38 +149,39 @@ class _Binder:
         self._read_of: dict[int, int] = {}  # id of a path -> the number of its read
         used = {id(storage_of(k.expr)) for k in trace.inputs}
         self._beside = [  # no inputs, but over the memory of one
-            k for k in trace.known
+            k
+            for k in trace.known
             if k.input is None and k.expr.op is None and id(storage_of(k.expr)) in used
-        ]  # fmt: skip
+        ]
         arguments = [k for k in trace.known if k.argument != NONE]
         others = [k for k in trace.known if self._is_needed(k)]
-        for known in (*arguments, *trace.inputs, *self._beside, *others):
-            self._slot(known)
+        for tensor in (*arguments, *trace.inputs, *self._beside, *others):
+            self._slot(tensor)
         self._add_closure_reads()
 
-    def _is_needed(self, known: KnownTensor) -> bool:
+    def _is_needed(self, tensor: KnownTensor) -> bool:
         """Return True if a tensor is needed even if it is no input.
 
         Its `grad` is set, it is returned, or gradients flow there.
         """
         f = self.trace
-        if f.saved is not None and known.tape is not None:
+        if f.saved is not None and tensor.tape is not None:
             return True
-        return any(k is known for k, _ in f.gradients) or any(r.same is known for r in f.results)
+        return any(k is tensor for k, _ in f.gradients) or any(r.same is tensor for r in f.results)
 
-    def _slot(self, known: KnownTensor) -> int:
+    def _slot(self, tensor: KnownTensor) -> int:
         """Return the number of the input slot of a known tensor."""
-        if id(known) not in self.numbers:
-            of = NONE if known.gradient_of is None else self._slot(known.gradient_of)
-            read = NONE if known.path is None else self._read(known.path)
-            spec, strides = known.expr.spec, known.expr.strides
-            slot = InputSlot(known.argument, of, read, spec, strides, spec.dtype.itemsize)
-            slot.taped = known.tape is not None
-            if slot.taped and known.tensor.is_leaf:
-                slot.gradient = int(any(k.gradient_of is known for k in self.trace.known))
-            self.numbers[id(known)] = len(self.slots)
+        if id(tensor) not in self.numbers:
+            of = NONE if tensor.gradient_of is None else self._slot(tensor.gradient_of)
+            read = NONE if tensor.path is None else self._read(tensor.path)
+            spec, strides = tensor.expr.spec, tensor.expr.strides
+            slot = InputSlot(tensor.argument, of, read, spec, strides, spec.dtype.itemsize)
+            slot.taped = tensor.tape is not None
+            if slot.taped and tensor.tensor.is_leaf:
+                slot.gradient = int(any(k.gradient_of is tensor for k in self.trace.known))
+            self.numbers[id(tensor)] = len(self.slots)
             self.slots.append(slot)
-        return self.numbers[id(known)]
+        return self.numbers[id(tensor)]
 
     # --- the closure
     def _add_closure_reads(self) -> None:
@@ -180,9 +189,9 @@ class _Binder:
         paths = self.trace.closure
         tensors = {id(k.tensor) for k in self.trace.known}
         used = {id(k.tensor) for k in self.trace.known if id(k) in self.numbers}
-        known = [p.value for p in paths if isinstance(p.value, np.ndarray)]
+        arrays = [p.value for p in paths if isinstance(p.value, np.ndarray)]
         is_computed = any(  # by NumPy, perhaps from an array that the code names
-            not any(np.may_share_memory(a, k) for k in known) for a in self.trace.arrays
+            not any(np.may_share_memory(a, k) for k in arrays) for a in self.trace.arrays
         )
         for p in paths:
             if self._decides(p, used) or (
@@ -272,49 +281,62 @@ class _Binder:
 
     # --- the parts
     def inputs(self) -> Inputs:
-        """Return what a call reads."""
+        """Return the inputs of a call."""
         f = self.trace
-        given = [self._slot(k) for k in f.inputs]
+        input_slots = [self._slot(k) for k in f.inputs]
         overlaps = []
         for k in self._beside:
             base = next(x for x in f.inputs if storage_of(x.expr) is storage_of(k.expr))
             overlaps.append(Overlap(self._slot(k), self._slot(base), k.begin - base.begin))
         return Inputs(
-            count=len(f.leaves), tree=f.tree, settings=f.settings,
-            device=f.program.opened.device, opened=f.program.opened,
+            count=len(f.leaves),
+            tree=f.tree,
+            settings=f.settings,
+            device=f.program.opened.device,
+            opened=f.program.opened,
             statics=[(i, x.value, x.key) for i, x in enumerate(f.leaves) if type(x) is Static],
-            floats=[*f.floats], reads=self.reads, slots=self.slots,
-            taped=sum(s.taped for s in self.slots), overlaps=overlaps, given=given,
-            written=[given[i] for i in sorted(f.program.written) if i < len(given)],
-        )  # fmt: skip
+            floats=[*f.floats],
+            reads=self.reads,
+            slots=self.slots,
+            taped=sum(s.taped for s in self.slots),
+            overlaps=overlaps,
+            given=input_slots,
+            written=[input_slots[i] for i in sorted(f.program.written) if i < len(input_slots)],
+        )
 
     def program(self) -> BoundProgram:
-        """Return the program with what it needs beside the inputs."""
+        """Return the program with its constants and the sizes of its memory."""
         f, p = self.trace, self.trace.program
         return BoundProgram(
-            name=f.name, device=p.opened.device, opened=p.opened,
-            numbers=f.environment.values.copy(), formulas=f.environment.formulas.copy(),
-            constants=p.held, constants_at=p.begun(),
+            name=f.name,
+            device=p.opened.device,
+            opened=p.opened,
+            numbers=f.environment.values.copy(),
+            formulas=f.environment.formulas.copy(),
+            constants=p.held,
+            constants_at=p.constant_addresses(),
             written_constants=[p.held[i - p.inputs] for i in sorted(p.written) if i >= p.inputs],
-            sizes=[*p.sizes, *([p.arena] if p.arena else [])], replay=p.replay,
-        )  # fmt: skip
+            sizes=[*p.sizes, *([p.arena] if p.arena else [])],
+            replay=p.replay,
+        )
 
     def outputs(self) -> Outputs:
-        """Return what a call makes and returns."""
+        """Return the outputs of a call."""
         f = self.trace
-        places = [r.place.slot for r in f.results]
+        memory_slots = [r.place.slot for r in f.results]
         return Outputs(
             device=f.program.opened.device,
-            slots=[self._output(i, r, places) for i, r in enumerate(f.results)],
+            slots=[self._output(i, r, memory_slots) for i, r in enumerate(f.results)],
             gradients=[(self._slot(k), NONE if i is None else i) for k, i in f.gradients],
             values=[_value(x) for x in f.returned.leaves],
-            form=_form(f.returned.tree), containers=Flat((), f.returned.tree),
-        )  # fmt: skip
+            form=_form(f.returned.tree),
+            containers=Flat((), f.returned.tree),
+        )
 
-    def _output(self, i: int, r: Result, places: list[int]) -> OutputSlot:
-        """Return how the result number `i` is made; `places`: the memory slots of all results."""
+    def _output(self, i: int, r: Result, memory_slots: list[int]) -> OutputSlot:
+        """Return the output slot of result `i`; `memory_slots`: those of all results."""
         program = self.trace.program
-        hidden = i >= len(places) - (self.trace.saved or 0)
+        hidden = i >= len(memory_slots) - (self.trace.saved or 0)
         slot = OutputSlot(r.spec, r.strides, r.place.offset, hidden)
         constant = r.place.slot - program.inputs
         if r.same is not None:
@@ -325,13 +347,13 @@ class _Binder:
             slot.constant = program.held[constant]
         else:
             slot.new = constant - len(program.held)
-        first = places.index(r.place.slot)
+        first = memory_slots.index(r.place.slot)
         slot.earlier = first if first < i else NONE
         return slot
 
 
 def _value(x: object) -> tuple[int, int, object]:
-    """Return what stands at a leaf of the result: a result, a variable, or a constant."""
+    """Return the source of a leaf of the result: a result, a variable, or a constant."""
     if type(x) is ResultNumber:
         return int(x), NONE, None
     if type(x) is TracedFloat:
@@ -340,7 +362,7 @@ def _value(x: object) -> tuple[int, int, object]:
 
 
 def _form(tree: Any) -> int:
-    """Return what a function gives, by the containers of that."""
+    """Return the form of a function's result, by its containers."""
     if tree.is_leaf():
         return ONE_VALUE
     if tree.type is tuple and tree.num_nodes == tree.num_leaves + 1:

@@ -1,4 +1,4 @@
-"""Loops and branches whose bodies are captured once, as acts of the program that is captured."""
+"""Loops and branches with bodies that are captured once, as acts of the captured program."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def capture_loop(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
     """Run a loop as one act. Return its last carry and its ys.
 
     `reads`: gets the slots that the body reads of the program around it; it must write none.
-    Raises: UnrolledLoop, if gradients flow through what the body gives, or it has such effects.
+    Raises: UnrolledLoop, if gradients flow through the body's results, or it has such effects.
     """
 
-    def traced(tracer: Recorder, device: Device) -> tuple[Any, Any]:
+    def trace(tracer: Recorder, device: Device) -> tuple[Any, Any]:
         captured = _CapturedLoop(loop, tracer, device)
         body = captured.body()
         if reads is not None:
@@ -49,20 +49,20 @@ def capture_loop(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
             reads.update(p.slot for p in body.outer)
         return captured.perform(body)
 
-    return _run_traced(traced, *loop.tensors, *loop.bounds)
+    return _run_traced(trace, *loop.tensors, *loop.bounds)
 
 
 def capture_while(
     name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: Flat
 ) -> Any:
-    """Run a `while_loop` as one act. Raises: UnrolledLoop where gradients flow through it."""
+    """Run a `while_loop` as one act. Raises: UnrolledLoop if gradients flow through it."""
 
-    def traced(tracer: Recorder, device: Device) -> Any:
+    def trace(tracer: Recorder, device: Device) -> Any:
         loop = Loop(name, lambda i, c, x: (body(c), ()), carry)
         captured = _CapturedLoop(loop, tracer, device)
         return captured.perform_while(condition, captured.body())
 
-    return _run_traced(traced, *carry.leaves)
+    return _run_traced(trace, *carry.leaves)
 
 
 def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -> R:
@@ -71,9 +71,9 @@ def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -
     assert isinstance(tracer, Recorder)
     evaluate_pending()
     run.evaluate([truth])
-    place = tracer.needed(truth)
+    truth_place = tracer.needed(truth)
     (yes, yes_part), (no, no_part) = (
-        _captured_branch(name, tracer, truth.spec.device, f) for f in branches
+        _capture_branch(name, tracer, truth.spec.device, f) for f in branches
     )
     if yes.tree != no.tree:
         raise DTypeError(
@@ -84,19 +84,19 @@ def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -
         if a is not b:
             error = ShapeError if a.shape != b.shape else DTypeError
             raise error(f"{name}: true_fn gives {a!r} where false_fn gives {b!r}")
-    results = [tracer.allocated(s) for s in yes.leaves]
-    tracer.perform(Branch(place, (yes_part, no_part), tuple(map(tracer.place, results))))
-    made: R = rebuilt(yes, list(map(make, results)))
-    return made
+    results = [tracer.allocate(s) for s in yes.leaves]
+    tracer.perform(Branch(truth_place, (yes_part, no_part), tuple(map(tracer.place, results))))
+    result: R = rebuilt(yes, list(map(make, results)))
+    return result
 
 
-def _captured_branch(
+def _capture_branch(
     name: str, tracer: Recorder, device: Device, function: Callable[[], object]
 ) -> tuple[Flat, Part]:
-    """Return the specs of what a branch gives, in its containers, and its program."""
+    """Capture a branch; return the specs of its results, in its containers, and its program."""
     body = BodyCapture(tracer, device)
 
-    def traced() -> tuple[Flat, list[Place]]:
+    def trace() -> tuple[Flat, list[Place]]:
         try:
             flat = tensor_leaves(name, function())
             if is_any_taped(flat.leaves):
@@ -105,15 +105,15 @@ def _captured_branch(
             raise GradientError(
                 f"{name}: no gradients flow through it in a captured function; use dt.where"
             ) from None
-        places, _ = body.finished(flat.leaves, [])
+        places, _ = body.place_results(flat.leaves, [])
         return Flat([t._expr.spec for t in flat.leaves], flat.tree), places
 
-    specs, places = body.run(traced)
+    specs, places = body.run(trace)
     return specs, body.part(places)
 
 
 class BodyCapture:
-    """A piece of a program that is captured without being run."""
+    """A part of a program that is captured without being run."""
 
     def __init__(self, outer: Recorder, device: Device) -> None:
         self.outer, self.device = outer, device
@@ -121,18 +121,18 @@ class BodyCapture:
         self.index: ref[Expr] | None = None
 
     def run(self, function: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
-        """Return what a function gives that is captured. What it has made has no value later."""
+        """Capture a function and return its result. Tensors that it made have no value later."""
         try:
             return recording.run_traced(self.recorder, partial(function, *args, **options))
         finally:
             self.recorder.retire(None if self.index is None else self.index())
 
-    def finished(
+    def place_results(
         self, tensors: Sequence[Tensor], inputs: Sequence[Expr]
     ) -> tuple[list[Place], list[bool]]:
-        """Return the places of results, and which are the input of the same position.
+        """Return the places of results, and True for each that is the input of its position.
 
-        The others are in memory of their own, without gaps.
+        Each other result gets contiguous memory of its own.
         """
         if tensors:
             run.evaluate([t._expr for t in tensors])
@@ -144,7 +144,7 @@ class BodyCapture:
             is_same = k < len(inputs) and is_whole and storage_of(e) is storage_of(inputs[k])
             is_taken = any(p.slot == place.slot for p in places)
             if not is_same and not (is_whole and self._is_new(place, e) and not is_taken):
-                place = self.recorder.place(_copied(e))
+                place = self.recorder.place(_copy(e))
             places.append(place)
             same.append(is_same)
         return places, same
@@ -154,12 +154,12 @@ class BodyCapture:
         return size == e.spec.size * e.spec.dtype.itemsize and p.slot not in self.recorder.held
 
     def part(self, results: Sequence[Place]) -> Part:
-        """Return what was captured, as a part of the outer program."""
+        """Return the captured acts as a part of the outer program."""
         program = self.recorder.program(results)
         outer = tuple(self.recorder.from_outer.values())
         arena = None
         if program.arena:
-            memory = self.outer.allocated(spec((program.arena,), uint8, self.device))
+            memory = self.outer.allocate(spec((program.arena,), uint8, self.device))
             arena = self.outer.place(memory)
         return Part(program, outer, arena)
 
@@ -180,22 +180,22 @@ class _CapturedLoop:
         self.row = Flat([], None)
 
     def body(self) -> Part:
-        """Capture the body. Raises: UnrolledLoop where gradients flow through what it gives."""
+        """Capture the body. Raises: UnrolledLoop if gradients flow through its results."""
         inner = BodyCapture(self.tracer, self.device)
-        return inner.part(inner.run(self._traced_body, inner))
+        return inner.part(inner.run(self._trace_body, inner))
 
-    def _traced_body(self, inner: BodyCapture) -> list[Place]:
+    def _trace_body(self, inner: BodyCapture) -> list[Place]:
         inputs = [inner.recorder.placeholder(e.spec) for e in self.carry]
         row = [inner.recorder.placeholder(_row(e.spec)) for e in self.xs]
         with _DEFERRED if current().eager else nullcontext():
-            after, ys = self.loop.run_body(  # an index held here would be put into memory
+            after, ys = self.loop.run_body(  # a reference to the index would materialise it
                 self._index(inner) if self.loop.is_indexed else None,
                 list(map(make, inputs)),
                 list(map(make, row)),
             )
             if is_any_taped([*after, *ys.leaves]):
                 raise UnrolledLoop
-            places, same = inner.finished([*after, *ys.leaves], inputs)
+            places, same = inner.place_results([*after, *ys.leaves], inputs)
         self.row = Flat([t._expr.spec for t in ys.leaves], ys.tree)
         self.is_same = same[: len(inputs)]
         return places
@@ -214,24 +214,26 @@ class _CapturedLoop:
         results, carried = self._buffers(body)
         for k, e in enumerate(self.xs):
             if self._is_written(len(carried) + k, e, (body,)):
-                self.xs[k] = _copied(e)
+                self.xs[k] = _copy(e)
         n = loop.length() or 0  # without a length there are no ys
         ys = [
-            tracer.allocated(spec((n, *s.shape), s.dtype, s.device, loop.name))
+            tracer.allocate(spec((n, *s.shape), s.dtype, s.device, loop.name))
             for s in self.row.leaves
         ]
-        low, high = (_bound_place(tracer, b) for b in loop.bounds)
-        xs_rows, ys_rows = (tuple(_scanned(tracer, e) for e in group) for group in (self.xs, ys))
+        low, high = (_place_of_bound(tracer, b) for b in loop.bounds)
+        xs_rows, ys_rows = (
+            tuple(_scan_buffer(tracer, e) for e in group) for group in (self.xs, ys)
+        )
         tracer.perform(
             Repeat(body, (low, high), self.variable, carried, xs_rows, ys_rows, loop.is_reversed)
         )
         return self._carry_of(results), rebuilt(self.row, list(map(make, ys)))
 
     def perform_while(self, condition: Callable[[Any], object], body: Part) -> Any:
-        """Run a loop that goes on while a condition holds. Return its last carry."""
+        """Run a loop while a condition holds, and return the last carry."""
         inner, name = BodyCapture(self.tracer, self.device), self.loop.name
 
-        def traced() -> list[Place]:
+        def trace_condition() -> list[Place]:
             truth = condition(
                 self._carry_of([inner.recorder.placeholder(e.spec) for e in self.carry])
             )
@@ -242,36 +244,36 @@ class _CapturedLoop:
                 )
             if truth.size != 1:
                 raise ShapeError(f"{name}: cond gives one bool, not shape {truth.shape}")
-            return inner.finished([truth_of(truth)], [])[0]
+            return inner.place_results([truth_of(truth)], [])[0]
 
-        asked = inner.part(inner.run(traced))
+        asked = inner.part(inner.run(trace_condition))
         results, carried = self._buffers(asked, body)
-        place = self.tracer.place(self.tracer.allocated(spec((), bool_, self.device)))
-        self.tracer.perform(While(asked, place, body, carried))
+        truth_place = self.tracer.place(self.tracer.allocate(spec((), bool_, self.device)))
+        self.tracer.perform(While(asked, truth_place, body, carried))
         return self._carry_of(results)
 
     def _carry_of(self, exprs: Sequence[Expr]) -> Any:
         return rebuilt(self.loop.carry, list(map(make, exprs)))
 
     def _buffers(self, *parts: Part) -> tuple[list[Expr], tuple[Carried, ...]]:
-        """Return the leaves of the last carry, and the buffers of what is carried.
+        """Return the leaves of the last carry, and the buffers of the carry.
 
-        The first carry is copied if the parts write to it, by this or another name.
+        The first carry is copied if the parts write to it or to an alias of it.
         """
         tracer, results, carried = self.tracer, list[Expr](), list[Carried]()
         for k, is_same in enumerate(self.is_same):
             e = self.carry[k]
             copy = _copy_program(self.device, e.spec)
             if is_same or self._is_written(k, e, parts):
-                e = self.carry[k] = _copied(e)
-            last = e if is_same else tracer.allocated(e.spec)
-            other = None if is_same else tracer.place(tracer.allocated(e.spec))
+                e = self.carry[k] = _copy(e)
+            last = e if is_same else tracer.allocate(e.spec)
+            other = None if is_same else tracer.place(tracer.allocate(e.spec))
             results.append(last)
             carried.append(Carried(tracer.place(e), tracer.place(last), other, copy))
         return results, tuple(carried)
 
     def _is_written(self, position: int, e: Expr, parts: Sequence[Part]) -> bool:
-        """Return True if parts write to what they are given here, as an input or from outside."""
+        """Return True if parts write to this memory, as an input or as outer memory."""
         if any(position in p.program.written for p in parts):
             return True
         outside = {place.slot for p in parts for place in p.written(len(self.loop.tensors))}
@@ -279,9 +281,9 @@ class _CapturedLoop:
         return bool(outside) and (is_foreign or self.tracer.place(e).slot in outside)
 
 
-def _run_traced(function: Callable[[Recorder, Device], R], *given: object) -> R:
-    """Call a function with this thread's tracer, or a new one meanwhile, and the loop's device."""
-    device = next((x.device for x in given if isinstance(x, Tensor)), None) or usable(None)
+def _run_traced(function: Callable[[Recorder, Device], R], *operands: object) -> R:
+    """Call a function with this thread's tracer, or a temporary one, and the loop's device."""
+    device = next((x.device for x in operands if isinstance(x, Tensor)), None) or usable(None)
     evaluate_pending()
     tracer = recording.current()
     if tracer is not None:
@@ -291,8 +293,8 @@ def _run_traced(function: Callable[[Recorder, Device], R], *given: object) -> R:
     return recording.run_traced(tracer, function, tracer, device)
 
 
-def _bound_place(tracer: Recorder, bound: int | Tensor) -> int | Place:
-    """Return a bound, or where it will be."""
+def _place_of_bound(tracer: Recorder, bound: int | Tensor) -> int | Place:
+    """Return a constant bound, or the place of a computed one."""
     if isinstance(bound, int):
         return bound
     e = apply(ops.COPY, (bound.reshape(()).astype(int64),))._expr
@@ -301,12 +303,12 @@ def _bound_place(tracer: Recorder, bound: int | Tensor) -> int | Place:
 
 
 def _contiguous(t: Tensor) -> Expr:
-    """Return the leaf of a tensor, in memory without gaps."""
+    """Return the leaf of a tensor in contiguous memory."""
     e = evaluated(t)
-    return e if t.is_contiguous() else _copied(e)
+    return e if t.is_contiguous() else _copy(e)
 
 
-def _copied(e: Expr) -> Expr:
+def _copy(e: Expr) -> Expr:
     e = apply(ops.COPY, (make(e),))._expr
     run.evaluate([e])
     return e
@@ -316,7 +318,7 @@ def _row(s: Spec) -> Spec:
     return spec(s.shape[1:], s.dtype, s.device)
 
 
-def _scanned(tracer: Recorder, e: Expr) -> Scanned:
+def _scan_buffer(tracer: Recorder, e: Expr) -> Scanned:
     row = _row(e.spec)
     return Scanned(tracer.place(e), row.size * row.dtype.itemsize)
 
@@ -324,5 +326,5 @@ def _scanned(tracer: Recorder, e: Expr) -> Scanned:
 def _copy_program(device: Device, s: Spec) -> Program:
     """Return the program that copies a value of this spec."""
     tracer = Recorder(device, True)
-    e = recording.run_traced(tracer, lambda: _copied(tracer.placeholder(s)))
+    e = recording.run_traced(tracer, lambda: _copy(tracer.placeholder(s)))
     return tracer.program([tracer.place(e)])

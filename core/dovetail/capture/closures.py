@@ -1,7 +1,7 @@
-"""What a captured function reads of its closure: tensors, numbers and containers.
+"""The closure of a captured function: paths to the tensors, numbers and containers that it reads.
 
-`Closure` walks over everything that a function leads to and records each path where it finds a
-value, so that a replay can read the same paths again and compare them with the capture.
+`Closure` walks over all objects that a function refers to and records the path to each value. A
+replay reads the same paths again and compares the values with those of the capture.
 """
 
 from __future__ import annotations
@@ -50,9 +50,13 @@ class ClosurePath:
     __slots__ = ("again", "argument", "is_item", "key", "named", "owner", "parent", "value")
 
     def __init__(
-        self, value: Any, parent: ClosurePath | None = None, key: Any = None, is_item: bool = False,
+        self,
+        value: Any,
+        parent: ClosurePath | None = None,
+        key: Any = None,
+        is_item: bool = False,
         named: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.value, self.parent, self.key, self.is_item = value, parent, key, is_item
         self.named, self.argument = named, -1
         self.again: ClosurePath | None = None
@@ -92,14 +96,14 @@ class Closure:
                 break
 
     def again(self) -> Closure:
-        """Return what the same roots lead to now; the search goes by the same names."""
+        """Walk from the same roots again, by the same names; return the closure of now."""
         now = copy(self)
         now._names, now.paths = {*self._names_before}, []
         now._walk()
         return now
 
     def modes(self) -> list[ClosurePath]:
-        """Return the paths of objects of which some attributes decide what a function does.
+        """Return the paths of objects with attributes that are part of the key of a capture.
 
         Their classes name these in `captured_for`, as a network's does that trains or does not.
         """
@@ -110,32 +114,32 @@ class Closure:
         return [p for p in self.paths if type(p.value) is Tensor and p.again is None]
 
     def forget(self) -> None:
-        """Let go of the values of all paths but the roots."""
+        """Drop the values of all paths except the roots."""
         for path in self.paths:
             if path.parent is not None:
                 path.value = None
 
     def _walk(self) -> None:
-        seen: dict[int, ClosurePath] = {}
+        paths_by_id: dict[int, ClosurePath] = {}
         for value in self._roots:
-            self._add(ClosurePath(value), seen)
+            self._add(ClosurePath(value), paths_by_id)
         for number, value in self._leaves:
             path = ClosurePath(value)
             path.argument = number
-            self._add(path, seen)
-        for path in self.paths:  # it grows meanwhile
-            if path.again is None and len(seen) <= OBJECTS_MAX:
+            self._add(path, paths_by_id)
+        for path in self.paths:  # the list grows during the loop
+            if path.again is None and len(paths_by_id) <= OBJECTS_MAX:
                 for part in self._parts(path):
-                    self._add(part, seen)
+                    self._add(part, paths_by_id)
 
-    def _add(self, path: ClosurePath, seen: dict[int, ClosurePath]) -> None:
+    def _add(self, path: ClosurePath, paths_by_id: dict[int, ClosurePath]) -> None:
         value = path.value
         is_tensor = type(value) is Tensor
         if isinstance(value, _OPAQUE) and not is_tensor and not isinstance(value, LayoutTensor):
             if not (path.named and isinstance(value, NUMBERS)):
                 return
         else:
-            first = seen.setdefault(id(value), path)
+            first = paths_by_id.setdefault(id(value), path)
             path.again = None if first is path else first
         self.paths.append(path)
 
@@ -225,7 +229,7 @@ class Closure:
     def _members_of_class(
         self, path: ClosurePath, value: object, base: type
     ) -> Iterator[ClosurePath]:
-        """Yield what the code names, or runs unnamed, of the class `base` of a value."""
+        """Yield attributes of class `base` of a value that the code names, or runs unnamed."""
         members = base.__dict__
         if is_ours(base.__module__) or base.__module__.partition(".")[0] in _FOREIGN:
             return
@@ -280,7 +284,7 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 class Snapshot:
-    """What the body of a loop finds outside of it, as it was when the loop ran."""
+    """The values that the body of a loop reads from its closure, at the time of the loop."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self._function = name, _with_own_cells(function, {})
@@ -289,12 +293,12 @@ class Snapshot:
         self.tensors = [value for _, value in self._paths if type(value) is Tensor]
 
     def function(self) -> Callable[..., Any]:
-        """Return the body with cells of its own, whose values are those of then."""
-        copied: Callable[..., Any] = _with_own_cells(self._function, {})
-        return copied
+        """Return the body with cells of its own, which have the values of that time."""
+        copy: Callable[..., Any] = _with_own_cells(self._function, {})
+        return copy
 
-    def changed(self) -> ClosurePath | None:
-        """Return a path to a tensor or a number where another one is now."""
+    def find_change(self) -> ClosurePath | None:
+        """Return a path to a tensor or number that has been replaced, or None."""
         for path, value in self._paths:
             now = path.read()
             if now is not value and (type(value) is Tensor or static_key(now) != static_key(value)):
@@ -302,8 +306,8 @@ class Snapshot:
         return None
 
     def require_unchanged(self) -> None:
-        """Raises: GradientError, if the body would find other values now."""
-        path = self.changed()
+        """Raise GradientError if the body would read other values now."""
+        path = self.find_change()
         if path is not None:
             raise GradientError(
                 f"{self.name}: the body reads {path.key!r}, which has changed since the loop ran; "
@@ -311,24 +315,24 @@ class Snapshot:
             )
 
 
-def _with_own_cells(function: Any, known: dict[int, Any]) -> Any:
+def _with_own_cells(function: Any, copies: dict[int, Any]) -> Any:
     """Return a function, and those in its cells, with copies of the cells."""
     if isinstance(function, functools.partial):
-        inner = _with_own_cells(function.func, known)
+        inner = _with_own_cells(function.func, copies)
         return functools.partial(inner, *function.args, **function.keywords)
     if not isinstance(function, FunctionType) or not function.__closure__:
         return function
-    if id(function) not in known:
+    if id(function) not in copies:
         cells = tuple(CellType() for _ in function.__closure__)
-        made = known[id(function)] = FunctionType(
+        copy = copies[id(function)] = FunctionType(
             function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
         )
-        made.__kwdefaults__ = function.__kwdefaults__
-        made.__dict__.update(function.__dict__)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__dict__.update(function.__dict__)
         for cell, own in zip(function.__closure__, cells, strict=True):
             with suppress(ValueError):  # not bound yet
-                own.cell_contents = _with_own_cells(cell.cell_contents, known)
-    return known[id(function)]
+                own.cell_contents = _with_own_cells(cell.cell_contents, copies)
+    return copies[id(function)]
 
 
 def read_modes(modes: list[ClosurePath]) -> tuple[object, ...]:

@@ -1,8 +1,8 @@
-"""Loops and branches that a captured function may have: `fori_loop`, `while_loop`, `cond`, `scan`.
+"""Loops and branches for captured functions: `fori_loop`, `while_loop`, `cond`, `scan`.
 
-Names and meaning are JAX's. A body is captured once, so it gets tensors and gives tensors, and what
-it writes in place is written in each iteration. Where that cannot be, a loop of known length runs
-iteration by iteration.
+Names and meaning are those of JAX. A body is captured once, so its arguments and results are
+tensors, and its writes in place happen in each iteration. If that is impossible, a loop of known
+length runs iteration by iteration.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from .iterations import (
     branches_of_examples,
     is_any_taped,
     is_mapping,
-    unrolled,
-    unrolled_while,
+    run_unrolled,
+    run_unrolled_while,
 )
 from .pytree import Flat, flattened, rebuilt, tensor_leaves
 from .tracer import Recorder
@@ -58,7 +58,7 @@ of_numbers: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=No
 def fori_loop(
     lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, C], C], init: C
 ) -> C:
-    """Return what is carried after `body(i, carried)` for i = lower, ..., upper - 1.
+    """Return the last carry of `carried = body(i, carried)` for i = lower, ..., upper - 1.
 
     `init`: what is carried first. The loop works on a copy of it, so `init` keeps its values.
     `lower`, `upper`: ints, or tensors of one, which the host reads. `body`: a function of the
@@ -80,7 +80,7 @@ def fori_loop(
     if (own := of_numbers.get()) is not None:
         in_kernel: C = own.fori_loop(lower, upper, body, init)
         return in_kernel
-    bounds = _bound(name, lower, "lower"), _bound(name, upper, "upper")
+    bounds = _validate_bound(name, lower, "lower"), _validate_bound(name, upper, "upper")
     carry = tensor_leaves(name, init)
     loop = Loop(name, lambda i, c, x: (body(i, c), ()), carry, bounds=bounds, is_indexed=True)
     result: C = _run(loop)[0]
@@ -89,7 +89,7 @@ def fori_loop(
 
 @named(widen=False)
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
-    """Return what is carried after `body(carried)` as long as `cond(carried)` is true.
+    """Return the last carry of `carried = body(carried)`, repeated while `cond(carried)` is true.
 
     `init`: what is carried first. The loop works on a copy of it, so `init` keeps its values.
     `cond`: a function of what is carried that gives a bool, a tensor of one element, which the host
@@ -114,7 +114,7 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
             result: C = run_while(name, cond, body, carry)
             return result
     if is_mapping():
-        mapped: C = unrolled_while(name, cond, body, carry)
+        mapped: C = run_unrolled_while(name, cond, body, carry)
         return mapped
     raise GradientError(
         f"{name}: no gradients flow through a loop of unknown length; use dt.fori_loop or "
@@ -128,10 +128,10 @@ def cond(
 ) -> R:
     """Return `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 
-    `pred`: a bool, or a tensor of one element, which the host reads when it is known. `true_fn`,
-    `false_fn`: functions of `operands`, whatever these are. In a captured function both are
-    captured, and give the same containers with tensors of the same shapes and dtypes; one of them
-    runs. Within `dt.vmap` both run, and each example takes the result and the writes of its own.
+    `pred`: a bool, or a tensor of one element, which the host reads. `true_fn`, `false_fn`:
+    functions of `operands`, which may be of any type. In a captured function both are captured, and
+    must return the same containers with tensors of the same shapes and dtypes; one of them runs.
+    Within `dt.vmap` both run, and each example takes the result and the writes of its own branch.
     See `dt.where` for a choice by element.
     Shapes: any.
     Dtypes: all.
@@ -160,10 +160,13 @@ def cond(
 
 @named(widen=False)
 def scan(
-    f: Callable[[C, X], tuple[C, Y]], init: C, xs: X | None = None,
-    length: int | None = None, reverse: bool = False,
-) -> tuple[C, Y]:  # fmt: skip
-    """Return what `f` carried in the end, and stacked what each iteration gave.
+    f: Callable[[C, X], tuple[C, Y]],
+    init: C,
+    xs: X | None = None,
+    length: int | None = None,
+    reverse: bool = False,
+) -> tuple[C, Y]:
+    """Return the last carry of `f`, and the stacked outputs of its iterations.
 
     `f`: takes what is carried and a part of `xs`, and gives `(carried, y)`. `init`: what is carried
     first. The loop works on copies of `init` and `xs`.
@@ -209,12 +212,12 @@ def _run(loop: Loop) -> tuple[Any, Any]:
             with suppress(UnrolledLoop):
                 return _run_taped(loop)
     if length is not None:
-        return unrolled(loop)
+        return run_unrolled(loop)
     if any(recording.is_batched(b._expr) for b in loop.bounds if isinstance(b, Tensor)):
-        return unrolled_while(loop.name, *as_while(loop))[1], ()
+        return run_unrolled_while(loop.name, *as_while(loop))[1], ()
     if not is_eager and (not is_mapping() or (recording.is_captured() and loop.is_taped)):
         raise _no_gradients(loop.name)
-    result = unrolled(loop)
+    result = run_unrolled(loop)
     if not is_mapping() and is_any_taped(flattened(result).leaves):
         raise _no_gradients(loop.name)
     return result
@@ -227,14 +230,14 @@ def _no_gradients(name: str) -> GradientError:
 def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any, Any]:
     """Run a loop through which gradients flow as one loop, in a capture. Raises: UnrolledLoop.
 
-    `closure`: what has gradients of what its body finds outside of it.
+    `closure`: the tensors with gradients that the body reads from its closure.
     """
     if not recording.is_captured():
         raise UnrolledLoop
     snapshot = Snapshot(loop.name, loop.body)
     if closure is None:
-        found = [t for t in snapshot.tensors if t._expr.tape is not None]
-        closure = [*{t._expr.tape: t for t in found}.values()]
+        taped = [t for t in snapshot.tensors if t._expr.tape is not None]
+        closure = [*{t._expr.tape: t for t in taped}.values()]
     if not (closure or loop.is_taped):
         raise UnrolledLoop
     xs, trees, reads = loop.xs.leaves, list[Flat](), set[int]()
@@ -243,15 +246,15 @@ def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any
 
     def body(c: list[Tensor], x: list[Tensor], loop: Loop = loop) -> tuple[list[Tensor], Any]:
         after, ys = loop.run_body(*(x[0], c, []) if loop.is_indexed else (None, c, x))
-        trees[:] = [Flat((), ys.tree)]  # no tensors: their values are those of a capture
+        trees[:] = [Flat((), ys.tree)]  # without the tensors, which have no values
         return after, ys.leaves
 
-    def again(c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], Any]:
+    def rerun(c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], Any]:
         snapshot.require_unchanged()
         return body(c, x, loop._replace(body=snapshot.function()))
 
-    def watched() -> list[Tensor]:
-        if snapshot.changed() is not None:
+    def closure_reads() -> list[Tensor]:
+        if snapshot.find_change() is not None:
             raise UnrolledLoop
         untaped = [t for t in snapshot.tensors if t._expr.tape is None]
         return [t for t in untaped if _slot_of(t) in reads]
@@ -259,33 +262,50 @@ def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any
     length = loop.length()
     assert length is not None
     after, ys = callbacks.tapes.run_loop(
-        partial(_run_leaves, loop.name, reads), body, again, loop.carry.leaves, xs, length,
-        loop.is_reversed, closure, watched,
-    )  # fmt: skip
+        partial(_run_leaves, loop.name, reads),
+        body,
+        rerun,
+        loop.carry.leaves,
+        xs,
+        length,
+        loop.is_reversed,
+        closure,
+        closure_reads,
+    )
     return rebuilt(loop.carry, after), rebuilt(trees[0], ys)
 
 
 def _run_leaves(
-    name: str, reads: set[int], body: recording.LoopBody, carry: Sequence[Tensor],
-    xs: Sequence[Tensor], length: int, reverse: bool, closure: Sequence[Tensor] | None = None,
-) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
-    """See `recording.Scan`. With a closure it may run iteration by iteration."""
+    name: str,
+    reads: set[int],
+    body: recording.LoopBody,
+    carry: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    length: int,
+    reverse: bool,
+    closure: Sequence[Tensor] | None = None,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Run a loop on leaves, as a `recording.Scan`; with a closure perhaps unrolled."""
     loop = Loop(
-        name, lambda i, c, x: body(c, x), flattened([*carry]), flattened([*xs]), (0, length),
+        name,
+        lambda i, c, x: body(c, x),
+        flattened([*carry]),
+        flattened([*xs]),
+        (0, length),
         reverse,
-    )  # fmt: skip
+    )
     if closure is None:
         return run_loop(loop, reads)
     with suppress(UnrolledLoop):
         return _run_taped(loop, closure) if loop.is_taped else run_loop(loop)
-    return unrolled(loop)
+    return run_unrolled(loop)
 
 
 def _slot_of(t: Tensor) -> int | None:
-    """Return the slot of the outermost program in which a tensor's memory is, if it is known."""
+    """Return the slot of a tensor's memory in the outermost program, or None."""
     tracer = recording.current()
     if isinstance(tracer, Recorder):
-        return tracer.known_slot(t._expr.storage)
+        return tracer.find_slot(t._expr.storage)
     assert isinstance(tracer, BatchTracer)
     of_all = tracer.untaped(t) if tracer.differs(t) else t
     slot: int | None = tracer.outside(partial(_slot_of, of_all))
@@ -295,7 +315,7 @@ def _slot_of(t: Tensor) -> int | None:
 # --- arguments
 
 
-def _bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
+def _validate_bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
     if not isinstance(value, Tensor):
         return integer(name, value, what)
     if value.size != 1 or not value.dtype.is_integer:

@@ -1,4 +1,4 @@
-# What the compiled form of `executable.py` knows of its types.
+# The C types of `executable.py`.
 cimport cython
 
 from dovetail.capture.replay cimport Replayer

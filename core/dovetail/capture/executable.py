@@ -1,8 +1,8 @@
-"""What replays a captured function: input slots, a program and output slots.
+"""Executables, which replay a captured function: input slots, a program and output slots.
 
-`Executable.run` compares the arguments and the closure with those of the capture, gives the program
-memory, and makes tensors of the results. `bindings` makes an executable of what a capture has found
-out.
+`Executable.run` compares the arguments and the closure with those of the capture, allocates the
+program's memory, runs it, and makes tensors of the results. `bindings` makes an executable from a
+capture.
 """
 
 from __future__ import annotations
@@ -115,21 +115,21 @@ class Overlap:
 
 @dataclass
 class Inputs:
-    """What a call reads, and what it must be like for the capture to be its own."""
+    """The inputs of a call, with the conditions under which the capture applies to it."""
 
-    count: int  # of leaves of the arguments
-    tree: object  # of the arguments; None where there are no containers
-    settings: Settings | None  # of the context; None where they do not matter
+    count: int  # leaves of the arguments
+    tree: object  # of the arguments; None if there are no containers
+    settings: Settings | None  # of the context; None if they do not matter
     device: Device
     opened: Opened
     statics: list[tuple[int, object, object]]  # leaf, value, key
     floats: list[tuple[int, int]]  # leaf, variable
     reads: list[ClosureRead]
     slots: list[InputSlot]
-    taped: int  # how many slots require a gradient
+    taped: int  # number of slots that require a gradient
     overlaps: list[Overlap]
-    given: list[int]  # the slots whose memory is given to the program
-    written: list[int]  # those of them that it writes
+    given: list[int]  # slots whose memory the program gets
+    written: list[int]  # those of them that the program writes
 
     def match(self, leaves: Sequence[object], tree: object, settings: Settings) -> bool:
         """Return True if arguments, settings and device are those of the capture."""
@@ -138,13 +138,17 @@ class Inputs:
         if tree is not self.tree and (tree is None or self.tree is None or tree != self.tree):
             return False
         s = self.settings
-        if s is not None and settings is not s and (
-            settings.eager
-            or settings.saving is not None
-            or settings.grad is not s.grad
-            or settings.device is not s.device
-            or settings.reproducible is not s.reproducible
-        ):  # fmt: skip
+        if (
+            s is not None
+            and settings is not s
+            and (
+                settings.eager
+                or settings.saving is not None
+                or settings.grad is not s.grad
+                or settings.device is not s.device
+                or settings.reproducible is not s.reproducible
+            )
+        ):
             return False
         for i, _ in self.floats:
             if type(leaves[i]) is not float:
@@ -345,41 +349,45 @@ class OutputSlot:
 
 @dataclass
 class Outputs:
-    """What a call makes and returns."""
+    """The outputs of a call."""
 
     device: Device
     slots: list[OutputSlot]
-    gradients: list[tuple[int, int]]  # of which input slot, and which output it is, or NONE
+    gradients: list[tuple[int, int]]  # input slot, and the number of its gradient's output, or NONE
     values: list[tuple[int, int, object]]  # for each leaf: an output, or a variable, or a constant
     form: int  # ONE_VALUE, TUPLE, ...
     containers: Flat
     attach_gradients: AttachGradients | None = None
 
     def make(
-        self, inputs: Inputs, tensors: list[Tensor], exprs: list[Expr], env: Env,
+        self,
+        inputs: Inputs,
+        tensors: list[Tensor],
+        exprs: list[Expr],
+        env: Env,
         pointers: list[DataPtr],
-    ) -> Any:  # fmt: skip
-        """Return what the function gives, and set the gradients that it sets."""
+    ) -> Any:
+        """Return the function's result, and set the gradients that the function sets."""
         if self.form == NOTHING and not self.gradients:  # so no gradient flows
             return None
         new = [storage_over(ptr, self.device) for ptr in pointers]
-        made: list[Tensor] = []
+        outputs: list[Tensor] = []
         for slot in self.slots:
             if slot.same >= 0:
-                made.append(tensors[slot.same])
+                outputs.append(tensors[slot.same])
             else:
-                made.append(self._view(slot, inputs, tensors, exprs, new, made))
+                outputs.append(self._view(slot, inputs, tensors, exprs, new, outputs))
         for n, k in self.gradients:
             e = exprs[n]
-            e.tape.grad = None if k == NONE else made[k]
+            e.tape.grad = None if k == NONE else outputs[k]
         if self.attach_gradients is not None:
-            self.attach_gradients(tensors, made, env)
+            self.attach_gradients(tensors, outputs, env)
         if self.form == NOTHING:
             return None
         values = []
         for result, variable, value in self.values:
             if result >= 0:
-                value = made[result]
+                value = outputs[result]
             elif variable >= 0:
                 value = env[variable]
             if self.form == ONE_VALUE:
@@ -388,34 +396,39 @@ class Outputs:
         return tuple(values) if self.form == TUPLE else rebuilt(self.containers, values)
 
     def _view(
-        self, slot: OutputSlot, inputs: Inputs, tensors: list[Tensor], exprs: list[Expr],
-        new: list[Storage], made: list[Tensor],
-    ) -> Tensor:  # fmt: skip
-        """Return a view of memory that was there, or is new."""
-        beside = None if slot.earlier == NONE else made[slot.earlier]
+        self,
+        slot: OutputSlot,
+        inputs: Inputs,
+        tensors: list[Tensor],
+        exprs: list[Expr],
+        new: list[Storage],
+        outputs: list[Tensor],
+    ) -> Tensor:
+        """Return a view of an input's memory, of a constant, or of new memory."""
+        base = None if slot.earlier == NONE else outputs[slot.earlier]
         begin = slot.offset
         if slot.source >= 0:
             e, source = exprs[slot.source], inputs.slots[slot.source]
-            storage, beside = e.storage, tensors[slot.source]
+            storage, base = e.storage, tensors[slot.source]
             begin += source.begin(e)
         else:
             storage = new[slot.new] if slot.constant is None else slot.constant
         if begin:
             begin //= slot.spec.dtype.itemsize
         y = make(leaf(storage, slot.spec, slot.strides, begin))
-        return y if beside is None or slot.hidden else alias(beside, y)
+        return y if base is None or slot.hidden else alias(base, y)
 
 
 @dataclass
 class Executable:
-    """Replays a capture; returns MISS where that is for other arguments."""
+    """The replay of a capture; a call with other arguments returns MISS."""
 
     inputs: Inputs
     program: BoundProgram
     outputs: Outputs
 
     def run(self, leaves: Sequence[object], tree: object, settings: Settings) -> Any:
-        """Return what the function gives for these leaves of arguments, or MISS."""
+        """Return the function's result for these leaves of arguments, or MISS."""
         if not self.inputs.match(leaves, tree, settings):
             return MISS
         env = self.program.numbers_of(leaves, self.inputs.floats)
@@ -446,21 +459,21 @@ def _is_any_taped(tensors: Sequence[Tensor]) -> bool:
 
 
 def about_to_write(storage: Storage) -> None:
-    """Do the pending work that reads this memory."""
-    found = readers(storage)
-    if found:
-        run.evaluate(found, asked=False)
+    """Compute the pending nodes that read this memory."""
+    pending_readers = readers(storage)
+    if pending_readers:
+        run.evaluate(pending_readers, asked=False)
 
 
 def has_written(name: str, storage: Storage) -> None:
-    """Mark saved values as overwritten; wait for the device if others see the memory."""
+    """Mark saved values as overwritten; wait for the device if the memory is visible outside."""
     mark_overwritten(storage, name)
     if storage.seen and (opened := open_device(storage.device)).backend.asynchronous:
         opened.backend.synchronize(current_handle(storage.device))
 
 
 class RecentExecutables:
-    """A function with executables, of which the latest are tried whatever the arguments."""
+    """A function with executables; a call tries the most recent ones before it builds a key."""
 
     __slots__ = ("_function", "_latest")
 
@@ -469,15 +482,15 @@ class RecentExecutables:
 
     def __call__(self, *args: object, **options: object) -> Any:
         if flags.captures and recording.current() is not None:
-            return self._function(*args, **options)  # part of what is being captured
+            return self._function(*args, **options)  # part of an outer capture
         settings = current()
         if not options:
             for executable in self._latest:
                 result = executable.run(args, None, settings)
                 if result is not MISS:
                     return result
-        return self._called(args, options, settings)
+        return self._call_slow(args, options, settings)
 
-    def _called(self, args: tuple[object, ...], options: Any, settings: Settings) -> Any:
-        """Do the same for arguments that none of them is known to be for."""
+    def _call_slow(self, args: tuple[object, ...], options: Any, settings: Settings) -> Any:
+        """Run the function for arguments that match none of the recent executables."""
         raise NotImplementedError

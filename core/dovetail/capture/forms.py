@@ -1,11 +1,11 @@
-"""Acts that hold programs: loops and branches.
+"""Acts that contain programs: loops and branches.
 
-The host may read from memory how often a body runs, or which branch.
+The host may read the number of iterations, or the condition of a branch, from memory.
 
-A re-rolled loop needs no memory but that of the program around it. What other loops carry lies in
-buffers of its own. Where the body makes a new value it goes to the one of two buffers in which the
-last one is not, so that nothing is copied from iteration to iteration; where the body gives back
-what it got, perhaps written in place, there is one buffer.
+A re-rolled loop uses only the memory of the outer program. The carry of other loops is in buffers
+of its own. A new value goes to the one of two buffers that does not contain the last value, so
+iterations copy nothing. If the body returns its input, perhaps written in place, there is one
+buffer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..backend.interface import QueuedLaunch, Replay
 from ..engine.traced_numbers import Env, Number
 from ..memory.pointer import StreamHandle
 from ..plugins.opened import Opened
-from .program import Act, At, Effect, Place, Program, location, nested
+from .program import Act, At, Effect, Place, Program, find_nested, location
 from .replay import Scalars, Unrolled, handles, numbers
 
 UNROLLED_LAUNCHES_MAX = 1 << 16  # of a loop: 0.5 KB each; an iteration by Python costs 0.5 us
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     arena: Place | None
 
     def written(self, first: int) -> Iterator[Place]:
-        """Yield what it writes of the outer program, whose places are its inputs from `first`."""
+        """Yield the places of the outer program that it writes: its inputs from `first` on."""
         for i in self.program.written:
             if first <= i < self.program.inputs:
                 yield self.outer[i - first]
@@ -47,7 +47,7 @@ class Part(NamedTuple):
         arena = () if self.arena is None else (self.arena,)
         return [
             *handles((*inputs, *self.outer), at),
-            *self.program.begun(),
+            *self.program.constant_addresses(),
             *handles((*results, *arena), at),
         ]
 
@@ -80,14 +80,14 @@ class Carried(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """Memory of which each iteration reads or writes a part: the first one, the bytes of one."""
+    """A buffer of rows, one for each iteration: the first row's place, and the bytes of a row."""
 
     place: Place
     step: int
 
 
 def read(opened: Opened, at: At, p: Place, nbytes: int, stream: StreamHandle) -> int:
-    """Return a little-endian integer, once all work before is done."""
+    """Wait for earlier work, and return a little-endian integer in memory."""
     value = bytearray(nbytes)
     opened.backend.copy_out(memoryview(value), *location(p, at), stream)
     return int.from_bytes(value, "little", signed=nbytes > 1)
@@ -99,7 +99,7 @@ class Form(Act):
     @property
     def parts(self) -> tuple[Part, ...]:
         """The programs in it, with their memory."""
-        return tuple(nested(tuple(vars(self).values()), Part))
+        return tuple(find_nested(tuple(vars(self).values()), Part))
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -107,7 +107,7 @@ class Form(Act):
 
 
 def _buffers(carried: Sequence[Carried]) -> list[Place]:
-    """Return the places of what a loop carries, which it writes."""
+    """Return the places of a loop's carry, which the loop writes."""
     return [p for c in carried for p in (c.buffer, c.other) if p is not None]
 
 
@@ -146,7 +146,7 @@ class Repeat(Form):
         rounds = [self._at(at, [c.first for c in carried], (count - 1) % 2)]
         for odd in range(2 if count > 1 else 0):
             rounds.append(self._at(at, [c.after(1 - odd) for c in carried], odd))
-        scanned = self._scanned(at)
+        scanned = self._moving_offsets(at)
         for k in range(count):
             slots = rounds[0] if k == 0 else rounds[1 + (count - 1 - k) % 2]
             if variable is not None:
@@ -160,8 +160,8 @@ class Repeat(Form):
         results = [c.after(odd) for c in self.carried if c.other is not None]
         return self.body.at(at, inputs, [*results, *(x.place for x in self.results)])
 
-    def _scanned(self, at: At) -> list[tuple[int, int, int]]:
-        """Return which offsets in the body's memory change with each iteration: base and step."""
+    def _moving_offsets(self, at: At) -> list[tuple[int, int, int]]:
+        """Return the offsets in the body's memory that change per iteration: index, base, step."""
         program = self.body.program
         first = program.inputs + len(program.held) + sum(c.other is not None for c in self.carried)
         slots = [len(self.carried) + k for k in range(len(self.inputs))]
@@ -173,7 +173,7 @@ class Repeat(Form):
 
 
 class NumberTable(NamedTuple):
-    """Numbers of the iterations, a row for each, which the variables from `variable` on take."""
+    """A row of numbers for each iteration, for the variables from `variable` on."""
 
     variable: int
     rows: tuple[tuple[Number, ...], ...]
@@ -218,12 +218,12 @@ class RerolledLoop(Act):
             for position, step in moving:
                 slots[position] += step
 
-    def prepared(self, opened: Opened) -> Unrolled | Replay:
-        """Return the launches of all iterations, or what runs the body if it has other acts.
+    def prepare(self, opened: Opened) -> Unrolled | Replay:
+        """Return the launches of all iterations, or a replay if the body has other acts.
 
-        A launch that is the same in all of them is one object, which a backend needs to keep once.
+        A launch that is equal in all iterations is one object, so a backend stores it once.
         """
-        body = [act.prepared(opened) for act in self.body.acts]
+        body = [act.prepare(opened) for act in self.body.acts]
         launches = [x for x in body if isinstance(x, QueuedLaunch)]
         if len(launches) < len(body) or self.count * len(body) > UNROLLED_LAUNCHES_MAX:
             return partial(self.run, opened)
@@ -267,10 +267,10 @@ class While(Form):
         places = [c.first for c in self.carried]
         rounds: dict[tuple[Place, ...], tuple[At, At, list[Place]]] = {}
         while True:
-            known = rounds.get(tuple(places))
-            if known is None:
-                known = rounds[tuple(places)] = self._round(at, places)
-            condition_at, body_at, after = known
+            memory = rounds.get(tuple(places))
+            if memory is None:
+                memory = rounds[tuple(places)] = self._memory_of_iteration(at, places)
+            condition_at, body_at, after = memory
             ask(condition_at, env, stream)
             if not read(opened, at, self.truth, 1, stream):
                 break
@@ -279,8 +279,8 @@ class While(Form):
         for c, p in zip(self.carried, places, strict=True):
             c.move_to_buffer(at, p, env, stream)
 
-    def _round(self, at: At, places: list[Place]) -> tuple[At, At, list[Place]]:
-        """Return the memory of the condition and the body, and the places after the iteration."""
+    def _memory_of_iteration(self, at: At, places: list[Place]) -> tuple[At, At, list[Place]]:
+        """Return the memory of condition and body, and the carry's places after the iteration."""
         after = [
             c.buffer if c.other is None or p != c.buffer else c.other
             for c, p in zip(self.carried, places, strict=True)

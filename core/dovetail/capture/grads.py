@@ -1,6 +1,6 @@
-"""Gradients that flow from the result of a captured function to what it was given.
+"""Gradients of a captured function, from its result to its inputs.
 
-The backward program reads what the forward one has saved.
+The backward program reads values that the forward program has saved.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .tracer import Recorder, evaluate_pending
 class Flow(NamedTuple):
     """The backward program of a capture.
 
-    `result`: the number of the result that gradients come to. `ends`: the tensors to which they
-    go. `saved`: where in the forward program's memory begins what the backward one reads.
+    `result`: the number of the result with the gradient. `ends`: the tensors that get gradients.
+    `saved`: the places in the forward program's memory that the backward one reads.
     """
 
     result: int
@@ -43,17 +43,17 @@ class Flow(NamedTuple):
     executable: Executable
 
     def attach(self, name: str, numbers: dict[int, int], results: int) -> AttachGradients:
-        """Return what has gradients flow through the result of a call.
+        """Return a function that attaches the gradient to the result of a call.
 
-        `numbers`: the input slots of known tensors, by id. `results`: how many a call makes before
-        what is saved.
+        `numbers`: the input slots of known tensors, by id. `results`: the number of results before
+        the saved values.
         """
         ends = [numbers[id(k)] for k in self.ends]
 
-        def attach(tensors: list[Tensor], made: list[Tensor], env: Env) -> None:
-            given, saved = [tensors[n] for n in ends], made[results:]
+        def attach(tensors: list[Tensor], outputs: list[Tensor], env: Env) -> None:
+            operands, saved = [tensors[n] for n in ends], outputs[results:]
             callbacks.tapes.attach(
-                name, made[self.result], given, saved, partial(self._backward, env)
+                name, outputs[self.result], operands, saved, partial(self._backward, env)
             )
 
         return attach
@@ -61,17 +61,17 @@ class Flow(NamedTuple):
     def _backward(self, env: Env, g: Tensor, saved: Sequence[Tensor]) -> Sequence[Tensor | None]:
         if not g.is_contiguous():
             g = apply(ops.COPY, (g,))
-        found: Sequence[Tensor | None] = self.executable.run_with([g, *saved], env, current())
-        return found
+        gradients: Sequence[Tensor | None] = self.executable.run_with([g, *saved], env, current())
+        return gradients
 
 
 def flow_of(
     name: str, recorder: Recorder, number: int, result: Tensor, known: Sequence[KnownTensor]
 ) -> Flow | None:
-    """Return the way back from a result, captured without being run; None where there is none.
+    """Capture the backward program of a result without running it; None if there is none.
 
-    It reads what is in memory when the forward program has ended: pending work that the tape has
-    kept is done there.
+    It reads memory as it is at the end of the forward program, where pending work that the tape
+    refers to is computed.
     """
     ends = [k for k in known if k.tape is not None]
     tensors = [k.tensor for k in ends]
@@ -80,37 +80,47 @@ def flow_of(
     evaluate_pending()
     inner = BodyCapture(recorder, recorder.device)
 
-    def traced() -> tuple[Tensor, Sequence[Tensor | None], list[Tensor], list[Place]]:
+    def trace_backward() -> tuple[Tensor, Sequence[Tensor | None], list[Tensor], list[Place]]:
         g = make(inner.recorder.placeholder(result._expr.spec))
-        found = callbacks.tapes.gradients(result, tensors, g)
-        made = [x for x in found if x is not None]
-        return g, found, made, inner.finished(made, [])[0]
+        gradients = callbacks.tapes.gradients(result, tensors, g)
+        results = [x for x in gradients if x is not None]
+        return g, gradients, results, inner.place_results(results, [])[0]
 
     try:
-        g, found, made, places = recording.run_traced(inner.recorder, traced)
+        g, grads, outputs, places = recording.run_traced(inner.recorder, trace_backward)
     except (CaptureError, GradientError):
-        return None  # whoever asks for gradients gets the error
+        return None  # a call of backward raises the error
     name = f"{name}, the way back"
     program = inner.recorder.program(places, name)
     saved = [*inner.recorder.from_outer.values()]
-    inputs = [KnownTensor(x, i, input=i) for i, x in enumerate([g, *_saved_bytes(program, saved)])]
+    inputs = [KnownTensor(x, i, input=i) for i, x in enumerate([g, *_saved_inputs(program, saved)])]
     results = [
         Result(None, inner.recorder.renumbered(p), x._expr.spec, x._expr.spec.strides)
-        for p, x in zip(places, made, strict=True)
+        for p, x in zip(places, outputs, strict=True)
     ]
-    numbers = iter(range(len(made)))
-    leaves = [None if x is None else ResultNumber(next(numbers)) for x in found]
+    numbers = iter(range(len(outputs)))
+    leaves = [None if x is None else ResultNumber(next(numbers)) for x in grads]
     returned = flattened(tuple(ResultNumber(0) for _ in leaves))._replace(leaves=leaves)
     trace = Trace(
-        name, program, [k.tensor for k in inputs], None, None, inputs, inputs,
-        recorder.environment, [], results, returned, [],
-    )  # fmt: skip
+        name,
+        program,
+        [k.tensor for k in inputs],
+        None,
+        None,
+        inputs,
+        inputs,
+        recorder.environment,
+        [],
+        results,
+        returned,
+        [],
+    )
     executable, _ = bind(trace)
     return Flow(number, ends, saved, program, executable)
 
 
-def _saved_bytes(program: Program, saved: Sequence[Place]) -> list[Tensor]:
-    """Return a tensor of one byte for each place: what matters is where they begin."""
+def _saved_inputs(program: Program, saved: Sequence[Place]) -> list[Tensor]:
+    """Return a tensor of one byte for each place: only the start of the place matters."""
     device = program.opened.device
     s = spec((1,), uint8, device)
     nowhere = [storage_at(DataPtr(None, 0, 0, device), 0, device) for _ in saved]

@@ -1,4 +1,4 @@
-"""Routines of the host in a replay, where the host reaches the device's memory."""
+"""Host routines in a replay, on devices whose memory the host can access."""
 
 from __future__ import annotations
 
@@ -20,22 +20,27 @@ if TYPE_CHECKING:
     from .program import Strided
     from .replay import At
 
-PLACES_MAX = 64  # whose arrays are kept: a loop uses each of its two buffers in turn
+PLACES_MAX = 64  # cached arrays: a loop alternates between two buffers
 
 
 class HostReplay:
-    """A routine of the host over memory that is seen as arrays.
+    """A host routine over arrays that share the device's memory.
 
-    The arrays of places that were used before are kept: to make one takes a microsecond. `run`
-    does the same where the host does not reach the memory.
+    The arrays are cached by place, because to make one takes a microsecond. `run` is the fallback
+    for memory that the host cannot access.
     """
 
     __slots__ = ("arrays", "call", "inputs", "line", "opened", "results", "run")
 
     def __init__(
-        self, opened: Opened, call: HostCall, inputs: Sequence[Strided],
-        results: Sequence[Strided], line: str | None, run: Replay,
-    ) -> None:  # fmt: skip
+        self,
+        opened: Opened,
+        call: HostCall,
+        inputs: Sequence[Strided],
+        results: Sequence[Strided],
+        line: str | None,
+        run: Replay,
+    ) -> None:
         self.opened, self.call, self.line, self.run = opened, call, line, run
         self.inputs, self.results = inputs, results
         self.arrays: dict[tuple[int, int], np.ndarray] = {}
@@ -46,21 +51,21 @@ class HostReplay:
             is_good = self._array(0, self.inputs[0], at)
             if is_good is not None and is_good:
                 return
-        found = [self._array(k, x, at) for k, x in enumerate((*self.inputs, *self.results))]
-        arrays, n = [array for array in found if array is not None], len(self.inputs)
-        if len(arrays) < len(found):
+        memory_arrays = [self._array(k, x, at) for k, x in enumerate((*self.inputs, *self.results))]
+        arrays, n = [array for array in memory_arrays if array is not None], len(self.inputs)
+        if len(arrays) < len(memory_arrays):
             self.run(at, env, stream)
             return
         try:
-            made = self.call(arrays[:n])
+            results = self.call(arrays[:n])
         except LinAlgError as error:
             raise with_line(error, self.line) from None
-        if made:
-            for array, values in zip(arrays[n:], made, strict=True):
+        if results:
+            for array, values in zip(arrays[n:], results, strict=True):
                 array[...] = values
 
     def _array(self, k: int, x: Strided, at: At) -> np.ndarray | None:
-        """Return operand or result k as an array over its memory; None if that is far."""
+        """Return operand or result `k` as an array over its memory; None if that is unreachable."""
         slot, offset = x.place
         address = self.opened.host_address(at[2 * slot], at[2 * slot + 1] + offset)
         if address is None:
@@ -74,13 +79,13 @@ class HostReplay:
 
 
 def with_line(error: LinAlgError, line: str | None) -> LinAlgError:
-    """Return an error of a replay that names the source line that asked for the routine."""
+    """Add the user's line of the routine to an error of a replay, and return the error."""
     if line is not None:
         error.args = (f"{error} (asked for at {line})",)
     return error
 
 
 def array_at(address: int, x: Strided, writable: bool) -> np.ndarray:
-    """Return memory of the host as the array of an operand or a result."""
+    """Return an operand or a result as an array over host memory."""
     memory = HostMemory(address, x.nbytes, None, writable)
     return array_over(memory, x.shape, np.dtype(x.dtype.__numpy_dtype__), 0, None)

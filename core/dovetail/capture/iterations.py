@@ -1,7 +1,7 @@
 """Loops as data, the checks of their bodies, and loops that run iteration by iteration.
 
-The names are JAX's: a body takes the carry and a row of the xs, and gives the next carry and a row
-of the ys.
+The names are those of JAX: a body takes the carry and a row of the xs, and returns the next carry
+and a row of the ys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..engine import recording
 from ..errors import ArgumentTypeError, DTypeError, ShapeError
 from ..functions.shape.copies import stack
 from ..graph.expr import Expr, node, spec, storage_of
-from ..graph.ownership import Holder, is_alone
+from ..graph.ownership import Holder, is_sole_owner
 from ..ops import table as ops
 from ..settings import current
 from ..tensor.tensor import Tensor, make
@@ -67,24 +67,26 @@ class Loop(NamedTuple):
     ) -> tuple[list[Tensor], Flat]:
         """Return the leaves of the next carry, and a row of the ys.
 
-        Raises: ArgumentTypeError, DTypeError, ShapeError, unless the body gives these.
+        Raises: ArgumentTypeError, DTypeError, ShapeError, unless the body returns these.
         """
         xs = rebuilt(self.xs, row) if self.xs.tree is not None else None
-        made = self.body(i, rebuilt(self.carry, carry), xs)
-        if not isinstance(made, tuple) or len(made) != 2:
+        result = self.body(i, rebuilt(self.carry, carry), xs)
+        if not isinstance(result, tuple) or len(result) != 2:
             raise ArgumentTypeError(
-                f"{self.name}: f gives a pair, what is carried and a y, not {shown(made)}"
+                f"{self.name}: f gives a pair, what is carried and a y, not {shown(result)}"
             )
         like = self.carry.leaves[0] if self.carry.leaves else None
-        return next_carry(self.name, self.carry, made[0]), tensor_leaves(self.name, made[1], like)
+        return next_carry(self.name, self.carry, result[0]), tensor_leaves(
+            self.name, result[1], like
+        )
 
 
-def next_carry(name: str, carry: Flat, made: object) -> list[Tensor]:
-    """Return the leaves of what a body gave, which must be like the carry.
+def next_carry(name: str, carry: Flat, result: object) -> list[Tensor]:
+    """Return the leaves of a body's result, which must be like the carry.
 
     Raises: DTypeError, ShapeError.
     """
-    flat = tensor_leaves(name, made, carry.leaves[0] if carry.leaves else None)
+    flat = tensor_leaves(name, result, carry.leaves[0] if carry.leaves else None)
     if flat.tree != carry.tree:
         raise DTypeError(
             f"{name}: the body got {carry.tree} to carry and gave {flat.tree}; they must be the "
@@ -128,19 +130,19 @@ def is_mapping() -> bool:
 # --- iteration by iteration
 
 
-def unrolled(loop: Loop) -> tuple[Any, Any]:
-    """Run a loop of which each iteration is an ordinary piece of the program."""
+def run_unrolled(loop: Loop) -> tuple[Any, Any]:
+    """Run a loop iteration by iteration, as ordinary ops."""
     low, high = int(loop.bounds[0]), int(loop.bounds[1])
-    carry, xs = copied(loop.carry.leaves), copied(loop.xs.leaves)
+    carry, xs = copy_all(loop.carry.leaves), copy_all(loop.xs.leaves)
     rows = list[Flat]()
     for k in range(low, high)[:: -1 if loop.is_reversed else 1]:
-        after, y = loop.run_body(  # an index held here would be put into memory
+        after, y = loop.run_body(  # a reference to the index would materialise it
             index(k, loop.device) if loop.is_indexed else None, carry, [x[k] for x in xs]
         )
-        carry = separated(after, carry)
+        carry = copy_shared(after, carry)
         leaves, tree = [*y.leaves], y.tree
-        del y  # a reference that `separated` would count
-        rows.append(Flat(separated(leaves), tree))
+        del y  # otherwise `copy_shared` would count this reference
+        rows.append(Flat(copy_shared(leaves), tree))
     if not rows:
         return rebuilt(loop.carry, carry), ()
     rows = rows[::-1] if loop.is_reversed else rows
@@ -148,7 +150,7 @@ def unrolled(loop: Loop) -> tuple[Any, Any]:
     return rebuilt(loop.carry, carry), rebuilt(rows[0], ys)
 
 
-def unrolled_while(
+def run_unrolled_while(
     name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: Flat
 ) -> Any:
     """Run a `while_loop` of examples until all have stopped.
@@ -157,7 +159,7 @@ def unrolled_while(
     """
     tracer = recording.current()
     assert tracer is not None
-    leaves = copied(carry.leaves)
+    leaves = copy_all(carry.leaves)
     active: Tensor | None = None  # None: all examples
     while True:
         with recording.masked(active):
@@ -170,7 +172,7 @@ def unrolled_while(
             return rebuilt(carry, leaves)
         with recording.masked(active):
             after = next_carry(name, carry, body(rebuilt(carry, leaves)))
-        leaves = separated(after, leaves) if active is None else choose(active, after, leaves)
+        leaves = copy_shared(after, leaves) if active is None else choose(active, after, leaves)
 
 
 def branches_of_examples(
@@ -205,7 +207,7 @@ def as_while(
     low, high = loop.bounds
     like = next(b for b in loop.bounds if isinstance(b, Tensor))
     if isinstance(high, Tensor):
-        high = copied([high])[0]  # the body may write there
+        high = copy_all([high])[0]  # the body may write there
     first = apply(ops.ADD, (like.reshape(()) * 0, low))  # of the dtype of that bound
     row = rebuilt(loop.xs, ()) if loop.xs.tree is not None else None  # without tensors
     both = tensor_leaves(loop.name, (first, rebuilt(loop.carry, loop.carry.leaves)))
@@ -219,31 +221,31 @@ def as_while(
     return condition, body, both
 
 
-# --- the memory of what is carried
+# --- the memory of the carry
 
 
-def copied(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return copies, so that a loop may write in them, and writes elsewhere do not change them."""
+def copy_all(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return copies, which a loop may write, and which other writes do not change."""
     return [apply(ops.COPY, (t,)) for t in tensors]
 
 
-def separated(leaves: list[Tensor], before: Sequence[Tensor] = ()) -> list[Tensor]:
-    """Return what an iteration gave, as copies where another name shares the memory.
+def copy_shared(leaves: list[Tensor], before: Sequence[Tensor] = ()) -> list[Tensor]:
+    """Return the results of an iteration; copy those whose memory has another reference.
 
-    `leaves` is emptied. `before`: what the iteration got; a tensor that it gives back in the same
-    position stays.
+    `leaves` is emptied. `before`: the inputs of the iteration; an input that it returns in the same
+    position is not copied.
     """
-    found = list[Tensor]()
+    unshared = list[Tensor]()
     for k in range(len(leaves)):
         holder = [leaves.pop(0)]
         is_same = k < len(before) and holder[0] is before[k]
-        found.append(holder[0] if is_same or _is_unshared(holder) else copied(holder)[0])
-    return found
+        unshared.append(holder[0] if is_same or _is_unshared(holder) else copy_all(holder)[0])
+    return unshared
 
 
 def _is_unshared(holder: Holder[Tensor]) -> bool:
-    """Return True if nothing else can write what this tensor stands for."""
-    if not is_alone(holder):
+    """Return True if nothing else can write the tensor's memory."""
+    if not is_sole_owner(holder):
         return False
     e: Expr = holder[0]._expr
-    return e.op is not None or is_alone([storage_of(e)], 1)
+    return e.op is not None or is_sole_owner([storage_of(e)], 1)

@@ -38,7 +38,15 @@ from ..tensor.tensor import Tensor
 from .closures import Closure, ClosurePath, read_modes
 from .executable import MISS, RecentExecutables
 from .program import Program
-from .pytree import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
+from .pytree import (
+    SIMPLE,
+    Flat,
+    Static,
+    flatten_with_layouts,
+    rebuilt,
+    require_strided_leaf,
+    static,
+)
 from .session import Capture, NotCaptured, Session, relax_overlaps
 
 __all__ = ["constant", "jit"]
@@ -88,32 +96,32 @@ class Captured(RecentExecutables, Generic[P, R]):
 
     @property
     def programs(self) -> list[tuple[str, Program]]:
-        """What is replayed for which arguments; what `dt.explain` shows."""
+        """The programs by their arguments' descriptions, for `dt.explain`."""
         return _programs(self.captured())
 
     def explained(self, args: tuple[object, ...]) -> tuple[list[tuple[str, Program]], list[str]]:
-        """Return the programs for arguments like these, and why it runs as always, if it does."""
-        _, key = self._keyed(self._flat(args, {}), current())
-        found = self._captures.get(key, ())
-        reasons = [c.reason for c in found if isinstance(c, NotCaptured)]
-        return _programs([c for c in found if isinstance(c, Capture)]), reasons
+        """Return the programs for such arguments, and the reasons for missing captures."""
+        _, key = self._make_key(self._flat(args, {}), current())
+        captures = self._captures.get(key, ())
+        reasons = [c.reason for c in captures if isinstance(c, NotCaptured)]
+        return _programs([c for c in captures if isinstance(c, Capture)]), reasons
 
     def captured(self) -> list[Capture]:
-        """Return its captures, in order."""
-        every = [c for found in self._captures.values() for c in found]
-        return [c for c in every if isinstance(c, Capture)]
+        """Return the captures, in order."""
+        captures_in_order = [c for captures in self._captures.values() for c in captures]
+        return [c for c in captures_in_order if isinstance(c, Capture)]
 
-    def captured_as_now(self) -> list[Capture]:
+    def captures_for_context(self) -> list[Capture]:
         """Return the captures that calls would replay in this context, with this closure."""
-        context, found = _context(current()), list[Capture]()
+        context, matching = _context(current()), list[Capture]()
         for key, captures in self._captures.items():
             kind, modes = cast("tuple[tuple[Hashable, ...], object]", key)
             for c in [c for c in captures if isinstance(c, Capture)]:
                 leaves = c.trace.leaves
                 is_in_mode = read_modes(self._modes.get(_keys(_statics(leaves)), [])) == modes
                 if is_in_mode and kind[: len(context)] == context:
-                    found += [c] if c.executable.inputs.read_closure(leaves) is not None else []
-        return found
+                    matching += [c] if c.executable.inputs.read_closure(leaves) is not None else []
+        return matching
 
     def __repr__(self) -> str:
         return f"<dt.jit of {self.__name__}, captured {self.captures} times>"
@@ -149,7 +157,7 @@ class Captured(RecentExecutables, Generic[P, R]):
 
         def __call__(self, *args: P.args, **options: P.kwargs) -> R: ...  # type: ignore[override]  # of the base, which takes any
 
-    def _called(
+    def _call_slow(
         self, args: tuple[object, ...], options: Mapping[str, object], settings: Settings
     ) -> R:
         result: R
@@ -162,14 +170,14 @@ class Captured(RecentExecutables, Generic[P, R]):
                 result = executable.run(flat.leaves, flat.tree, settings)
                 if result is not MISS:
                     return result
-        leaves, key = self._keyed(flat, settings)
+        leaves, key = self._make_key(flat, settings)
         flat = Flat(leaves, flat.tree)
-        result = self._replayed(flat, key, settings)
+        result = self._replay(flat, key, settings)
         if result is MISS:
             with self._lock:  # others may have captured it meanwhile
-                result = self._replayed(flat, key, settings)
+                result = self._replay(flat, key, settings)
                 if result is MISS:
-                    result = self._captured(flat, key, settings)
+                    result = self._capture_call(flat, key, settings)
         return result
 
     @property
@@ -186,9 +194,9 @@ class Captured(RecentExecutables, Generic[P, R]):
             options = {k: Static(static(name, v)) if k in names else v for k, v in options.items()}
         if not options and all(type(a) in SIMPLE for a in args):
             return Flat(args, None)
-        return flattened_parts((args, options))
+        return flatten_with_layouts((args, options))
 
-    def _keyed(self, flat: Flat, settings: Settings) -> tuple[list[object], Hashable]:
+    def _make_key(self, flat: Flat, settings: Settings) -> tuple[list[object], Hashable]:
         """Return the leaves, in memory, and the key of their captures."""
         leaves, key = _key(self._full_name, flat, settings)
         statics = _statics(leaves)
@@ -199,14 +207,14 @@ class Captured(RecentExecutables, Generic[P, R]):
         return leaves, (key, read_modes(modes))
 
     def _set_modes(self, leaves: Sequence[object], closure: Closure) -> list[ClosurePath]:
-        """Keep the paths of objects whose modes are a part of the key of a capture."""
+        """Store the paths of objects whose modes are part of the key of a capture."""
         modes = closure.modes()
         closure.forget()
         _put(self._modes, _keys(_statics(leaves)), modes)
         return modes
 
-    def _replayed(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
-        """Return what a capture of arguments of this kind gives, or MISS."""
+    def _replay(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
+        """Replay a capture for arguments of this kind; return the result, or MISS."""
         for capture in self._captures.get(key, ()):
             if isinstance(capture, NotCaptured):
                 return self._run(flat, [x.value if type(x) is Static else x for x in flat.leaves])
@@ -217,15 +225,15 @@ class Captured(RecentExecutables, Generic[P, R]):
         return MISS
 
     def _run(self, flat: Flat, leaves: Sequence[object]) -> R:
-        """Run the function itself, given the leaves of its arguments."""
+        """Run the function itself on the leaves of its arguments."""
         args, options = (leaves, {}) if flat.tree is None else rebuilt(flat, leaves)
-        made: R = self._function(*args, **options)
-        return made
+        result: R = self._function(*args, **options)
+        return result
 
-    def _captured(self, flat: Flat, key: Hashable, settings: Settings) -> R:
+    def _capture_call(self, flat: Flat, key: Hashable, settings: Settings) -> R:
         """Run the function and capture it."""
         session = Session(self._full_name, self._function, flat.leaves, flat.tree, settings)
-        leaves = session.traced_leaves()
+        leaves = session.trace_arguments()
         try:
             result, capture = session.run(lambda: self._run(flat, leaves))
         except (DTypeError, ArgumentTypeError) as error:
@@ -283,20 +291,20 @@ def _jitted(
     function: Callable[..., Any], static_argnames: frozenset[str], name: str | None
 ) -> Captured[..., Any]:
     """Return the unpickled form of a captured function: the one of its module, or a new one."""
-    known = None if name is None else _look_up(function.__module__, name)
-    if isinstance(known, Captured) and known._function is function:
-        return known
+    existing = None if name is None else _look_up(function.__module__, name)
+    if isinstance(existing, Captured) and existing._function is function:
+        return existing
     if isinstance(function, FunctionType) and name is not None:
         function.__qualname__ = name
     return Captured(function, static_argnames)
 
 
 def _look_up(module: str, name: str) -> object:
-    """Return what a name leads to in a module, or None."""
-    found: object = sys.modules.get(module)
+    """Return the object that a dotted name refers to in a module, or None."""
+    value: object = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def constant(x: Tensor, /) -> Tensor:
@@ -327,17 +335,17 @@ def constant(x: Tensor, /) -> Tensor:
 
 
 def _programs(captures: Sequence[Capture]) -> list[tuple[str, Program]]:
-    found = [(c.arguments, c.trace.program) for c in captures]
-    return found + [
+    programs = [(c.arguments, c.trace.program) for c in captures]
+    return programs + [
         (f"{c.arguments}, the way back", c.flow.program) for c in captures if c.flow is not None
     ]
 
 
-def _put(kept: dict[Hashable, T], key: Hashable, value: T) -> None:
-    """Keep a value for one kind of arguments; the oldest kind goes, if there are too many."""
-    if len(kept) >= KINDS and key not in kept:
-        del kept[next(iter(kept))]
-    kept[key] = value
+def _put(cache: dict[Hashable, T], key: Hashable, value: T) -> None:
+    """Store a value for one kind of arguments; evict the oldest kind if there are too many."""
+    if len(cache) >= KINDS and key not in cache:
+        del cache[next(iter(cache))]
+    cache[key] = value
 
 
 def _statics(leaves: Sequence[object]) -> list[tuple[int, Static]]:
@@ -349,7 +357,7 @@ def _keys(statics: list[tuple[int, Static]]) -> Hashable:
 
 
 def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:
-    """Where arguments of these names stand. Raises: ArgumentError for a name that is none."""
+    """Return the positions of the named arguments. Raises: ArgumentError for unknown names."""
     if not names:
         return frozenset()
     try:
@@ -367,15 +375,15 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
 
 
 def _context(s: Settings) -> tuple[Hashable, ...]:
-    """Return what a capture depends on beside arguments and closure."""
+    """Return the settings that are part of the key of a capture."""
     return s.grad, s.reproducible, s.device, get_default_dtype()
 
 
 def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
-    """Return the leaves, in memory, and what captures of them are found by."""
+    """Return the leaves, in memory, and the key of their captures."""
     leaves: list[object] = []
     key: list[Hashable] = [*_context(s), flat.tree]
-    tensors = [strided_leaf(name, x) for x in flat.leaves if isinstance(x, Tensor)]
+    tensors = [require_strided_leaf(name, x) for x in flat.leaves if isinstance(x, Tensor)]
     run.evaluate([x._expr for x in tensors])
     for x in flat.leaves:
         if type(x) is Tensor:
@@ -408,16 +416,16 @@ def jit(
     static_argnames: str | Iterable[str] = (),
     **theirs: object,
 ) -> Captured[P, R] | Callable[[Callable[P, R]], Captured[P, R]]:
-    """Return a function that does what `function` does, captured: later calls skip Python's part.
+    """Return a captured form of `function`: later calls replay its work without running Python.
 
-    The first call with tensors of new shapes, dtypes or devices runs as always, while what it does
-    to memory is noted; later ones do that again, with the same bits. Arguments and results are
-    tensors, or containers of them; ints, bools, strings and other hashable values are static: for
-    each value there is a capture. Floats may change without one. `static_argnames`: names of
-    arguments that are static whatever they are. It can be a decorator, with or without arguments.
-    docs/jit.md has the rules.
-    Raises: ArgumentTypeError for what is no function, ArgumentError for names that it does not
-    have. The function it gives raises CaptureError for what cannot be captured.
+    The first call with tensors of new shapes, dtypes or devices runs the function and records its
+    work on memory; later calls replay that, with the same bits. Arguments and results are tensors,
+    or containers of them; ints, bools, strings and other hashable values are static: each value has
+    its own capture. Floats may change without a new one. `static_argnames`: names of arguments that
+    are static in any case. It can be a decorator, with or without arguments. docs/jit.md has the
+    rules.
+    Raises: ArgumentTypeError for other objects than functions, ArgumentError for unknown names. The
+    returned function raises CaptureError if it cannot be captured.
 
     >>> import dovetail as dt
     >>> @dt.jit

@@ -65,59 +65,59 @@ class Strided(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the elements."""
+        """The size of the elements in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def nested(x: object, kind: type[T]) -> Iterator[T]:
-    """Yield the objects of a type in tuples, however deep."""
+def find_nested(x: object, kind: type[T]) -> Iterator[T]:
+    """Yield the objects of a type in nested tuples."""
     if isinstance(x, kind):
         yield x
     elif isinstance(x, tuple):
         for part in x:
-            yield from nested(part, kind)
+            yield from find_nested(part, kind)
 
 
-def moved(x: Any, move: Callable[[Place], Place]) -> Any:
-    """Return `x` with each place in it replaced, however deep it is in tuples."""
+def replace_places(x: Any, move: Callable[[Place], Place]) -> Any:
+    """Return `x` with each place in its nested tuples replaced."""
     if isinstance(x, Place):
         return move(x)
     if not isinstance(x, tuple):
         return x
-    parts = [moved(part, move) for part in x]
-    return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
+    items = [replace_places(part, move) for part in x]
+    return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
 
 
 class Act(ABC):
-    """One thing that a program does. Its fields hold places, in tuples; they are not changed."""
+    """A step of a program. Its fields are immutable and contain places, in tuples."""
 
     launches = calls = 0
     what = ""  # for people
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """The programs in it."""
+        """The programs inside of the act."""
         return ()
 
     @property
     def written(self) -> tuple[Place, ...]:
-        """The places that it writes."""
+        """The places that the act writes."""
         return ()
 
     def places(self) -> Iterator[Place]:
-        """Yield the places that it reads and writes."""
-        return nested(tuple(vars(self).values()), Place)
+        """Yield the places that the act reads and writes."""
+        return find_nested(tuple(vars(self).values()), Place)
 
-    def moved(self, move: Callable[[Place], Place]) -> Act:
-        """Return the same act with its memory elsewhere."""
-        return type(self)(**{name: moved(x, move) for name, x in vars(self).items()})
+    def replace_places(self, move: Callable[[Place], Place]) -> Act:
+        """Return the act with its places replaced."""
+        return type(self)(**{name: replace_places(x, move) for name, x in vars(self).items()})
 
     @abstractmethod
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
-        """Do it, and note events."""
+        """Run the act, and record events."""
 
-    def prepared(self, opened: Opened) -> QueuedLaunch | Unrolled | Replay:
-        """Return what does the act while no profile is taken, or launches for a sequence."""
+    def prepare(self, opened: Opened) -> QueuedLaunch | Unrolled | Replay:
+        """Return the replay of the act without profiling, or launches for a sequence."""
         return partial(self.run, opened)
 
 
@@ -152,18 +152,18 @@ class Launch(Act):
         return tuple([self.buffers[k] for k in self.bound.written])
 
     def _cells(self) -> list[bool]:
-        """Return which buffers are error cells."""
+        """Return True for each buffer that is an error cell."""
         cells = [slot for slot, _, _ in self.planned.checks]
         return [slot in cells for slot, _ in self.planned.buffers]
 
-    def moved(self, move: Callable[[Place], Place]) -> Launch:
+    def replace_places(self, move: Callable[[Place], Place]) -> Launch:
         if not self.lines:
             return Launch(self.bound, tuple(map(move, self.buffers)), self.numbers)
         pairs = zip(self.buffers, self._cells(), strict=True)
         buffers = tuple([p if is_cell else move(p) for p, is_cell in pairs])
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
-    def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
+    def prepare(self, opened: Opened) -> QueuedLaunch | Replay:
         queued = QueuedLaunch(self.bound.run, self.buffers, self.numbers)
         checks = self.planned.checks
         if not checks:
@@ -217,7 +217,7 @@ class Call(Act):
     def places(self) -> Iterator[Place]:
         return (x.place for x in (*self.inputs, self.output))
 
-    def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
+    def prepare(self, opened: Opened) -> QueuedLaunch | Replay:
         routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
         operands = [(None, 0, x.shape, x.strides, x.dtype) for x in (*self.inputs, self.output)]
         run = opened.backend.bind_call(routine, operands[:-1], operands[-1])
@@ -227,7 +227,7 @@ class Call(Act):
         return Routine(opened.backend, routine, inputs, output)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
-        step = self.prepared(opened)  # bound anew, which is none of the routine's time
+        step = self.prepare(opened)  # bound anew, which is none of the routine's time
         begun = time.perf_counter_ns()
         replay = QueuedLaunches([step]) if isinstance(step, QueuedLaunch) else step
         replay(at, env, stream)
@@ -252,7 +252,7 @@ class Work(Act):
     def written(self) -> tuple[Place, ...]:
         return tuple(p for k, p in enumerate(self.given) if k in self.changes)
 
-    def prepared(self, opened: Opened) -> Replay:
+    def prepare(self, opened: Opened) -> Replay:
         return self._replay
 
     def _replay(self, at: At, env: Env, stream: StreamHandle) -> None:
@@ -296,7 +296,7 @@ class HostStep(Act):
     def places(self) -> Iterator[Place]:
         return (x.place for x in (*self.operands, *self.results))
 
-    def prepared(self, opened: Opened) -> QueuedLaunch | Replay:
+    def prepare(self, opened: Opened) -> QueuedLaunch | Replay:
         run = partial(self.run, opened)
         if not opened.backend.host:
             return run
@@ -350,7 +350,7 @@ def _write(opened: Opened, at: At, x: Strided, values: np.ndarray, stream: Strea
 
 @dataclass(frozen=True, eq=False)
 class Fill(Act):
-    """Values that the host puts into memory."""
+    """A copy of host values into memory."""
 
     place: Place
     values: bytes
@@ -366,9 +366,9 @@ class Fill(Act):
 
 @dataclass(frozen=True, eq=False)
 class Effect(Act):
-    """An action without memory: random numbers are drawn, a seed is set.
+    """An action without memory, such as drawing random numbers or setting a seed.
 
-    Its results, `count` of them, go to `env` from `variable` on, if that is given.
+    Its `count` results go to `env` from `variable` on, unless that is None.
     """
 
     action: Callable[[], Any]
@@ -382,16 +382,23 @@ class Effect(Act):
 
 
 class Program:
-    """Acts in order, and what memory they need: slots stand in `at` in the order of these fields.
+    """A list of acts, and their memory: slots are in `at` in the order of these fields.
 
-    `sizes`: bytes of the results that are to be allocated. `arena`: bytes of the last slot.
-    `written`: the inputs and constants that acts write.
+    `sizes`: bytes of the results to allocate. `arena`: bytes of the last slot. `written`: the
+    inputs and constants that acts write.
     """
 
     def __init__(
-        self, opened: Opened, inputs: int, held: tuple[Storage, ...], sizes: tuple[int, ...],
-        arena: int, acts: tuple[Act, ...], written: frozenset[int], name: str,
-    ) -> None:  # fmt: skip
+        self,
+        opened: Opened,
+        inputs: int,
+        held: tuple[Storage, ...],
+        sizes: tuple[int, ...],
+        arena: int,
+        acts: tuple[Act, ...],
+        written: frozenset[int],
+        name: str,
+    ) -> None:
         self.name = name
         self.opened, self.inputs, self.held, self.sizes = opened, inputs, held, sizes
         self.arena, self.acts, self.written = arena, acts, written
@@ -399,90 +406,90 @@ class Program:
 
     @property
     def launches(self) -> int:
-        """The number of kernels and routines, those of loops once."""
+        """The number of kernels and routines; those of loops count once."""
         return sum(act.launches for act in self.acts)
 
     def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call | Work | HostStep]]:
-        """Yield every kernel and routine, those of loops and branches once, and what it is in."""
+        """Yield every kernel and routine, once, with the loops and branches around it."""
         for act in self.acts:
             if isinstance(act, Launch | Call | Work | HostStep):
                 yield inside, act
             for part in act.programs:
                 yield from part.steps(f"{inside}{act.what}: ")
 
-    def begun(self) -> At:
-        """Return the part of `at` that holds constants."""
+    def constant_addresses(self) -> At:
+        """Return handles and offsets of the constants, a part of `at`."""
         return [x for s in self.held for x in (s.ptr.handle, s.ptr.offset)]
 
 
 # --- the arena ------------------------------------------------------------------------------------
 
 
-def arranged(
+def arrange(
     sizes: dict[int, int], spans: Mapping[int, tuple[int, ...]]
 ) -> tuple[dict[int, int], int]:
-    """Return where each slot lies in an arena, and the size of that.
+    """Return the offset of each slot in an arena, and the arena's size.
 
-    Slots whose spans (a first and a last act, or several of both) do not meet may lie in one place.
-    The largest first, each at the lowest place that is free.
+    Slots whose spans (a first and a last act, or several pairs) are disjoint may share memory. The
+    largest slot comes first, each at the lowest free offset.
     """
     in_use: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by act: begin, end
-    begun: dict[int, list[tuple[int, int]]] = defaultdict(list)  # those that it is the first to use
-    found: dict[int, int] = {}
+    starting: dict[int, list[tuple[int, int]]] = defaultdict(list)  # spans that begin with this act
+    offsets: dict[int, int] = {}
     whole = 0
     for slot in sorted(sizes, key=lambda s: (-sizes[s], s)):
         ends = spans[slot]
-        parts = [ends] if len(ends) == 2 else [*zip(ends[::2], ends[1::2], strict=True)]
+        segments = [ends] if len(ends) == 2 else [*zip(ends[::2], ends[1::2], strict=True)]
         size = -(-max(sizes[slot], 1) // ROUND) * ROUND
-        taken = list[tuple[int, int]]()
-        for first, last in parts:
-            taken += in_use[first]
+        conflicts = list[tuple[int, int]]()
+        for first, last in segments:
+            conflicts += in_use[first]
             for act in range(first + 1, last + 1):
-                taken += begun[act]
+                conflicts += starting[act]
         at = 0
-        for begin, end in sorted(taken):
+        for begin, end in sorted(conflicts):
             if begin < at + size and at < end:
                 at = end
-        for first, last in parts:
-            begun[first].append((at, at + size))
+        for first, last in segments:
+            starting[first].append((at, at + size))
             for act in range(first, last + 1):
                 in_use[act].append((at, at + size))
-        found[slot] = at
+        offsets[slot] = at
         whole = max(whole, at + size)
-    return found, whole
+    return offsets, whole
 
 
 def needed(acts: Sequence[Act], own: Container[int], wanted: Iterable[int]) -> list[Act]:
-    """Return the acts without launches whose results no act reads.
+    """Remove launches whose results no act reads, and return the other acts.
 
-    Those are values that a function held while it ran. `own`: the program's own slots; `wanted`:
-    those of results.
+    Such results are values that the function dropped after they were computed. `own`: the program's
+    own slots; `wanted`: those of results.
     """
-    live, found = {*wanted}, []
+    live, needed_acts = {*wanted}, []
     for act in reversed(acts):
         is_launch = isinstance(act, Launch) and not act.planned.checks
         if is_launch and all(p.slot in own and p.slot not in live for p in act.written):
             continue
         live |= {p.slot for p in act.places()}
-        found.append(act)
-    return found[::-1]
+        needed_acts.append(act)
+    return needed_acts[::-1]
 
 
-def touched(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
-    """Return of each slot the first and the last act that reads or writes it."""
-    found: dict[int, tuple[int, int]] = {}
+def live_ranges(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
+    """Return the first and the last act that reads or writes each slot."""
+    ranges: dict[int, tuple[int, int]] = {}
     for k, act in enumerate(acts):
         for p in act.places():
-            first, _ = found.get(p.slot, (k, k))
-            found[p.slot] = (first, k)
-    return found
+            first, _ = ranges.get(p.slot, (k, k))
+            ranges[p.slot] = (first, k)
+    return ranges
 
 
 def variables(acts: Iterable[Act]) -> Iterator[int]:
     """Yield the variables that acts, and the programs in them, read."""
     for act in acts:
         numbers = act.numbers if isinstance(act, Launch) else vars(act).values()
-        for number in nested(tuple(numbers), Number):
+        for number in find_nested(tuple(numbers), Number):
             if number.variable is not None:
                 yield number.variable
         for program in act.programs:

@@ -1,4 +1,4 @@
-"""Arguments and results of captured functions: nested containers of tensors, and what is static."""
+"""Arguments and results of captured functions: pytrees of tensors, and static values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from ..tensor.other_layouts import LayoutTensor, Way
 from ..tensor.tensor import Tensor
 
 PLAIN = frozenset((bool, int, str, bytes, type(None)))  # equal only if of one type and bits
-SIMPLE = frozenset((Tensor, float, int, bool, str, bytes))  # leaves that need not be looked into
+SIMPLE = frozenset(
+    (Tensor, float, int, bool, str, bytes)
+)  # types of leaves without further containers
 
 
 class Static:
-    """An argument that is part of the key of a capture. No tuple: that would be a container."""
+    """An argument that is part of the key of a capture. It is no tuple, which is a container."""
 
     __slots__ = ("key", "value")
 
@@ -28,14 +30,14 @@ class Static:
 
 
 class Flat(NamedTuple):
-    """The leaves of containers, and what they were in; None where there is no container."""
+    """The leaves of containers, and the tree of containers; None if there is none."""
 
     leaves: Sequence[Any]
     tree: Any
 
 
 def flattened(value: object) -> Flat:
-    """The leaves of nested lists, tuples, dicts, named tuples and whatever optree knows."""
+    """Return the leaves and the tree of nested containers: all types that optree supports."""
     import optree  # here, so that `import dovetail` stays light
 
     whole: Any = value  # any object is a tree
@@ -43,18 +45,18 @@ def flattened(value: object) -> Flat:
     return Flat(leaves, tree)
 
 
-class Grown:
-    """Containers in which tensors of other layouts stand, each for several leaves."""
+class LayoutTree:
+    """A tree of containers with tensors of other layouts, each of several leaves."""
 
     __slots__ = ("outer", "ways")
 
-    type: ClassVar[Any] = None  # as trees of optree have it: it is no tuple, and no None
+    type: ClassVar[Any] = None  # an attribute of optree's trees: neither a tuple nor None
 
     def __init__(self, outer: Any, ways: tuple[Way | None, ...]) -> None:
         self.outer, self.ways = outer, ways
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Grown):
+        if not isinstance(other, LayoutTree):
             return False
         return self.ways == other.ways and bool(self.outer == other.outer)
 
@@ -62,42 +64,44 @@ class Grown:
         return hash((self.outer, self.ways))
 
     def is_leaf(self) -> bool:
-        """False: a tensor alone is a container, too."""
+        """Return False: even a single tensor is a container here."""
         return False
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The containers around tensors made of these leaves."""
-        given, known = iter(leaves), list[object]()
-        found = [next(given) if w is None else w.unflatten(given, known) for w in self.ways]
-        return self.outer.unflatten(found)
+        """Rebuild the tensors from their leaves, and the containers around them."""
+        leaves_left, shared = iter(leaves), list[object]()
+        rebuilt_leaves = [
+            next(leaves_left) if w is None else w.unflatten(leaves_left, shared) for w in self.ways
+        ]
+        return self.outer.unflatten(rebuilt_leaves)
 
 
-def flattened_parts(value: object) -> Flat:
-    """As `flattened`, and tensors of other layouts taken apart, of those that can be."""
+def flatten_with_layouts(value: object) -> Flat:
+    """Flatten containers, and tensors of other layouts in them if they support it."""
     flat = flattened(value)
     if not any(isinstance(x, LayoutTensor) for x in flat.leaves):
         return flat
     leaves, ways = list[Any](), list[Way | None]()
-    known: dict[int, tuple[int, object]] = {}
+    shared: dict[int, tuple[int, object]] = {}
     for x in flat.leaves:
-        found = x.__flatten__(known) if isinstance(x, LayoutTensor) else None
-        leaves += [x] if found is None else found[0]
-        ways.append(None if found is None else found[1])
-    return Flat(leaves, Grown(flat.tree, tuple(ways)))
+        flattened_tensor = x.__flatten__(shared) if isinstance(x, LayoutTensor) else None
+        leaves += [x] if flattened_tensor is None else flattened_tensor[0]
+        ways.append(None if flattened_tensor is None else flattened_tensor[1])
+    return Flat(leaves, LayoutTree(flat.tree, tuple(ways)))
 
 
 def rebuilt(flat: Flat, leaves: Sequence[object]) -> Any:
-    """Containers of the same kind around other leaves."""
+    """Return the containers with other leaves."""
     return flat.tree.unflatten(leaves)
 
 
 def static(name: str, value: object) -> Hashable:
-    """`value`, which can be part of a key. Raises: CaptureError."""
+    """Return `value` if it can be part of a key. Raises: CaptureError."""
     try:
         hash(value)
     except TypeError:
         raise CaptureError(
-            f"{name}: an argument is {_described(value)}, which is neither a tensor, a container "
+            f"{name}: an argument is {_describe(value)}, which is neither a tensor, a container "
             "of tensors nor hashable; pass dt.asarray(...) of an array, a tuple for a list"
         ) from None
     return value
@@ -145,14 +149,14 @@ def metadata_key(value: object) -> Hashable:
     return (value.shape, value.dtype) if isinstance(value, np.ndarray) else None
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"a NumPy array of shape {value.shape}"
     return shown(value)
 
 
-def strided_leaf(name: str, x: Tensor) -> Tensor:
-    """Raises: LayoutError for a tensor that is not strided."""
+def require_strided_leaf(name: str, x: Tensor) -> Tensor:
+    """Return a strided tensor. Raises: LayoutError for one of another layout."""
     if type(x) is not Tensor:
         raise LayoutError(
             f"{name}: a tensor of the layout {x.layout.name} is no argument or result of a "
@@ -162,20 +166,20 @@ def strided_leaf(name: str, x: Tensor) -> Tensor:
 
 
 def tensor_leaves(name: str, value: object, like: Tensor | None = None) -> Flat:
-    """As `flattened`, of what a loop carries: numbers become tensors beside the others.
+    """Flatten the carry of a loop; numbers become tensors on the device of the others.
 
     Raises: DTypeError for other leaves.
     """
     flat = flattened(value)
     tensors = [x for x in flat.leaves if isinstance(x, Tensor)]
     first = tensors[0] if tensors else like
-    found = [_carried(name, x, first) for x in flat.leaves]
-    return Flat(found, flat.tree)
+    carried = [_carry_leaf(name, x, first) for x in flat.leaves]
+    return Flat(carried, flat.tree)
 
 
-def _carried(name: str, x: object, like: Tensor | None) -> Tensor:
+def _carry_leaf(name: str, x: object, like: Tensor | None) -> Tensor:
     if isinstance(x, Tensor):
-        return strided_leaf(name, x)
+        return require_strided_leaf(name, x)
     if isinstance(x, (bool, int, float, np.generic)):
         return asarray(x, device=None if like is None else like.device)
     raise DTypeError(f"{name}: carries tensors and numbers, in containers, not {shown(x)}")

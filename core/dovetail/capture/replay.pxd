@@ -1,8 +1,8 @@
-# What the compiled form of `replay.py` knows of its types.
+# The C types of `replay.py`.
 cimport cython
 
 from dovetail.records cimport Counters
-from dovetail.engine.launching cimport part
+from dovetail.engine.launching cimport strided_operand
 from dovetail.plugins.opened cimport Opened
 from dovetail.records cimport Flags
 

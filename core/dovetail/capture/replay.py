@@ -12,7 +12,7 @@ from ..backend.limits import sequence
 from ..engine import events
 from ..engine.evaluate import lock
 from ..engine.events import counters
-from ..engine.launching import Part, part
+from ..engine.launching import Part, strided_operand
 from ..engine.traced_numbers import Env
 from ..memory.pointer import StreamHandle
 from ..plugins.blame import blame
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from .program import Act
 
 At: TypeAlias = list[Any]  # handle and byte offset of each slot
-Buffers: TypeAlias = tuple[tuple[int, int], ...]  # slots, and bytes there
-Scalars: TypeAlias = tuple[tuple[Scalar, int | None], ...]  # values, or numbers of `env`
+Buffers: TypeAlias = tuple[tuple[int, int], ...]  # slots and byte offsets
+Scalars: TypeAlias = tuple[tuple[Scalar, int | None], ...]  # values, or indices in `env`
 
 
 class Unrolled(NamedTuple):
-    """The launches of all iterations of a loop; `calls` of them are routines."""
+    """The launches of all iterations of a loop; `calls` is the number of routines among them."""
 
     launches: list[QueuedLaunch]
     calls: int
 
 
 class Replayer:
-    """Replays a program's acts.
+    """The replay of a program's acts.
 
-    `launches`: how many kernels and routines `steps` are, without those that count themselves;
-    `calls`: how many of them are routines.
+    `launches`: the number of kernels and routines of `steps`, without those that count themselves;
+    `calls`: the number of routines among them.
     """
 
     __slots__ = ("acts", "calls", "launches", "name", "opened", "steps")
@@ -55,7 +55,7 @@ class Replayer:
         else:
             steps = self.steps
             if steps is None:
-                steps = self.steps = self._prepared()
+                steps = self.steps = self._prepare()
             try:
                 for step in steps:
                     step(at, env, stream)
@@ -66,7 +66,7 @@ class Replayer:
             counters.calls += self.calls
 
     def _run_profiled(self, at: At, env: Env, stream: StreamHandle) -> None:
-        """Run the acts while a profile is taken: each adds its own event."""
+        """Run the acts during a profile: each adds its own event."""
         if self.name:
             events.note(f"replay {self.name}", time.perf_counter_ns())
         for act in self.acts:
@@ -74,15 +74,15 @@ class Replayer:
             counters.launches += act.launches
             counters.calls += act.calls
 
-    def _prepared(self) -> list[Replay]:
-        """Return what runs the acts, with launches that follow each other in one sequence."""
+    def _prepare(self) -> list[Replay]:
+        """Return the steps of the replay, with consecutive launches in one sequence."""
         steps: list[Replay] = []
         waiting: list[QueuedLaunch] = []
         launches = calls = 0
         for act in self.acts:
             launches += act.launches
             calls += act.calls
-            step = act.prepared(self.opened)
+            step = act.prepare(self.opened)
             if isinstance(step, QueuedLaunch):
                 waiting.append(step)
             elif isinstance(step, Unrolled):
@@ -97,16 +97,16 @@ class Replayer:
         return steps + self._sequence(waiting)
 
     def _sequence(self, launches: list[QueuedLaunch]) -> list[Replay]:
-        """Return what runs these launches, if there are any."""
+        """Return the replay of these launches, or an empty list if there are none."""
         if not launches:
             return []
-        made = sequence(self.opened.backend, launches)
+        replay = sequence(self.opened.backend, launches)
         is_batched = self.opened.batches and len(launches) > 1
-        return [made or QueuedLaunches(launches, self.opened.backend if is_batched else None)]
+        return [replay or QueuedLaunches(launches, self.opened.backend if is_batched else None)]
 
 
 class QueuedLaunches:
-    """Launches in order; with a `backend`, which takes them together, in one call."""
+    """A replay of launches in order; in one call of the `backend`, if one is passed."""
 
     __slots__ = ("backend", "launches")
 
@@ -114,18 +114,20 @@ class QueuedLaunches:
         self.launches, self.backend = launches, backend
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
-        given = [(q.launch, handles(q.buffers, at), numbers(q.scalars, env)) for q in self.launches]
+        prepared_launches = [
+            (q.launch, handles(q.buffers, at), numbers(q.scalars, env)) for q in self.launches
+        ]
         if self.backend is not None:
-            self.backend.launch_all(given, stream)
+            self.backend.launch_all(prepared_launches, stream)
         else:
-            for launch, arguments, scalars in given:
+            for launch, arguments, scalars in prepared_launches:
                 launch(arguments, scalars, stream)
 
 
 class Checked:
-    """A launch that checks indices, on a device whose error cells the host sees at once.
+    """A launch that checks indices, on a device whose error cells the host can read at once.
 
-    `cells`: of each error cell the number of its buffer, the use of the index, and the source line.
+    `cells`: for each error cell the number of its buffer, the purpose of the index, and the line.
 
     Raises: IndexOutOfRange.
     """
@@ -139,20 +141,20 @@ class Checked:
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
         args = [*handles(self.queued.buffers, at)]
-        handle, found = self.prompt
-        with lock:  # which guards these cells
+        handle, cells = self.prompt
+        with lock:  # the lock guards the cells
             for k, (buffer, _, _) in enumerate(self.cells):
-                found[k] = 0
+                cells[k] = 0
                 args[2 * buffer], args[2 * buffer + 1] = handle, k * WIDTH
             self.queued.launch(tuple(args), numbers(self.queued.scalars, env), stream)
             for k, (_, asked, line) in enumerate(self.cells):
-                index = found[k]
-                if index or asked.size == 0:  # where nothing is in range, 0 is not either
+                index = cells[k]
+                if index or asked.size == 0:  # along an axis of size 0 even index 0 is out of range
                     raise out_of_range(asked, index, line)
 
 
 class Routine:
-    """A vendor's routine; operands as `launching.part` has them."""
+    """A call of a vendor's routine; operands as for `launching.strided_operand`."""
 
     __slots__ = ("backend", "inputs", "output", "routine")
 
@@ -162,17 +164,17 @@ class Routine:
         self.backend, self.routine, self.inputs, self.output = backend, routine, inputs, output
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
-        given = tuple([part(at, x) for x in self.inputs])
-        self.routine(self.backend, given, part(at, self.output), stream)
+        operands = tuple([strided_operand(at, x) for x in self.inputs])
+        self.routine(self.backend, operands, strided_operand(at, self.output), stream)
 
 
 def handles(buffers: Buffers, at: At) -> tuple[object, ...]:
     """Return handle and byte offset of each buffer."""
-    found: list[object] = []
+    addresses: list[object] = []
     for slot, offset in buffers:
-        found.append(at[2 * slot])
-        found.append(at[2 * slot + 1] + offset)
-    return tuple(found)
+        addresses.append(at[2 * slot])
+        addresses.append(at[2 * slot + 1] + offset)
+    return tuple(addresses)
 
 
 def numbers(scalars: Scalars, env: Env) -> list[Scalar]:

@@ -29,7 +29,18 @@ from ..engine.launching import BoundStep
 from ..engine.traced_numbers import Environment, Number
 from ..plugins.opened import Opened
 from .forms import NumberTable, RerolledLoop, Scanned
-from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, touched, variables
+from .program import (
+    Act,
+    Call,
+    Effect,
+    Fill,
+    HostStep,
+    Launch,
+    Place,
+    Program,
+    live_ranges,
+    variables,
+)
 
 BODY_ACTS_MIN = 32  # an iteration that Python runs costs 0.5 us beside its acts
 PERIODS_MAX = 8  # candidates for the length of an iteration
@@ -73,14 +84,14 @@ class RolledActs(NamedTuple):
     heirs: dict[int, int]
 
     def owner(self, slot: int) -> int:
-        """Return the slot in whose memory a slot is."""
+        """Return the slot that owns the memory of a slot."""
         while slot in self.heirs:
             slot = self.heirs[slot]
         return slot
 
     def spans(self) -> Mapping[int, tuple[int, ...]]:
         """Return the live ranges of the slots with memory: first and last acts, in turns."""
-        spans = touched(self.acts)
+        spans = live_ranges(self.acts)
         if not self.loops:
             return spans
         uses = [(slot, *span) for slot, span in spans.items()]
@@ -91,8 +102,8 @@ class RolledActs(NamedTuple):
                 idle[self.owner(slot)] += begin + last, begin + first
         whole: dict[int, tuple[int, int]] = {}
         for slot, first, last in uses:
-            known = whole.get(self.owner(slot), (first, last))
-            whole[self.owner(slot)] = min(known[0], first), max(known[1], last)
+            owner_span = whole.get(self.owner(slot), (first, last))
+            whole[self.owner(slot)] = min(owner_span[0], first), max(owner_span[1], last)
         return {slot: (first, *idle[slot], last) for slot, (first, last) in whole.items()}
 
     def build(
@@ -101,18 +112,18 @@ class RolledActs(NamedTuple):
         """Yield the acts in the memory of a program, each loop as one act."""
         done = 0
         for loop, (begin, end) in zip(self.loops, self.bodies, strict=True):
-            yield from (act.moved(move) for act in self.acts[done:begin])
+            yield from (act.replace_places(move) for act in self.acts[done:begin])
             yield _build_loop(loop, self.acts[begin:end], move, opened, environment)
             done = end
-        yield from (act.moved(move) for act in self.acts[done:])
+        yield from (act.replace_places(move) for act in self.acts[done:])
 
 
-def reroll(acts: list[Act], own: Container[int], kept: Container[int]) -> RolledActs:
+def reroll(acts: list[Act], own: Container[int], live_variables: Container[int]) -> RolledActs:
     """Return acts with each loop in them as its last block.
 
-    `own`: the slots that only these acts use. `kept`: variables that others read afterwards.
+    `own`: the slots that only these acts use. `live_variables`: variables that are read afterwards.
     """
-    trace = _trace_acts(acts, own, kept) if len(acts) >= 2 * BODY_ACTS_MIN else None
+    trace = _trace_acts(acts, own, live_variables) if len(acts) >= 2 * BODY_ACTS_MIN else None
     loops = [] if trace is None else _find_loops(trace)
     rolled, bodies, done = list[Act](), list[tuple[int, int]](), 0
     for loop in loops:
@@ -128,7 +139,7 @@ def reroll(acts: list[Act], own: Container[int], kept: Container[int]) -> Rolled
 
 
 class _Trace(NamedTuple):
-    """Acts as numbers, and the uses of their slots, in order.
+    """A sequence of acts encoded as numbers, and the uses of their slots, in order.
 
     `keys`: equal for acts that do the same in other memory, with other numbers. `counts`: how many
     uses an act has. `starts`: its first use, and the end. `distances`: from each use to the one
@@ -149,7 +160,9 @@ class _Trace(NamedTuple):
     owners: dict[int, int]
 
 
-def _trace_acts(acts: list[Act], own: Container[int], kept: Container[int]) -> _Trace | None:
+def _trace_acts(
+    acts: list[Act], own: Container[int], live_variables: Container[int]
+) -> _Trace | None:
     """Return acts as numbers; None if too few are equal. Variables of an effect are a slot < 0."""
     ids: dict[Hashable, int] = {}
     step_keys: dict[int, int] = {}  # by the id of a bound step
@@ -157,20 +170,23 @@ def _trace_acts(acts: list[Act], own: Container[int], kept: Container[int]) -> _
     keys, operands = list[int](), list[Sequence[Place]]()
     for act in acts:
         if type(act) is Launch and not act.lines:
-            places: Sequence[Place] = act.buffers
+            operand_places: Sequence[Place] = act.buffers
             key = step_keys.get(id(act.bound), -1)
             if key < 0:
                 key = step_keys[id(act.bound)] = ids.setdefault(_step_key(act.bound), len(ids))
         else:
-            places, key = [*act.places()], ids.setdefault(_key(act), len(ids))
+            operand_places, key = [*act.places()], ids.setdefault(_key(act), len(ids))
             if isinstance(act, Effect) and act.variable is not None:
                 owners.update((act.variable + k, act.variable) for k in range(act.count))
-                places = [Place(-1 - act.variable, 0)]
+                operand_places = [Place(-1 - act.variable, 0)]
         if owners:
             numbers = [v for v in variables([act]) if v in owners]
-            places = [*places, *[Place(-1 - owners[v], v - owners[v]) for v in numbers]]
+            operand_places = [
+                *operand_places,
+                *[Place(-1 - owners[v], v - owners[v]) for v in numbers],
+            ]
         keys.append(key)
-        operands.append(places)
+        operands.append(operand_places)
     if len(acts) - len(ids) < BODY_ACTS_MIN:
         return None
     kinds, counts = np.array(keys), np.array([*map(len, operands)])
@@ -179,7 +195,7 @@ def _trace_acts(acts: list[Act], own: Container[int], kept: Container[int]) -> _
     starts, uses = np.append(0, np.cumsum(counts)), np.arange(len(slots))
     before = _find_previous(slots)
     distances, new = uses - before, np.flatnonzero(before < 0)
-    foreign = {-1 - owners[v] for v in owners if v in kept}
+    foreign = {-1 - owners[v] for v in owners if v in live_variables}
     is_own = [slot in own if slot >= 0 else slot not in foreign for slot in slots[new].tolist()]
     distances[new] = np.where(is_own, 0, -1 - new)
     position = uses - np.repeat(starts[:-1], counts)
@@ -328,10 +344,12 @@ def _match_blocks(trace: _Trace, begin: int, length: int, count: int) -> Loop | 
     numbers = _differing_numbers(trace, begin, length, end)
     if numbers is None:
         return None
-    held = {body[k] for k in np.flatnonzero(is_fixed)} | {slot for slot, _, _ in idle}
+    fixed_slots = {body[k] for k in np.flatnonzero(is_fixed)} | {slot for slot, _, _ in idle}
     uses = zip(body, offsets[0].tolist(), moves.tolist(), strict=True)
     real = [use for use in uses if use[0] >= 0]
-    return Loop(begin, length, count, real, numbers, {s for s in held if s >= 0}, heirs, idle)
+    return Loop(
+        begin, length, count, real, numbers, {s for s in fixed_slots if s >= 0}, heirs, idle
+    )
 
 
 def _differing_numbers(
@@ -360,9 +378,12 @@ def _differing_numbers(
 
 
 def _build_loop(
-    loop: Loop, acts: Sequence[Act], move: Callable[[Place], Place], opened: Opened,
+    loop: Loop,
+    acts: Sequence[Act],
+    move: Callable[[Place], Place],
+    opened: Opened,
     environment: Environment,
-) -> RerolledLoop:  # fmt: skip
+) -> RerolledLoop:
     """Return the act that runs a loop over the memory of the program around it."""
     table = None
     if loop.numbers:
@@ -370,10 +391,12 @@ def _build_loop(
         rows = tuple(zip(*loop.numbers.values(), strict=True))
         table = NumberTable(min(variables.values()), rows)
         acts = [_replace_numbers(act, i, variables) for i, act in enumerate(acts)]
-    places = [(move(Place(slot, offset)), step) for slot, offset, step in loop.uses]
-    order = {key: i for i, key in enumerate(dict.fromkeys((p.slot, step) for p, step in places))}
-    inner = iter([Place(order[p.slot, step], p.offset) for p, step in places])
-    body = tuple([act.moved(lambda p: next(inner)) for act in acts])
+    loop_inputs = [(move(Place(slot, offset)), step) for slot, offset, step in loop.uses]
+    order = {
+        key: i for i, key in enumerate(dict.fromkeys((p.slot, step) for p, step in loop_inputs))
+    }
+    inner = iter([Place(order[p.slot, step], p.offset) for p, step in loop_inputs])
+    body = tuple([act.replace_places(lambda p: next(inner)) for act in acts])
     written = frozenset(p.slot for act in body for p in act.written)
     program = Program(opened, len(order), (), (), 0, body, written, "")
     inputs = tuple([Scanned(Place(slot, 0), step) for slot, step in order])

@@ -53,9 +53,9 @@ from .executable import MISS, NONE, Executable, Overlap
 from .forms import Branch, Carried, Part, Repeat, RerolledLoop, While
 from .jit import Captured
 from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, Strided
-from .pytree import Flat, Grown, Static, flattened, rebuilt
+from .pytree import Flat, LayoutTree, Static, flattened, rebuilt
 from .replay import Scalars
-from .session import Capture, shown_leaf
+from .session import Capture, describe_leaf
 
 Json: TypeAlias = Any  # numbers, texts, lists, and dicts of them
 Range: TypeAlias = tuple[int, int]  # bytes that may be touched, from where a slot begins
@@ -66,10 +66,17 @@ FORMAT = b"dovetail: a captured function, "
 MAGIC = FORMAT + b"3\n"
 DIGEST = 32  # bytes
 NUMBER_MAX = 1 << 62  # of sizes, offsets and strides
-INVALID = (  # what is raised for a file that somebody has edited
-    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError,
-    AssertionError, CaptureError, Unbounded,
-)  # fmt: skip
+INVALID = (  # the errors that an edited file may cause
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    AssertionError,
+    CaptureError,
+    Unbounded,
+)
 FORMULAS = {  # of numbers that differ from call to call
     name: getattr(operator, name)
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "abs")
@@ -112,7 +119,7 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
             f"{name}: {f.__name__} has not been captured; call it first, with what it is to be for"
         )
     writer = Writer()
-    saved = [_write_capture(writer, c) for c in f.captured_as_now()]
+    saved = [_write_capture(writer, c) for c in f.captures_for_context()]
     if not saved:
         raise CaptureError(
             f"{name}: what {f.__name__} reads of its closure, or the context (dt.no_grad, "
@@ -132,13 +139,11 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
             f"a file with it ({error}); leave what needs it out of the function"
         ) from None
     text = json.dumps(content).encode()
-    rest = len(text).to_bytes(8, "little") + text + blobs
-    where.write_bytes(MAGIC + _digest(rest) + rest)
+    payload = len(text).to_bytes(8, "little") + text + blobs
+    where.write_bytes(MAGIC + _digest(payload) + payload)
 
 
-def load_function(
-    path: str | os.PathLike[str], *, device: Device | str | None = None
-) -> Loaded:  # fmt: skip
+def load_function(path: str | os.PathLike[str], *, device: Device | str | None = None) -> Loaded:
     """Return the captured function that `save_function` wrote to a file.
 
     `path`: the file. `device`: where it is to run, else where it ran. It takes the kinds of
@@ -242,7 +247,7 @@ class Writer:
         return len(self.blobs) - 1
 
     def memory(self, s: Storage) -> int:
-        """Return the number of a blob that holds what is in this storage now."""
+        """Write the current content of a storage as a blob, and return the blob's number."""
         values = bytearray(s.nbytes)
         if values:
             backend, stream = open_device(s.device).backend, current_handle(s.device)
@@ -251,7 +256,7 @@ class Writer:
 
 
 class Reader:
-    """What numbers in JSON stand for, and the device that programs are built for."""
+    """The state of reading a file: objects by their numbers, and the device of the programs."""
 
     device: Device
     environment: Environment
@@ -288,7 +293,7 @@ def write(w: Writer, x: Any) -> Json:
 
 
 def read(r: Reader, hint: Any, x: Json) -> Any:
-    """Return the value that JSON stands for; `hint`: what it is annotated to be.
+    """Convert JSON to a value; `hint`: the annotated type.
 
     Raises: ValueError, or what Python raises for JSON of another form.
     """
@@ -325,7 +330,7 @@ def _natural(n: Json) -> int:
     return _item(range(NUMBER_MAX), n)  # type: ignore[no-any-return]  # of a range
 
 
-def _checked(x: Json, *kinds: type) -> Any:
+def _require_type(x: Json, *kinds: type) -> Any:
     if type(x) not in kinds or (kinds == (int,) and abs(x) >= NUMBER_MAX):
         raise ValueError(f"{x!r} is no {kinds[0].__name__}, or too large")
     return x
@@ -351,8 +356,8 @@ def _write_step(w: Writer, bound: BoundStep) -> Json:
 def _read_step(r: Reader, x: Json) -> BoundStep:
     number, ints, grid, nbytes, asked = read(r, STEP, x)
     kernel = _item(r.kernels, number)
-    known = dict(zip(kernel.ints, ints, strict=True))
-    wanted = [known[e.name] if e.op == "param" else e.number for e in kernel.grid]
+    values_by_name = dict(zip(kernel.ints, ints, strict=True))
+    wanted = [values_by_name[e.name] if e.op == "param" else e.number for e in kernel.grid]
     if [*map(_natural, grid)] != wanted:
         raise ValueError(f"a launch does not fit its kernel {kernel.name}")
     buffers = tuple((i, 0) for i in range(len(kernel.buffers)))
@@ -387,8 +392,8 @@ def _write_act(w: Writer, act: Act) -> Json:
 
 def _read_program(r: Reader, x: Json) -> Program:
     name, inputs, held, sizes, arena, acts = read(r, PROGRAM, x)
-    touched = {p.slot for act in acts for p in act.written}
-    written = frozenset(slot for slot in touched if slot < inputs + len(held))
+    written_slots = {p.slot for act in acts for p in act.written}
+    written = frozenset(slot for slot in written_slots if slot < inputs + len(held))
     return Program(open_device(r.device), inputs, held, sizes, arena, acts, written, name)
 
 
@@ -427,8 +432,8 @@ STEP = tuple[int, Shape, Shape, int, tuple[tuple[int, Asked], ...]]
 PROGRAM = tuple[str, int, tuple[Storage, ...], Shape, int, tuple[Act, ...]]
 SIMPLE = (bool, int, float, str, NoneType)  # which JSON has itself
 READERS: dict[Any, Callable[[Reader, Json], Any]] = {
-    **{kind: partial(lambda kind, r, x: _checked(x, kind), kind) for kind in SIMPLE},
-    float | int | bool: lambda r, x: _checked(x, float, int, bool),
+    **{kind: partial(lambda kind, r, x: _require_type(x, kind), kind) for kind in SIMPLE},
+    float | int | bool: lambda r, x: _require_type(x, float, int, bool),
     Any: lambda r, x: _plain(x),
     bytes: lambda r, x: _item(r.blobs, x),
     DType: lambda r, x: dtype(str(x)),
@@ -503,7 +508,7 @@ class Memory:
 
     def check_carried(self, carried: Sequence[Carried]) -> tuple[list[int], list[int]]:
         """Check buffers of a loop. Return the bytes of all, and of those that the body makes."""
-        sizes, made = [], []
+        sizes, new_sizes = [], []
         for c in carried:
             (n,) = c.copy.sizes
             if c.copy.held or c.copy.arena:  # it is given two slots and no more
@@ -512,8 +517,8 @@ class Memory:
             for p in (c.first, c.buffer, c.other or c.buffer):
                 self.check(p, 0, n)
             sizes.append(n)
-            made += [] if c.other is None else [n]
-        return sizes, made
+            new_sizes += [] if c.other is None else [n]
+        return sizes, new_sizes
 
 
 def check_program(p: Program, inputs: Sequence[Range]) -> None:
@@ -533,9 +538,9 @@ def _check_launch(m: Memory, a: Launch) -> None:
     if len(a.numbers) != len(kernel.scalars) or not len(cells) == len(step.checks) == len(a.lines):
         raise ValueError(f"a launch does not fit its kernel {kernel.name}")
     _check_numbers(a, a.numbers)
-    touched = reach(kernel, step.ints, step.grid)
+    reach_by_buffer = reach(kernel, step.ints, step.grid)
     for i, (buffer, place) in enumerate(zip(kernel.buffers, a.buffers, strict=True)):
-        low, high = touched.get(buffer.name, (0, -1))
+        low, high = reach_by_buffer.get(buffer.name, (0, -1))
         size = buffer.dtype.itemsize
         if i not in cells:
             m.check(place, low * size, (high + 1) * size, size)
@@ -591,9 +596,9 @@ def _check_repeat(m: Memory, a: Repeat) -> None:
             m.check(bound, 0, 8)
     for x in (*a.inputs, *a.results):
         m.check(x.place, 0, _natural(x.step) * rounds)
-    sizes, made = m.check_carried(a.carried)
+    sizes, new_sizes = m.check_carried(a.carried)
     inputs, results = [x.step for x in a.inputs], [x.step for x in a.results]
-    m.check_part(a.body, [*sizes, *inputs], [*made, *results])
+    m.check_part(a.body, [*sizes, *inputs], [*new_sizes, *results])
 
 
 def _check_rerolled(m: Memory, a: RerolledLoop) -> None:
@@ -611,9 +616,9 @@ def _check_rerolled(m: Memory, a: RerolledLoop) -> None:
 
 def _check_while(m: Memory, a: While) -> None:
     m.check(a.truth, 0, 1)
-    sizes, made = m.check_carried(a.carried)
+    sizes, new_sizes = m.check_carried(a.carried)
     m.check_part(a.condition, sizes, [1])
-    m.check_part(a.body, sizes, made)
+    m.check_part(a.body, sizes, new_sizes)
 
 
 def _check_branch(m: Memory, a: Branch) -> None:
@@ -659,15 +664,15 @@ def _write_value(w: Writer, x: Any) -> Json:
 def _read_value(r: Reader, x: Json) -> Any:
     if type(x) is not list:
         return _plain(x)
-    kind, *parts = x
+    kind, *items = x
     if kind == "dict":
-        return {str(k): _read_value(r, part) for k, part in parts}
+        return {str(k): _read_value(r, part) for k, part in items}
     if kind == "tensor":
-        s, strides = read(r, tuple[Spec, Shape], parts)
+        s, strides = read(r, tuple[Spec, Shape], items)
         return _tensor(storage_at(DataPtr(None, 0, 0, r.device), 0, r.device), s, strides, 0)
     if kind in ("list", "tuple"):
-        return {"list": list, "tuple": tuple}[kind]([_read_value(r, part) for part in parts])
-    [part] = parts
+        return {"list": list, "tuple": tuple}[kind]([_read_value(r, part) for part in items])
+    [part] = items
     if kind == "variable":
         _item(r.environment.values, part)
         return TracedFloat(r.environment, 0.0, part)
@@ -686,7 +691,7 @@ def _write_capture(w: Writer, capture: Capture) -> Json:
         raise CaptureError(
             "save_function: a function with gradients is in no file; save it under dt.no_grad()"
         )
-    if isinstance(t.tree, Grown) or isinstance(t.returned.tree, Grown):
+    if isinstance(t.tree, LayoutTree) or isinstance(t.returned.tree, LayoutTree):
         raise CaptureError(
             "save_function: a tensor that is not strided is in no file; save a function of its "
             "parts"
@@ -694,14 +699,14 @@ def _write_capture(w: Writer, capture: Capture) -> Json:
     arguments = t.leaves if t.tree is None else rebuilt(Flat((), t.tree), t.leaves)
     is_argument = [r.same is not None and r.same.argument != NONE for r in t.results]
     pairs = zip(t.results, is_argument, strict=True)
-    kept = t._replace(results=[r if known else r._replace(same=None) for r, known in pairs])
+    portable = t._replace(results=[r if known else r._replace(same=None) for r, known in pairs])
     return {
         "device": str(t.program.opened.device),
         "variables": e.values,
         "formulas": write(w, [(v, formula.__name__, of) for v, formula, of in e.formulas]),
         "contained": t.tree is not None,
         "arguments": _write_value(w, arguments),
-        **{field: write(w, getattr(kept, field)) for field in TRACE},
+        **{field: write(w, getattr(portable, field)) for field in TRACE},
         "returned": _write_value(w, rebuilt(t.returned, t.returned.leaves)),
         "overlaps": _overlaps(capture.executable),
     }
@@ -720,7 +725,7 @@ def _overlaps(executable: Executable) -> list[tuple[int, int, int]]:
 
 
 def _read_capture(r: Reader, name: str, x: Json) -> tuple[str, Executable]:
-    """Return what replays a capture, and its arguments for people."""
+    """Return the executable of a capture, and the text of its arguments."""
     r.environment = environment = Environment()
     environment.values = [*read(r, tuple[float | int | bool, ...], x["variables"])]
     for v, formula, of in read(r, tuple[tuple[int, str, tuple[Number, ...]], ...], x["formulas"]):
@@ -734,17 +739,23 @@ def _read_capture(r: Reader, name: str, x: Json) -> tuple[str, Executable]:
     for k, c in enumerate(inputs):
         c.input = k
     trace = Trace(
-        name=name, leaves=leaves, tree=tree, settings=None, environment=environment, gradients=[],
+        name=name,
+        leaves=leaves,
+        tree=tree,
+        settings=None,
+        environment=environment,
+        gradients=[],
         known=[*r.arguments.values(), *[c for c in inputs if c.path is not None]],
-        returned=flattened(_read_value(r, x["returned"])), **fields,
-    )  # fmt: skip
+        returned=flattened(_read_value(r, x["returned"])),
+        **fields,
+    )
     overlaps = read(r, tuple[tuple[int, int, int], ...], x["overlaps"])
     _check_trace(trace, [_range(c, r.arguments, overlaps) for c in inputs])
     executable, _ = bind(trace)
     slots = {w.argument: n for n, w in enumerate(executable.inputs.slots) if w.argument != NONE}
     for i, j, distance in overlaps:
         executable.inputs.overlaps.append(Overlap(slots[i], slots[j], distance))
-    return ", ".join(map(shown_leaf, leaves)), executable
+    return ", ".join(map(describe_leaf, leaves)), executable
 
 
 def _check_trace(t: Trace, inputs: Sequence[Range]) -> None:
@@ -766,7 +777,7 @@ def _check_trace(t: Trace, inputs: Sequence[Range]) -> None:
 
 def _range(
     c: KnownTensor, arguments: dict[int, KnownTensor], overlaps: Sequence[tuple[int, int, int]]
-) -> Range:  # fmt: skip
+) -> Range:
     """Return the bytes that may be touched, from where a tensor begins.
 
     They include those of arguments that lie beside it in the same memory, as each call checks.

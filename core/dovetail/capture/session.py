@@ -23,14 +23,14 @@ from .executable import NONE, Executable, Overlap
 from .forms import RerolledLoop
 from .grads import Flow, flow_of
 from .program import Act, Program, variables
-from .pytree import Flat, Static, flattened_parts, rebuilt, strided_leaf
+from .pytree import Flat, Static, flatten_with_layouts, rebuilt, require_strided_leaf
 from .tracer import Recorder, evaluate_pending
 
 R = TypeVar("R")
 
 
 class Capture(NamedTuple):
-    """What a function did for arguments of one kind, and what does it again."""
+    """A captured call for arguments of one kind: its trace and its executable."""
 
     arguments: str  # for people
     trace: Trace
@@ -39,7 +39,7 @@ class Capture(NamedTuple):
 
 
 class NotCaptured(NamedTuple):
-    """Why the function runs as always for a kind of arguments.
+    """The reason why the function is not captured for a kind of arguments.
 
     `once`: the next call may be captured.
     """
@@ -56,9 +56,13 @@ class Session:
     """
 
     def __init__(
-        self, name: str, function: object, leaves: Sequence[object], tree: object,
+        self,
+        name: str,
+        function: object,
+        leaves: Sequence[object],
+        tree: object,
         settings: Settings,
-    ) -> None:  # fmt: skip
+    ) -> None:
         evaluate_pending()
         self.name, self.leaves, self.tree, self.settings = name, leaves, tree, settings
         self.known = [KnownTensor(x, i) for i, x in enumerate(leaves) if isinstance(x, Tensor)]
@@ -67,13 +71,15 @@ class Session:
         self.closure = self.closure_after = Closure([function], statics)
         self.known += [
             KnownTensor(p.value, path=p)
-            for p in self.closure.tensors() if id(p.value) not in arguments
-        ]  # fmt: skip
+            for p in self.closure.tensors()
+            if id(p.value) not in arguments
+        ]
         self.has_other_layouts = self._has_gradient_of_other_layout()
         self.known += [
             KnownTensor(k.tensor.grad, gradient_of=k)
-            for k in self._with_gradients() if type(k.tensor.grad) is Tensor
-        ]  # fmt: skip
+            for k in self._with_gradients()
+            if type(k.tensor.grad) is Tensor
+        ]
         self.inputs: list[KnownTensor] = []
         self.begun = next_serial()
         self.floats: list[tuple[int, int]] = []
@@ -84,18 +90,19 @@ class Session:
     def _with_gradients(self) -> list[KnownTensor]:
         """Return the known tensors that may have a `grad`."""
         return [
-            k for k in self.known
+            k
+            for k in self.known
             if k.gradient_of is None and k.tape is not None and k.tensor.is_leaf
-        ]  # fmt: skip
+        ]
 
     def _has_gradient_of_other_layout(self) -> bool:
         return any(type(k.tensor.grad) not in (Tensor, type(None)) for k in self._with_gradients())
 
-    def traced_leaves(self) -> list[object]:
-        """Return the leaves that the function gets."""
-        return [self._traced(i, x) for i, x in enumerate(self.leaves)]
+    def trace_arguments(self) -> list[object]:
+        """Return the leaves of arguments for the function; floats become TracedFloats."""
+        return [self._trace_argument(i, x) for i, x in enumerate(self.leaves)]
 
-    def _traced(self, i: int, x: object) -> object:
+    def _trace_argument(self, i: int, x: object) -> object:
         if not isinstance(x, float):
             return x.value if isinstance(x, Static) else x
         environment = self.recorder.environment
@@ -123,22 +130,22 @@ class Session:
         return None
 
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | NotCaptured]:
-        """Return what the function gives, and its capture."""
+        """Run the function; return its result and its capture."""
         returned, capture = recording.run_traced(self.recorder, self._run, function)
         if flags.depth == 0:
             run.finish_pending()
         values = [x.value if type(x) is TracedFloat else x for x in returned.leaves]
-        made: R = rebuilt(returned, values)
-        return made, capture if isinstance(capture, NotCaptured) else capture()
+        result: R = rebuilt(returned, values)
+        return result, capture if isinstance(capture, NotCaptured) else capture()
 
     def _run(
         self, function: Callable[[], object]
     ) -> tuple[Flat, NotCaptured | Callable[[], Capture]]:
-        """Return what the function gives, and what makes the capture once the tracer is removed."""
-        returned = flattened_parts(function())
+        """Run the function; return its result, and a function that makes the capture afterwards."""
+        returned = flatten_with_layouts(function())
         for x in returned.leaves:
             if isinstance(x, Tensor):
-                strided_leaf(self.name, x)
+                require_strided_leaf(self.name, x)
         tensors, leaves = self._results(returned)
         gradients = self._new_gradients(tensors)
         if tensors:
@@ -154,7 +161,7 @@ class Session:
         return returned, partial(self._capture, tensors, result, gradients, flow)
 
     def _results(self, returned: Flat) -> tuple[list[Tensor], list[object]]:
-        """Return the tensors that are returned, each once, and what stands for each leaf."""
+        """Return the tensors of the result, each once, and the leaves with result numbers."""
         numbers: dict[int, int] = {}
         tensors: list[Tensor] = []
         leaves: list[object] = []
@@ -169,8 +176,8 @@ class Session:
         return tensors, leaves
 
     def _new_gradients(self, tensors: list[Tensor]) -> list[NewGradient]:
-        """Return whose `grad` has changed; the new ones are added to the results."""
-        found: list[NewGradient] = []
+        """Return the tensors whose `grad` has changed; add new gradients to the results."""
+        changed: list[NewGradient] = []
         before = {id(k.gradient_of): k.tensor for k in self.known if k.gradient_of is not None}
         for k in self._with_gradients():
             now = k.tensor.grad
@@ -180,8 +187,8 @@ class Session:
             if now is not None and number is None:
                 number = len(tensors)
                 tensors.append(now)
-            found.append((k, number))
-        return found
+            changed.append((k, number))
+        return changed
 
     def _constants(self) -> list[KnownTensor]:
         """Return a known tensor for each constant that another name leads to, too.
@@ -193,15 +200,15 @@ class Session:
         return [KnownTensor(t, path=ClosurePath(t)) for t in tensors]
 
     def _failure(self) -> NotCaptured | None:
-        """Return why what has run cannot be captured."""
+        """Return the reason why the call cannot be captured, or None."""
         self.closure_after = self.closure.again()
         if self.has_other_layouts or self._has_gradient_of_other_layout():
             return NotCaptured("a gradient that is there before or after it is of another layout")
         if any(k.expr.tape is not k.tape for k in self.known):
             return NotCaptured("it changes what an argument's gradient flows through")
-        known = {id(k.tensor) for k in self.known}
+        known_ids = {id(k.tensor) for k in self.known}
         reached = {id(p.value) for p in self.closure_after.tensors()}
-        if not reached <= known:
+        if not reached <= known_ids:
             reason = "it binds a name, an attribute or a place to a new tensor"
             return NotCaptured(reason, once=True)
         reached |= {id(x) for x in self.leaves}
@@ -211,14 +218,15 @@ class Session:
 
     def _flowing(self, tensors: list[Tensor]) -> list[int]:
         """Return the numbers of the results through which gradients flow."""
-        known = {id(k.tensor) for k in self.known}
+        known_ids = {id(k.tensor) for k in self.known}
         return [
-            i for i, t in enumerate(tensors)
-            if id(t) not in known and t._expr.tape is not None and not _is_spent(t._expr.tape)
-        ]  # fmt: skip
+            i
+            for i, t in enumerate(tensors)
+            if id(t) not in known_ids and t._expr.tape is not None and not _is_spent(t._expr.tape)
+        ]
 
     def _flow(self, flowing: list[int], tensors: list[Tensor]) -> Flow | None:
-        """Return the way back from a result that is the only one, and has memory of its own."""
+        """Return the backward program of a result that is the only one, with memory of its own."""
         (i, *others), recorder = flowing, self.recorder
         place = recorder.place(_in_memory(tensors[i]))
         if others or place.slot not in recorder.sizes or self._new_gradients(tensors):
@@ -226,9 +234,12 @@ class Session:
         return flow_of(self.name, recorder, i, tensors[i], self.known)
 
     def _capture(
-        self, tensors: list[Tensor], returned: Flat, gradients: list[NewGradient],
+        self,
+        tensors: list[Tensor],
+        returned: Flat,
+        gradients: list[NewGradient],
         flow: Flow | None,
-    ) -> Capture:  # fmt: skip
+    ) -> Capture:
         recorder = self.recorder
         same = {id(k.tensor): k for k in self.known}
         exprs = [_in_memory(t) for t in tensors]
@@ -243,11 +254,22 @@ class Session:
         byte = spec((1,), uint8, program.opened.device)
         results += [Result(None, recorder.renumbered(p), byte, (1,)) for p in saved]
         trace = Trace(
-            self.name, program, self.leaves, self.tree, self.settings,
-            self.known + self._constants(), self.inputs, recorder.environment, self.floats, results,
-            returned, gradients, self.closure.paths, recorder.arrays,
+            self.name,
+            program,
+            self.leaves,
+            self.tree,
+            self.settings,
+            self.known + self._constants(),
+            self.inputs,
+            recorder.environment,
+            self.floats,
+            results,
+            returned,
+            gradients,
+            self.closure.paths,
+            recorder.arrays,
             None if flow is None else len(saved),
-        )  # fmt: skip
+        )
         executable, numbers = bind(trace)
         if flow is not None:
             attach = flow.attach(self.name, numbers, len(tensors))
@@ -256,11 +278,11 @@ class Session:
         likenesses = {k.argument: k.forget() for k in self.known}  # no tensor of the user's
         leaves = [likenesses.get(i, x) for i, x in enumerate(self.leaves)]
         trace = trace._replace(leaves=leaves, closure=(), arrays=())
-        return Capture(", ".join(map(shown_leaf, leaves)), trace, executable, flow)
+        return Capture(", ".join(map(describe_leaf, leaves)), trace, executable, flow)
 
 
-def shown_leaf(x: object) -> str:
-    """Return an argument as text for people."""
+def describe_leaf(x: object) -> str:
+    """Return an argument as text for users."""
     if isinstance(x, Tensor):
         return repr(x._expr.spec)
     return repr(x.value) if isinstance(x, Static) else "a float"
@@ -274,14 +296,14 @@ def _in_memory(t: Tensor) -> Expr:
 
 
 def _is_spent(tape: Any) -> bool:
-    """Return True if some of what a gradient would flow through has been released."""
-    seen: set[int] = set()
+    """Return True if a part of the tape has been released."""
+    visited: set[int] = set()
     stack = [tape]
     while stack:
         n = stack.pop()
-        if id(n) in seen:
+        if id(n) in visited:
             continue
-        seen.add(id(n))
+        visited.add(id(n))
         if n.released:
             return True
         stack += [e.node for e in n.edges if e is not None]
@@ -301,21 +323,21 @@ def relax_overlaps(new: Capture, earlier: Sequence[Capture]) -> None:
     """
     for old in earlier:
         now, then = _overlaps(new.executable), _overlaps(old.executable)
-        if now.keys() == then.keys() and _touched_by(new) == _touched_by(old):
+        if now.keys() == then.keys() and _memory_of_call(new) == _memory_of_call(old):
             new.executable.inputs.overlaps = [
                 o for pair, o in now.items() if o.distance == then[pair].distance
             ]
 
 
 def _overlaps(executable: Executable) -> dict[tuple[object, ...], Overlap]:
-    """Return the overlaps by how each of the two tensors is found."""
+    """Return the overlaps, each by the sources of its two tensors."""
     inputs = executable.inputs
     ways = [(s.argument, s.gradient_of, _way(executable, s.read)) for s in inputs.slots]
     return {(ways[o.slot], ways[o.base]): o for o in inputs.overlaps}
 
 
 def _way(executable: Executable, n: int) -> tuple[object, ...]:
-    """Return how a closure read finds its value; equal for one place of two captures."""
+    """Return the source of a closure read; equal for the same place in two captures."""
     if n == NONE:
         return ()
     r = executable.inputs.reads[n]
@@ -324,19 +346,22 @@ def _way(executable: Executable, n: int) -> tuple[object, ...]:
     return (*_way(executable, r.parent), r.is_item, r.key)
 
 
-def _touched_by(capture: Capture) -> list[object]:
-    """Return all places that a call reads, writes or gives, in order."""
-    found: list[object] = [(r.place, r.spec, r.strides) for r in capture.trace.results]
+def _memory_of_call(capture: Capture) -> list[object]:
+    """Return all places that a call reads, writes or returns, in order."""
+    uses: list[object] = [(r.place, r.spec, r.strides) for r in capture.trace.results]
     flow = [] if capture.flow is None else [capture.flow.program]
     for program in (capture.trace.program, *flow):
-        found += _touched(program)
-    return found
+        uses += _memory_of_program(program)
+    return uses
 
 
-def _touched(program: Program) -> list[object]:
-    return [(type(a), *_moves(a), *a.places(), *map(_touched, a.programs)) for a in program.acts]
+def _memory_of_program(program: Program) -> list[object]:
+    return [
+        (type(a), *_moves(a), *a.places(), *map(_memory_of_program, a.programs))
+        for a in program.acts
+    ]
 
 
 def _moves(act: Act) -> tuple[object, ...]:
-    """Return how often and how far the places of a re-rolled loop move."""
+    """Return the number and the steps of a re-rolled loop's iterations."""
     return (act.count, act.inputs) if isinstance(act, RerolledLoop) else ()

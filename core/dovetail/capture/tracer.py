@@ -42,7 +42,7 @@ from .program import (
     Program,
     Strided,
     Work,
-    arranged,
+    arrange,
     needed,
 )
 from .rerolling import reroll
@@ -62,9 +62,12 @@ class Recorder(recording.Tracer):
     outer: Recorder | None
 
     def __init__(
-        self, device: Device | None, dry: bool, resolve: Resolver | None = None,
+        self,
+        device: Device | None,
+        dry: bool,
+        resolve: Resolver | None = None,
         outer: Recorder | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.device, self.dry, self.outer = device, dry, outer
         self.stream: StreamHandle = None if device is None else current_handle(device)
         self.environment: Environment = Environment() if outer is None else outer.environment
@@ -87,7 +90,7 @@ class Recorder(recording.Tracer):
         return True
 
     def evaluate_earlier(self, e: Expr) -> None:
-        """See `recording.Tracer`. The caller has evaluated all: see `evaluate_pending`."""
+        """Evaluate an expression from before the trace; the caller has evaluated all of them."""
 
     # --- memory and its slots
     def input(self) -> int:
@@ -105,7 +108,7 @@ class Recorder(recording.Tracer):
         self._known[storage] = self.input(), 0
         return leaf(storage, s, s.strides, 0)
 
-    def allocated(self, s: Spec) -> Expr:
+    def allocate(self, s: Spec) -> Expr:
         """Return a leaf over new memory, for an act to write."""
         if self.dry:
             storage = _without_memory(s)
@@ -118,7 +121,7 @@ class Recorder(recording.Tracer):
         return leaf(storage, s, s.strides, 0)
 
     def record_allocation(self, storage: Storage) -> None:
-        """See `recording.Tracer`."""
+        """Record that memory without contents was allocated."""
         self._require_device(storage.device)
         slot = self._new_slot()
         self.sizes[slot] = storage.nbytes
@@ -126,10 +129,10 @@ class Recorder(recording.Tracer):
 
     def _slot_of(self, storage: Storage) -> tuple[int, int]:
         """Return the slot of memory, and the byte of the storage at which the slot begins."""
-        known = self._known.get(storage)
-        if known is None:
-            known = self._known[storage] = self._find(storage)
-        return known
+        tensor = self._known.get(storage)
+        if tensor is None:
+            tensor = self._known[storage] = self._find(storage)
+        return tensor
 
     def _find(self, storage: Storage) -> tuple[int, int]:
         """Return the slot of memory from outside, and the byte at which it begins."""
@@ -146,10 +149,10 @@ class Recorder(recording.Tracer):
         self.held[slot] = storage
         return slot, 0
 
-    def known_slot(self, storage: Storage) -> int | None:
+    def find_slot(self, storage: Storage) -> int | None:
         """Return the slot of memory that has been seen; None for other memory."""
-        known = self._known.get(storage)
-        return None if known is None else known[0]
+        tensor = self._known.get(storage)
+        return None if tensor is None else tensor[0]
 
     def place(self, e: Expr) -> Place:
         """Return where a leaf begins."""
@@ -161,7 +164,7 @@ class Recorder(recording.Tracer):
         self._kept.append(storage_of(e))
         return self.place(e)
 
-    def _strided(self, leaves: Sequence[Expr]) -> tuple[Strided, ...]:
+    def _strided_operand(self, leaves: Sequence[Expr]) -> tuple[Strided, ...]:
         """Return leaves without gaps as operands or results of an act that is to run."""
         return tuple(
             Strided(self.needed(e), e.spec.shape, e.spec.strides, e.spec.dtype) for e in leaves
@@ -183,20 +186,20 @@ class Recorder(recording.Tracer):
 
     # --- what the host does
     def record_fill(self, storage: Storage, values: bytes) -> None:
-        """See `recording.Tracer`."""
+        """Record that the host has put values into memory."""
         slot = self._slot_of(storage)[0]
         self.held[slot] = storage
         self.acts.append(Fill(Place(slot, 0), values))
 
     def record_array(self, array: np.ndarray) -> None:
-        """See `recording.Tracer`."""
+        """Record that a tensor was made from the values of an array."""
         if self.outer is None:
             self.arrays.append(array)
         else:
             self.outer.record_array(array)
 
     def knows(self, e: Expr) -> bool:
-        """See `recording.Tracer`."""
+        """Return True if a leaf without contents, or a placeholder, is known."""
         return (e.op is None and e.storage in self._known) or super().knows(e)
 
     def perform(self, act: Act) -> None:
@@ -212,14 +215,14 @@ class Recorder(recording.Tracer):
 
     # --- evaluations
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """See `recording.Tracer`."""
+        """Record an evaluation, and run it if the function runs."""
         self._require_device(evaluation.device)
-        plan = evaluation.bound()
+        plan = evaluation.bind()
         if plan.plan.overlaps:
             return False
-        given = [self.place(e) for e in evaluation.leaves]
+        leaf_places = [self.place(e) for e in evaluation.leaves]
         if evaluation.target is not None:
-            given.append(self.place(evaluation.target))
+            leaf_places.append(self.place(evaluation.target))
         numbers = [
             self.environment.number(e.args, k)
             for e in evaluation.nodes
@@ -227,7 +230,7 @@ class Recorder(recording.Tracer):
             for k, a in enumerate(e.args)
             if type(a) is not Expr
         ]
-        stored = [(i, slot) for i, slot in plan.kept if slot >= len(given)]
+        stored = [(i, slot) for i, slot in plan.kept if slot >= len(leaf_places)]
         if self.dry:
             for i, _ in stored:
                 settle(evaluation.nodes[i], _without_memory(evaluation.nodes[i].spec))
@@ -235,17 +238,21 @@ class Recorder(recording.Tracer):
             engine.counters.evaluations += 1
             evaluation.execute(plan, asked)
         for i, slot in stored:
-            self._known[evaluation.nodes[i].storage] = self._slots + slot - len(given), 0
-        self._record_steps(plan, given, numbers, evaluation.nodes)
+            self._known[evaluation.nodes[i].storage] = self._slots + slot - len(leaf_places), 0
+        self._record_steps(plan, leaf_places, numbers, evaluation.nodes)
         return True
 
     def _record_steps(
-        self, plan: BoundPlan, given: list[Place], numbers: list[Number], nodes: Sequence[Expr]
+        self,
+        plan: BoundPlan,
+        leaf_places: list[Place],
+        numbers: list[Number],
+        nodes: Sequence[Expr],
     ) -> None:
         """Record the launches of a plan; its slots beyond those given are new ones here."""
         first = self._slots
-        self._slots += plan.plan.slots - len(given)
-        begins = [*given, *[Place(slot, 0) for slot in range(first, self._slots)]]
+        self._slots += plan.plan.slots - len(leaf_places)
+        begins = [*leaf_places, *[Place(slot, 0) for slot in range(first, self._slots)]]
 
         def at(slot: int, offset: int) -> Place:
             begin = begins[slot]
@@ -271,42 +278,48 @@ class Recorder(recording.Tracer):
     # --- work over tensors in memory, without a graph
     def launch(
         self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
-    ) -> None:  # fmt: skip
-        """See `recording.Tracer`."""
+    ) -> None:
+        """Record the launch of a kernel over leaves."""
         self._require_device(leaves[0].spec.device)
-        places = [self.needed(e) for e in leaves]
+        leaf_places = [self.needed(e) for e in leaves]
         buffers = tuple(
-            Place(places[slot].slot, places[slot].offset + offset)
-            if slot < len(places) else Place(0, 0)  # an error cell's
+            Place(leaf_places[slot].slot, leaf_places[slot].offset + offset)
+            if slot < len(leaf_places)
+            else Place(0, 0)  # an error cell's
             for slot, offset in step.step.buffers
-        )  # fmt: skip
+        )
         args = tuple(numbers)
         scalars = tuple(self.environment.number(args, k) for k in step.scalars)
         self.perform(Launch(step, buffers, scalars, (line,) * len(step.checks)))
 
     def call(
-        self, name: str, source: str, work: Callable[[At, Sequence[Scalar], StreamHandle], object],
-        leaves: Sequence[Expr], written: Sequence[int], numbers: Sequence[Scalar],
-    ) -> None:  # fmt: skip
-        """See `recording.Tracer`."""
+        self,
+        name: str,
+        source: str,
+        work: Callable[[At, Sequence[Scalar], StreamHandle], object],
+        leaves: Sequence[Expr],
+        written: Sequence[int],
+        numbers: Sequence[Scalar],
+    ) -> None:
+        """Record a call of `work` with leaves and numbers."""
         self._require_device(leaves[0].spec.device)
-        places = tuple(self.needed(e) for e in leaves)
+        leaf_places = tuple(self.needed(e) for e in leaves)
         nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
         args = tuple(numbers)
         scalars = tuple(self.environment.number(args, k) for k in range(len(args)))
-        self.perform(Work(name, source, work, places, frozenset(written), scalars, nbytes))
+        self.perform(Work(name, source, work, leaf_places, frozenset(written), scalars, nbytes))
 
-    def call_host(
-        self, call: HostCall, operands: Sequence[Expr], into: Expr | None
-    ) -> list[Expr]:  # fmt: skip
-        """See `recording.Tracer`."""
+    def call_host(self, call: HostCall, operands: Sequence[Expr], into: Expr | None) -> list[Expr]:
+        """Record a call of a host routine."""
         device = operands[0].spec.device
         self._require_device(device)
         declared = call.results([(e.spec.shape, e.spec.dtype) for e in operands])
-        results = [into] if into is not None else [
-            self.allocated(spec(shape, dtype, device, call.name)) for shape, dtype in declared
-        ]  # fmt: skip
-        step = HostStep(call, self._strided(operands), self._strided(results))
+        results = (
+            [into]
+            if into is not None
+            else [self.allocate(spec(shape, dtype, device, call.name)) for shape, dtype in declared]
+        )
+        step = HostStep(call, self._strided_operand(operands), self._strided_operand(results))
         if not self.dry:
             engine.counters.calls += 1
             for e in operands:
@@ -318,7 +331,7 @@ class Recorder(recording.Tracer):
 
     # --- numbers and effects
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """See `recording.Tracer`."""
+        """Record a draw of two numbers of a random stream."""
         values = (0, 0) if self.dry else reserve()
         first = self.environment.variable(values[0])
         self._drawn = (first, self.environment.variable(values[1]))
@@ -326,11 +339,11 @@ class Recorder(recording.Tracer):
         return values
 
     def mark_drawn(self, args: Args) -> None:
-        """See `recording.Tracer`."""
+        """Mark the first two arguments of a node as the last drawn numbers."""
         self.environment.tag(args, self._drawn)
 
     def read_numbers(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-        """See `recording.Tracer`."""
+        """Record a read of numbers that the host provides."""
         # New objects, by which the environment knows them again.
         numbers = [x * 1.0 for x in ([1.0] * count if self.dry else read())]
         variables = [self.environment.variable(x) for x in numbers]
@@ -340,25 +353,25 @@ class Recorder(recording.Tracer):
         return numbers
 
     def run_effect(self, action: Callable[[], object]) -> None:
-        """See `recording.Tracer`."""
+        """Run an action, and record it for replays."""
         if not self.dry:
             action()
         self.acts.append(Effect(action))
 
     def refuse_read(self, what: str, tensors: Sequence[object]) -> None:
-        """See `recording.Tracer`."""
-        raise recording.refused_capture(what)
+        """Raise CaptureError unless the host may read these tensors."""
+        raise recording.capture_error(what)
 
     # --- gradients
     def check_retaped(self, e: Expr) -> None:
-        """See `recording.GradTracer`. A body does not run as often as it is captured."""
+        """Raise UnrolledLoop for a write to an outer leaf in the body of a loop."""
         if not self.dry or self.outer is None or e.op is not None or e.storage.pending is not None:
             return
         if self.place(e).slot in self.from_outer:
             raise recording.UnrolledLoop
 
     def check_grad(self, order: int) -> None:
-        """See `recording.GradTracer`. A body sets the `grad` of what was made in it."""
+        """Raise UnrolledLoop if the body of a loop sets the `grad` of an older tensor."""
         if self.dry and self.outer is not None and order < self._order:
             raise recording.UnrolledLoop
 
@@ -376,27 +389,27 @@ class Recorder(recording.Tracer):
             settle(e, waiting_storage(_body_value(e.spec)))
 
     def program(
-        self, results: Sequence[Place], name: str = "", kept: Container[int] = ()
+        self, results: Sequence[Place], name: str = "", live_variables: Container[int] = ()
     ) -> Program:
-        """Return the program of what was recorded, with memory for results.
+        """Return the program of the recorded acts, with memory for results.
 
         Those are the slots allocated here in which one of `results` is. Slots are numbered anew;
         `renumbered` moves a place from the old numbers to the new ones. `kept`: variables that
         another program reads.
         """
         acts = needed(self._with_constants(results), self.sizes, (p.slot for p in results))
-        given = {p.slot: None for p in results}
-        rolled = reroll(acts, self.sizes.keys() - given.keys(), kept)
+        result_slots = {p.slot: None for p in results}
+        rolled = reroll(acts, self.sizes.keys() - result_slots.keys(), live_variables)
         acts, spans = rolled.acts, rolled.spans()
-        wanted = [slot for slot in given if slot in self.sizes]
-        inner = {s: n for s, n in self.sizes.items() if s in spans and s not in given}
+        wanted = [slot for slot in result_slots if slot in self.sizes]
+        inner = {s: n for s, n in self.sizes.items() if s in spans and s not in result_slots}
         for slot in rolled.heirs:  # slots that share memory may differ in size
             owner = rolled.owner(slot)
             inner[owner] = max(inner[owner], self.sizes[slot])
-        held = [slot for slot in self.held if slot in spans or slot in given]
-        offsets, arena = arranged(inner, spans)
+        constants = [slot for slot in self.held if slot in spans or slot in result_slots]
+        offsets, arena = arrange(inner, spans)
         offsets |= {slot: offsets[rolled.owner(slot)] for slot in rolled.heirs}
-        slots = [*self.inputs, *held, *wanted]
+        slots = [*self.inputs, *constants, *wanted]
         order = {slot: i for i, slot in enumerate(slots)}
 
         def move(p: Place) -> Place:
@@ -410,11 +423,11 @@ class Recorder(recording.Tracer):
         return Program(
             opened,
             len(self.inputs),
-            tuple(self.held[slot] for slot in held),
+            tuple(self.held[slot] for slot in constants),
             tuple(self.sizes[slot] for slot in wanted),
             arena,
             tuple(rolled.build(move, opened, self.environment)),
-            frozenset(order[slot] for slot in (*self.inputs, *held) if slot in written),
+            frozenset(order[slot] for slot in (*self.inputs, *constants) if slot in written),
             name,
         )
 
@@ -440,34 +453,34 @@ def evaluate_pending() -> None:
     a replay would use that instead of the tensor's value. Expressions that earlier captures and
     `vmap` have left behind have no value; they are passed over.
     """
-    known: dict[Expr, bool] = {}
-    waiting = [e for e in pending() if _is_computable(e, recording.current(), known)]
+    is_computable: dict[Expr, bool] = {}
+    waiting = [e for e in pending() if _is_computable(e, recording.current(), is_computable)]
     arguments = {id(a) for e in waiting for a in e.args if type(a) is Expr}
     for exprs in ([e for e in waiting if id(e) not in arguments], waiting):
         engine.evaluate([e for e in exprs if e.op is not None], asked=False)
 
 
-def _is_computable(e: Expr, tracer: recording.Tracer | None, known: dict[Expr, bool]) -> bool:
+def _is_computable(e: Expr, tracer: recording.Tracer | None, cache: dict[Expr, bool]) -> bool:
     """Return True if all leaves of `e` have memory, or are known to the tracer of this thread."""
     stack = [e]
     while stack:
         top = stack[-1]
-        parts = [top.storage.pending] if top.op is None else top.args
-        exprs = [a for a in parts if type(a) is Expr]
-        unknown = [a for a in exprs if a not in known]
+        operands = [top.storage.pending] if top.op is None else top.args
+        exprs = [a for a in operands if type(a) is Expr]
+        unknown = [a for a in exprs if a not in cache]
         if unknown:
             stack += unknown
             continue
         stack.pop()
         if exprs:
-            known[top] = all(known[a] for a in exprs)
+            cache[top] = all(cache[a] for a in exprs)
         elif top.op is None:
             is_real = not top.storage.nbytes or top.storage.ptr.handle is not None
-            known[top] = is_real or (tracer is not None and tracer.knows(top))
+            cache[top] = is_real or (tracer is not None and tracer.knows(top))
         else:
             is_traced = tracer is not None and tracer.knows(top)
-            known[top] = is_traced or not top.op.placeholder
-    return known[e]
+            cache[top] = is_traced or not top.op.placeholder
+    return cache[e]
 
 
 def _refuse_value(op: str, kinds: object, attrs: object) -> NoReturn:
@@ -485,14 +498,14 @@ def _body_value(s: Spec) -> Expr:
 
 
 def _readers_of_bodies() -> list[Expr]:
-    """Return the pending nodes that read what the body of a loop or branch has left behind."""
+    """Return the pending nodes that read expressions from the body of a loop or branch."""
     reads: dict[Expr, bool] = {}
     waiting = [e for e in pending() if e.op is not BODY_VALUE]
     stack = [*waiting]
     while stack:
         e = stack[-1]
-        parts = [e.storage.pending] if e.op is None else e.args
-        exprs = [a for a in parts if type(a) is Expr]
+        operands = [e.storage.pending] if e.op is None else e.args
+        exprs = [a for a in operands if type(a) is Expr]
         unknown = [a for a in exprs if a not in reads]
         if unknown:
             stack += unknown

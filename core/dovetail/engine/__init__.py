@@ -1,4 +1,5 @@
-"""Evaluation: recognised (`guards`) or planned (`evaluation`), compiled (`programs`), launched.
+"""Evaluation of graphs.
 
-`launching` has the launches.
+A graph is matched against cached graphs (`guards`) or planned (`evaluation`); its kernels are
+compiled (`programs`) and launched (`launching`).
 """

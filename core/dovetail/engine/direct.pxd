@@ -1,4 +1,4 @@
-# What the compiled form of `direct.py` knows of its types.
+# The C types of `direct.py`.
 cimport cython
 
 from dovetail.records cimport Counters
@@ -20,9 +20,9 @@ cpdef launch(
     object name, object steps, list leaves, tuple written, list numbers, object line
 )
 @cython.locals(at=list, e=Expr, ptr=DataPtr)
-cdef list _places(list leaves)
+cdef list _addresses(list leaves)
 @cython.locals(opened=Opened, at=list, step=BoundStep)
-cpdef _launched(
+cpdef _launch_locked(
     object name, object steps, list leaves, tuple written, list numbers, object line
 )
 @cython.locals(e=Expr, k=Py_ssize_t, target=Expr, storage=Storage, opened=Opened)
@@ -31,8 +31,8 @@ cpdef run(
     object name, object source, list leaves, tuple written, list numbers, object work, object grid
 )
 @cython.locals(opened=Opened, at=list)
-cpdef _ran(
+cpdef _run_locked(
     object name, object source, list leaves, tuple written, list numbers, object work, object grid
 )
 @cython.locals(k=Py_ssize_t, e=Expr)
-cpdef _done(list leaves, tuple written, Opened opened, object name)
+cpdef _mark_written(list leaves, tuple written, Opened opened, object name)

@@ -1,7 +1,8 @@
-"""A launch over tensors in memory, without a graph: kernels of users' own, which write in place.
+"""Launches of user kernels over tensors in memory, without a graph.
 
-It says what a write in place says to those who read the memory: what is pending and reads it is
-done before, what others look at is waited for, and what comes of bad indices is not written.
+Such a kernel writes in place, with the guarantees of any in-place write: pending expressions that
+read the memory are evaluated first, other users of the memory are waited for, and results of
+out-of-range indices are not used.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ def launch(
     numbers: list[Number],
     line: str | None,
 ) -> None:
-    """Launches steps over leaves, by number; those of `written` are what they write.
+    """Launch steps over `leaves`; `written` has the positions of those that they write.
 
-    Raises: IndexOutOfRange, where a step checks its indices, when it has run.
+    Raises: IndexOutOfRange, after a step that checks its indices has run.
     """
-    _turn.held(_launched, (name, steps, leaves, written, numbers, line))
+    _turn.held(_launch_locked, (name, steps, leaves, written, numbers, line))
 
 
-def _launched(
+def _launch_locked(
     name: str,
     steps: Sequence[BoundStep],
     leaves: list[Expr],
@@ -53,21 +54,21 @@ def _launched(
     opened = ready(leaves, written)
     stream = current_handle(opened.device)
     recorder = recording.current() if flags.captures else None
-    at: Slots = [] if recorder is not None else _places(leaves)
+    at: Slots = [] if recorder is not None else _addresses(leaves)
     for step in steps:
         if step.empty:
             continue
         if recorder is not None:
             recorder.launch(step, leaves, numbers, line)
         elif step.checks:
-            _checked(opened, step, at, numbers, stream, line)
+            _run_checked(opened, step, at, numbers, stream, line)
         else:
             run_step(opened, step, at, numbers, stream)
-    _done(leaves, written, opened, name)
+    _mark_written(leaves, written, opened, name)
 
 
-def _places(leaves: Sequence[Expr]) -> Slots:
-    """The handle and the offset of each leaf."""
+def _addresses(leaves: Sequence[Expr]) -> Slots:
+    """Return the handle and the byte offset of each leaf."""
     at: Slots = []
     for e in leaves:
         ptr = e.storage.ptr
@@ -77,10 +78,10 @@ def _places(leaves: Sequence[Expr]) -> Slots:
 
 
 def ready(leaves: list[Expr], written: tuple[int, ...]) -> Opened:
-    """The device of leaves, which are in memory; nothing pending reads what is written."""
+    """Evaluate pending leaves, and pending readers of written ones; return the device."""
     for e in leaves:
         if e.op is not None or storage_of(e).pending is not None:
-            _evaluated(leaves)
+            _evaluate_pending(leaves)
             break
     for k in written:
         target = leaves[k]
@@ -98,21 +99,21 @@ def ready(leaves: list[Expr], written: tuple[int, ...]) -> Opened:
     return opened
 
 
-def _evaluated(leaves: Sequence[Expr]) -> None:
+def _evaluate_pending(leaves: Sequence[Expr]) -> None:
     evaluate([e for e in leaves if e.op is not None or storage_of(e).pending is not None])
     for e in leaves:
-        storage_of(e)  # so that it is at hand
+        storage_of(e)  # resolves a lazy storage, so that `e.storage` can be read
 
 
 def _flush(target: Expr, storage: Storage) -> None:
-    found = readers(storage)
-    if found:
-        if len(found) <= MANY:
-            found = [e for e in found if reads(e, target)]
-        evaluate(found, False)
+    pending_readers = readers(storage)
+    if pending_readers:
+        if len(pending_readers) <= MANY:
+            pending_readers = [e for e in pending_readers if reads(e, target)]
+        evaluate(pending_readers, False)
 
 
-def _checked(
+def _run_checked(
     opened: Opened,
     step: BoundStep,
     at: Slots,
@@ -137,14 +138,14 @@ def run(
     work: RawLaunch,
     grid: Grid | None,
 ) -> None:
-    """Calls `work` with handles and offsets of leaves, numbers and a grid, as `launch` does.
+    """Call `work` with addresses of leaves, numbers and a grid, with the guarantees of `launch`.
 
-    What it writes is `overwritten` by this name.
+    `name`: the writer that errors about overwritten values report.
     """
-    _turn.held(_ran, (name, source, leaves, written, numbers, work, grid))
+    _turn.held(_run_locked, (name, source, leaves, written, numbers, work, grid))
 
 
-def _ran(
+def _run_locked(
     name: str,
     source: str,
     leaves: list[Expr],
@@ -156,18 +157,18 @@ def _ran(
     opened = ready(leaves, written)
     stream = current_handle(opened.device)
     if flags.captures and recording.current() is not None:
-        _recorded(name, source, leaves, written, numbers, work, grid)
+        _record_call(name, source, leaves, written, numbers, work, grid)
     else:
         begun = time.perf_counter_ns() if flags.profiled else 0
-        work(_places(leaves), numbers, grid, stream)
+        work(_addresses(leaves), numbers, grid, stream)
         counters.launches += 1
         if flags.profiled:
             nbytes = sum([e.spec.size * e.spec.itemsize for e in leaves])
             note_launch(opened, name, begun, stream, nbytes)
-    _done(leaves, written, opened, name)
+    _mark_written(leaves, written, opened, name)
 
 
-def _recorded(
+def _record_call(
     name: str,
     source: str,
     leaves: list[Expr],
@@ -179,14 +180,14 @@ def _recorded(
     recorder = recording.current()
     assert recorder is not None
 
-    def again(at: Slots, values: Sequence[Number], stream: StreamHandle) -> None:
+    def replay(at: Slots, values: Sequence[Number], stream: StreamHandle) -> None:
         work(at, values, grid, stream)
 
-    recorder.call(name, source, again, leaves, written, numbers)
+    recorder.call(name, source, replay, leaves, written, numbers)
 
 
-def _done(leaves: list[Expr], written: tuple[int, ...], opened: Opened, name: str) -> None:
-    """Notes what was written; who sees it by other means sees it done."""
+def _mark_written(leaves: list[Expr], written: tuple[int, ...], opened: Opened, name: str) -> None:
+    """Mark leaves as overwritten, and finish the work if their memory is visible outside."""
     for k in written:
         e = leaves[k]
         overwritten(e, name)

@@ -1,8 +1,8 @@
-# What the compiled form of `evaluate.py` knows of its types.
+# The C types of `evaluate.py`.
 cimport cython
 
 from dovetail.locks cimport Lock
-from dovetail.engine.guards cimport match, match_all, match_into, match_update
+from dovetail.engine.guards cimport match, match_all, try_cached_write, try_cached_update
 from dovetail.graph.expr cimport Expr, is_read, readers, reads_exported, storage_of
 from dovetail.memory.storage cimport Storage
 from dovetail.records cimport Flags
@@ -25,4 +25,4 @@ cpdef update(Expr value, Expr target)
 cpdef _update(Expr value, Expr target)
 @cython.locals(pending=Expr)
 cpdef Storage _in_memory(Expr target)
-cpdef _written(Storage storage)
+cpdef _finish_visible(Storage storage)

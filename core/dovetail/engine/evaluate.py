@@ -1,4 +1,4 @@
-"""The entry points of evaluation: the lock, known graphs first, and writes into existing memory."""
+"""Entry points of evaluation: the lock, the match against cached graphs, writes into memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..graph.expr import (
     storage_of,
 )
 from ..graph.expr import pending as all_pending
-from ..graph.ownership import Holder, is_alone, take
+from ..graph.ownership import Holder, is_sole_owner, take
 from ..locks import Lock
 from ..loops.builder import Kernel
 from ..memory.storage import Storage
@@ -34,18 +34,18 @@ from ..plugins.opened import Opened
 from ..settings import flags
 from . import programs
 from .evaluation import Evaluation
-from .events import counters as counters  # where those who count find them
-from .guards import match, match_all, match_into, match_update
-from .known import APART, DONE
+from .events import counters as counters  # re-exported for tests and tools
+from .guards import match, match_all, try_cached_update, try_cached_write
+from .known import HIT, NEEDS_TEMP
 
-lock = _turn = Lock()  # the second is compiled to a typed variable, which others do not see
+lock = _turn = Lock()  # the second name is compiled to a typed variable, invisible to Python
 
 
 def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
-    """Computes these nodes; afterwards they are leaves, in memory.
+    """Compute these nodes; afterwards they are leaves, in memory.
 
-    Raises: IndexOutOfRange, on devices that wait for their work, if that was `asked` for; else
-    whoever looks at what comes of a bad index gets it.
+    asked: report out-of-range indices here. Otherwise the error is raised where the value is read.
+    Raises: IndexOutOfRange, on devices that wait for their work, if `asked`.
     """
     _turn.held(_evaluate, (exprs, asked))
 
@@ -65,13 +65,13 @@ def _evaluate(exprs: Sequence[Expr], asked: bool) -> None:
 
 
 def finish(e: Expr) -> None:
-    """Computes a node, and returns when what it reads may be written by others."""
+    """Compute a node and wait; afterwards the memory that it reads may be written."""
     evaluate((e,), False)
     _finish(e.spec.device)
 
 
 def finish_pending() -> None:
-    """The same of all that is pending and reads it, and of what was launched, wherever."""
+    """Compute all pending nodes that read exported memory, and wait for all devices."""
     for e in all_pending():
         if reads_exported(e):
             evaluate((e,), False)
@@ -80,14 +80,14 @@ def finish_pending() -> None:
 
 
 def release(storage: Storage) -> None:
-    """Does what is pending and reads this storage, which others may write from now on."""
+    """Compute the pending nodes that read this storage; from now on other code may write it."""
     _turn.held(_release, (storage,))
 
 
 def _release(storage: Storage) -> None:
-    found = readers(storage)
-    if found:
-        _evaluate(found, False)
+    pending_readers = readers(storage)
+    if pending_readers:
+        _evaluate(pending_readers, False)
 
 
 def _finish(device: Device) -> None:
@@ -97,24 +97,24 @@ def _finish(device: Device) -> None:
 
 
 def _is_watched() -> bool:
-    """Whether somebody wants to know of each launch: a profile, or a function's capture."""
+    """Return True if a profile or a capture observes each launch."""
     return flags.profiled or flags.captures > 0
 
 
 def _refuse_bad(exprs: Sequence[Expr]) -> None:
-    """Raises: IndexOutOfRange, for what is in memory already, as for what is pending."""
+    """Raise IndexOutOfRange if the memory of a leaf has a failed bounds check."""
     for e in exprs:
         if e.op is None and not open_device(e.spec.device).backend.asynchronous:
             faults.look(storage_of(e))
 
 
 def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
-    """How the pending work of these nodes would be done; it stays pending, uncompiled."""
-    return [(found.opened, found.plan) for found in sketched(exprs)]
+    """Return device and plan of the pending work of these nodes; compile and run nothing."""
+    return [(sketch.opened, sketch.plan) for sketch in sketched(exprs)]
 
 
 class Sketch(NamedTuple):
-    """How the pending work of one device would be done: `read` by slot, `kept` with their slots."""
+    """The plan of one device's pending work: specs read, by slot, and specs kept, with slots."""
 
     opened: Opened
     plan: Plan
@@ -123,40 +123,42 @@ class Sketch(NamedTuple):
 
 
 def sketched(exprs: Sequence[Expr]) -> list[Sketch]:
-    """As `planned`, and what the work reads and keeps."""
+    """Return per device the plan of the pending work and the specs that it reads and keeps."""
     with lock:
-        return [_sketched(roots) for roots in _by_device(exprs)]
+        return [_sketch(roots) for roots in _by_device(exprs)]
 
 
-def _sketched(roots: Sequence[Expr]) -> Sketch:
+def _sketch(roots: Sequence[Expr]) -> Sketch:
     evaluation = Evaluation(roots)
     plan = evaluation.plan()
-    kept = [(slot, evaluation.nodes[i].spec) for i, slot in plan.kept]
+    stored = [(slot, evaluation.nodes[i].spec) for i, slot in plan.kept]
     opened = open_device(roots[0].spec.device)
-    return Sketch(opened, plan, [e.spec for e in evaluation.leaves], kept)
+    return Sketch(opened, plan, [e.spec for e in evaluation.leaves], stored)
 
 
 def compile_ahead(exprs: Sequence[Expr]) -> None:
-    """Compiles what the pending work of each of these needs, and is not in memory, together."""
-    found: dict[Device, dict[str, Kernel]] = {}
+    """Compile together the kernels of the pending work that have no program in memory."""
+    kernels_by_device: dict[Device, dict[str, Kernel]] = {}
     for opened, plan in (pair for e in exprs for pair in planned([e])):
         steps = (s for s in plan.steps if isinstance(s, Step) and 0 not in s.grid)
-        found.setdefault(opened.device, {}).update({str(s.kernel): s.kernel for s in steps})
-    for device, kernels in found.items():
+        kernels_by_device.setdefault(opened.device, {}).update(
+            {str(s.kernel): s.kernel for s in steps}
+        )
+    for device, kernels in kernels_by_device.items():
         programs.compile_all(open_device(device), kernels)
 
 
 def _by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
-    found: dict[Device, dict[Expr, None]] = {}  # each once
+    roots_by_device: dict[Device, dict[Expr, None]] = {}  # each once
     for e in exprs:
         source = _source(e)
         if source is not None:
-            found.setdefault(source.spec.device, {})[source] = None
-    return [[*roots] for roots in found.values()]
+            roots_by_device.setdefault(source.spec.device, {})[source] = None
+    return [[*roots] for roots in roots_by_device.values()]
 
 
 def _source(e: Expr) -> Expr | None:
-    """The pending node that must be computed for `e` to be in memory."""
+    """Return the pending node whose value brings `e` into memory, or None."""
     return e if e.op is not None else storage_of(e).pending
 
 
@@ -164,43 +166,44 @@ def _source(e: Expr) -> Expr | None:
 
 
 def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
-    """Stores a value, of the same shape and dtype, into the memory that leaf `target` views.
+    """Store a value of the same shape and dtype into the memory that leaf `target` views.
 
-    It is taken from its holder: what nobody else refers to gets no memory of its own, nor what only
-    so many `others` do, who will find it in the target; where that was read for it, they do not.
+    The value is popped from its holder. It gets no memory of its own if nothing else refers to it.
+    others: this many further references do not count, because they read the value from the target;
+    they do count if the value reads the target's memory.
     """
     _turn.held(_write, (value, target, others))
 
 
 def _write(value: Holder[Expr], target: Expr, others: int) -> None:
     storage = _in_memory(target)
-    known = not _is_watched() and (value[0].op is None or is_alone(value, others))
-    if known and not is_read(target, value[0]):
-        done = match_into(value[0], target, others)
-        if done == DONE:
-            _written(storage)
+    can_match = not _is_watched() and (value[0].op is None or is_sole_owner(value, others))
+    if can_match and not is_read(target, value[0]):
+        outcome = try_cached_write(value[0], target, others)
+        if outcome == HIT:
+            _finish_visible(storage)
             return
-        if done == APART:
+        if outcome == NEEDS_TEMP:
             _store_apart([_source_of_copy(node(COPY, (take(value),), target.spec))], target)
             return
     _store([node(COPY, (take(value),), target.spec)], target, others)
 
 
 def update(value: Expr, target: Expr) -> None:
-    """As `write`, for a node that nobody else holds, of an op that updates what `target` holds."""
+    """Run an op that updates the memory of `target`; nothing else may refer to its node."""
     _turn.held(_update, (value, target))
 
 
 def _update(value: Expr, target: Expr) -> None:
     storage = _in_memory(target)
-    if not _is_watched() and not is_read(target, value) and match_update(value, target) == DONE:
-        _written(storage)
+    if not _is_watched() and not is_read(target, value) and try_cached_update(value, target) == HIT:
+        _finish_visible(storage)
         return
     _store([value], target)
 
 
 def _in_memory(target: Expr) -> Storage:
-    """The storage of a leaf that is about to be written, computed if it was pending."""
+    """Return the storage of a leaf that is about to be written; compute it if it is pending."""
     pending = storage_of(target).pending
     if pending is not None:
         evaluate([pending])
@@ -219,56 +222,58 @@ def finish_overlapping(storage: Storage) -> None:
 def _store(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     storage = storage_of(target)
     _flush(target, value[0])
-    if _is_stored(value[0], target, others):
-        _written(storage)
+    if _store_directly(value[0], target, others):
+        _finish_visible(storage)
     else:
         _store_apart([_source_of_copy(take(value))], target)
 
 
 def _store_apart(value: Holder[Expr], target: Expr) -> None:
-    """By way of other memory."""
+    """Compute the value in memory of its own, then copy it."""
     evaluate(value)
     write(value, target)
 
 
 def _source_of_copy(value: Expr) -> Expr:
-    """What is to be in memory before it is copied.
+    """Return the pending node to compute before the copy.
 
-    That is pending work that a copy is of, since it may be held and would be stored as well.
+    That is the operand of a copy: it may be referenced elsewhere and would be stored as well.
     """
     source: Expr = value.args[0] if value.op is COPY else value
     return source if source.op is not None and source.spec is value.spec else value
 
 
-def _is_stored(value: Expr, target: Expr, others: int) -> bool:
-    """Whether a value could be computed right into the target.
+def _store_directly(value: Expr, target: Expr, others: int) -> bool:
+    """Compute a value right into the target; return False if it reads what it would overwrite.
 
-    It could not where it reads there what it would overwrite. A function of its own: an evaluation
-    holds its graph, of which all would then be materialised.
+    A function of its own: an `Evaluation` refers to its graph, and a second evaluation in the same
+    frame would then materialise all of it.
     """
     evaluation = Evaluation([value], target)
-    evaluation.overlook(others)
+    evaluation.discount_references(others)
     return evaluation.run()
 
 
-def _written(storage: Storage) -> None:
-    """Notes a write; who sees the memory by other means sees it done, and what it read, read."""
+def _finish_visible(storage: Storage) -> None:
+    """Wait for a write to memory that is visible outside, or if ops run eagerly."""
     if storage.seen or flags.depth == 0:
         _finish(storage.device)
 
 
 def _flush(target: Expr, value: Expr) -> None:
-    """Computes whatever is pending, reads what is to be written, and is not part of `value`.
+    """Compute the pending nodes that read the target's memory and are not part of `value`.
 
-    Where many read elsewhere in that memory, they are computed together: else each write would have
-    to look at all of them.
+    Many readers of other parts of that memory are computed too: otherwise each write would have to
+    look at all of them.
     """
-    found = readers(storage_of(target))
-    if len(found) <= MANY:
-        found = [e for e in found if reads(e, target)]
-    if found:
-        mine = _graph(value)
-        evaluate_remaining([e for e in found if e not in mine or is_recomputed(e, mine)])
+    pending_readers = readers(storage_of(target))
+    if len(pending_readers) <= MANY:
+        pending_readers = [e for e in pending_readers if reads(e, target)]
+    if pending_readers:
+        value_graph = _graph(value)
+        evaluate_remaining(
+            [e for e in pending_readers if e not in value_graph or is_recomputed(e, value_graph)]
+        )
         finish_overlapping(storage_of(target))
 
 
@@ -286,13 +291,13 @@ def evaluate_remaining(exprs: Sequence[Expr]) -> None:
 
 
 def _graph(root: Expr) -> set[Expr]:
-    seen: set[Expr] = set()
+    visited: set[Expr] = set()
     stack: list[object] = [root]
     while stack:
         e = stack.pop()
-        if type(e) is Expr and e not in seen:
-            seen.add(e)
+        if type(e) is Expr and e not in visited:
+            visited.add(e)
             stack += e.args
             if e.op is None and storage_of(e).pending is not None:
                 stack.append(e.storage.pending)
-    return seen
+    return visited

@@ -1,4 +1,4 @@
-"""One evaluation of a graph: its plan, found or made, and the launches."""
+"""One evaluation of a graph: the plan, cached or new, and the launches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .launching import BoundPlan, BoundStep, LaunchList, launch, run_deferred
 from .walk import Walk
 
 PLAN_LIMIT = 8192  # cached plans
-LARGE = 32  # nodes of a graph whose guard is made at first sight: 100 take 150 us to walk again
+LARGE = 32  # graphs of this many nodes are cached at first sight: to walk 100 again takes 150 us
 
 _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
 Checks: TypeAlias = dict[int, tuple[Check, ...]]  # by the position of the node that they belong to
@@ -44,81 +44,93 @@ class Evaluation(Walk):
             return recorder.run(self, asked)
         counters.evaluations += 1
         try:
-            bound = self.bound()
-            if bound.plan.overlaps:
+            bound_plan = self.bind()
+            if bound_plan.plan.overlaps:
                 return False
-            self.execute(bound, asked)
+            self.execute(bound_plan, asked)
         except Exception as error:
             lines.say(error, self.nodes)
             raise
         return True
 
-    def overlook(self, others: int) -> None:
+    def discount_references(self, others: int) -> None:
         """Treat the value as unshared, although so many others refer to it."""
-        if others and self.target is not None and not self.aim(self.target).overlaps:
+        if others and self.target is not None and not self.write_target(self.target).overlaps:
             self.uses[-2] += others  # the last is the copy into the target
 
     def plan(self) -> Plan:
-        """Return the plan; one that is made is neither compiled nor kept."""
-        key, held, roots, target = self._whole_key()
-        known = _plans.find(key)
-        return self._planned(held, roots, target) if known is None else known.plan
+        """Return the plan; a new plan is neither compiled nor cached."""
+        key, referenced, roots, target = self._whole_key()
+        cached = _plans.find(key)
+        return self._build_plan(referenced, roots, target) if cached is None else cached.plan
 
-    def bound(self) -> BoundPlan:
-        """Return the plan from the cache; a graph that is not there is planned and compiled."""
-        key, held, roots, target = self._whole_key()
-        known = _plans.young.get(key) or _plans.find(key)
-        likely = known is not None or len(self.nodes) >= LARGE  # that more of it come
-        if known is None:
-            made = self._planned(held, roots, target)
+    def bind(self) -> BoundPlan:
+        """Return the bound plan from the cache; plan and compile a graph that is not there."""
+        key, referenced, roots, target = self._whole_key()
+        plan = _plans.young.get(key) or _plans.find(key)
+        likely = plan is not None or len(self.nodes) >= LARGE  # the graph will come again
+        if plan is None:
+            new_plan = self._build_plan(referenced, roots, target)
             counters.plans += 1
-            known = programs.bound(open_device(self.device), made, len(self.scalars))
-            _plans[key] = known
-        if likely and not known.guarded:
-            known.guarded = True
-            guards.add(self, known, held, target)
-        return known
+            plan = programs.bind(open_device(self.device), new_plan, len(self.scalars))
+            _plans[key] = plan
+        if likely and not plan.guarded:
+            plan.guarded = True
+            guards.add(self, plan, referenced, target)
+        return plan
 
     def _whole_key(
         self,
     ) -> tuple[tuple[Hashable, ...], tuple[int, ...], tuple[int, ...], Target | None]:
-        """The key, and what is in it beyond the nodes: those held, the roots, the target."""
-        held, roots, target = self.held(), tuple([self.index[r] for r in self.roots]), None
+        """Return the key, and its parts beyond the nodes: referenced nodes, roots, target."""
+        referenced, roots, target = (
+            self.externally_referenced_nodes(),
+            tuple([self.index[r] for r in self.roots]),
+            None,
+        )
         key = self.key
-        key.append(held)
+        key.append(referenced)
         key.append(roots)
         if self.target is not None:
-            target = self.aim(self.target)
+            target = self.write_target(self.target)
             key.append(target)
-        return tuple(key), held, roots, target
+        return tuple(key), referenced, roots, target
 
-    def _planned(
-        self, held: tuple[int, ...], roots: tuple[int, ...], target: Target | None
+    def _build_plan(
+        self, referenced: tuple[int, ...], roots: tuple[int, ...], target: Target | None
     ) -> Plan:
-        begun = time.perf_counter_ns()
+        start = time.perf_counter_ns()
         opened = open_device(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
         calls = frozenset(opened.library_calls)
         can = opened.backend.info.capabilities
         graph = Graph(
-            self.nodes, self.index, leaf_slot, roots, held, can.concurrency, calls, target,
-            can.near, can.max_buffers,
-        )  # fmt: skip
+            self.nodes,
+            self.index,
+            leaf_slot,
+            roots,
+            referenced,
+            can.concurrency,
+            calls,
+            target,
+            can.near,
+            can.max_buffers,
+        )
         plan = fusion.plan(graph)
-        events.note("plan", begun, steps=len(plan.steps))
+        events.note("plan", start, steps=len(plan.steps))
         return plan
 
     def execute(self, plan: BoundPlan, asked: bool) -> None:
-        """Launches. Raises: as `run`."""
+        """Launch the steps of the plan. Raises: IndexOutOfRange, under the conditions of `run`."""
         device, t = self.device, self.target
         opened = device.opened or open_device(device)
         stream = current_handle(device)
         waits = t is not None or (asked and not opened.backend.asynchronous)
-        given = opened, plan, self.nodes, self.leaves, self.scalars, t, stream
+        arguments = opened, plan, self.nodes, self.leaves, self.scalars, t, stream
         if plan.is_prompt(opened, waits) and not flags.tainted:
-            launch(*given)
+            launch(*arguments)
             return
-        checks = self._carried(waits) if flags.tainted else {}
+        checks = self._checks_of_leaves(waits) if flags.tainted else {}
 
         def run_checked(launches: LaunchList, step: BoundStep) -> None:
             numbers = launches.numbers
@@ -126,12 +138,12 @@ class Evaluation(Walk):
                 check.line = self.nodes[i].asked_at
                 checks[i] = (*checks.get(i, ()), check)
             if waits:
-                faults.demand([check for found in checks.values() for check in found])
+                faults.demand([check for of_node in checks.values() for check in of_node])
 
         steps = [step for step in plan.steps if isinstance(step, BoundStep)]
         checked = {*checks, *[i for step in steps for _, i, _ in step.checks]}
         depends = None if waits else self._depends(checked)  # before nodes become leaves
-        launch(*given, run_checked)
+        launch(*arguments, run_checked)
         if depends is None or not checks:
             return
         for i, _ in plan.kept:
@@ -139,17 +151,17 @@ class Evaluation(Walk):
                 own = [c for j in depends(i) for c in checks.get(j, ())]
                 self.nodes[i].storage.checks = tuple(own)
 
-    def _carried(self, waits: bool) -> Checks:
-        """The checks that leaves carry, by position. With `waits`, none of them may be bad."""
+    def _checks_of_leaves(self, waits: bool) -> Checks:
+        """Return the leaves' checks by position; if `waits`, raise for a failed one instead."""
         if waits:
             targets = () if self.target is None else (storage_of(self.target),)
             faults.demand(faults.carried((*(e.storage for e in self.leaves), *targets)))
             return {}
-        found = ((self.index[e], faults.carried((e.storage,))) for e in self.leaves)
-        return {i: checks for i, checks in found if checks}
+        checks_by_node = ((self.index[e], faults.carried((e.storage,))) for e in self.leaves)
+        return {i: checks for i, checks in checks_by_node if checks}
 
     def _depends(self, checked: Iterable[int]) -> Callable[[int], list[int]]:
-        """Return a function that says on which of some nodes a node's value depends."""
+        """Return a function that maps a position to the `checked` positions that it depends on."""
         bits = {i: 1 << k for k, i in enumerate(sorted(checked))}
         sources = dict(self.lazy_leaves)
         masks: list[int] = []

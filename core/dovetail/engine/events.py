@@ -1,4 +1,4 @@
-"""What evaluation has done: counted always, and noted as events while a profile is taken."""
+"""Counters of evaluation, and events for the profiles that are being taken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..settings import flags
 
 
 class Details(TypedDict, total=False):
-    """What is known besides: a launch's grid and device, bytes moved and live, steps of a plan."""
+    """Details of an event: a launch's grid and device, bytes moved and live, steps of a plan."""
 
     grid: tuple[int, ...]
     bytes: int
@@ -22,7 +22,7 @@ class Details(TypedDict, total=False):
 
 
 class Event(TypedDict):
-    """Something that took time: from `begun` to `ended`, in nanoseconds of time.perf_counter_ns."""
+    """A named span of time, from `begun` to `ended` in nanoseconds of time.perf_counter_ns."""
 
     name: str
     begun: int
@@ -32,14 +32,14 @@ class Event(TypedDict):
 
 
 counters = Counters()
-# Where events go, whatever thread they come from: a list for each profile that is being taken.
+# One list per active profile; each gets the events of all threads.
 profiles: tuple[list[Event], ...] = ()
 _changing = Lock()
-_watching = 0  # blocks that want each evaluation to go the long way
+_watching = 0  # active blocks that disable the fast paths of evaluation
 
 
 def begin(events: list[Event]) -> None:
-    """From now on events are added to this list, too."""
+    """Add the events from now on to this list."""
     global profiles
     with _changing:
         profiles = (*profiles, events)
@@ -47,7 +47,7 @@ def begin(events: list[Event]) -> None:
 
 
 def end(events: list[Event]) -> None:
-    """From now on they are not. Profiles that overlap may end in any order."""
+    """Stop adding events to this list. Profiles that overlap may end in any order."""
     global profiles
     with _changing:
         profiles = tuple(p for p in profiles if p is not events)
@@ -55,7 +55,7 @@ def end(events: list[Event]) -> None:
 
 
 def watch(change: int) -> None:
-    """So many more want each evaluation to go the long way, on which errors say more."""
+    """Add to the number of blocks that disable fast paths to get more detailed errors."""
     global _watching
     with _changing:
         _watching += change
@@ -63,11 +63,14 @@ def watch(change: int) -> None:
 
 
 def note(name: str, begun: int, **details: Unpack[Details]) -> None:
-    """Adds an event that ends now to the profiles."""
+    """Add an event that ends now to the profiles."""
     if profiles:
         event = Event(
-            name=name, begun=begun, ended=time.perf_counter_ns(), thread=threading.get_ident(),
+            name=name,
+            begun=begun,
+            ended=time.perf_counter_ns(),
+            thread=threading.get_ident(),
             details=details,
-        )  # fmt: skip
+        )
         for events in profiles:
             events.append(event)

@@ -1,19 +1,19 @@
-# What the compiled form of `guards.py` knows of its types.
+# The C types of `guards.py`.
 cimport cython
 
-from dovetail.engine.known cimport Known
+from dovetail.engine.known cimport CachedGraph
 from dovetail.graph.expr cimport Expr
 from dovetail.memo cimport Memo
 
 cdef Memo _values, _updates, _staying, _together
 
 
-@cython.locals(known=Known)
+@cython.locals(graph=CachedGraph)
 cpdef bint match(Expr root, bint waits=*) except -1
-@cython.locals(known=Known, root=Expr, found=tuple)
+@cython.locals(graph=CachedGraph, root=Expr, candidates=tuple)
 cpdef bint match_all(list roots, bint waits) except -1
-@cython.locals(known=Known, done=int)
-cpdef int match_into(Expr value, Expr target, Py_ssize_t others=*) except -1
-@cython.locals(known=Known, done=int)
-cpdef int match_update(Expr value, Expr target) except -1
+@cython.locals(graph=CachedGraph, outcome=int)
+cpdef int try_cached_write(Expr value, Expr target, Py_ssize_t others=*) except -1
+@cython.locals(graph=CachedGraph, outcome=int)
+cpdef int try_cached_update(Expr value, Expr target) except -1
 cdef tuple _candidates(Memo lately, Expr root, tuple strides, object kind)

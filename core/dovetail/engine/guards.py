@@ -1,7 +1,7 @@
-"""Recognising a graph that has been evaluated before, without building anything.
+"""A cache of evaluated graphs, which new graphs are matched against without building a key.
 
-What plans depend on is in a graph's key (`walk`). Known graphs (`known`) lie here by the op and the
-Spec of their root. What is not exactly the same as one goes the long way, which knows everything.
+A graph's key (`walk`) has everything that a plan depends on. Cached graphs (`known`) are looked up
+by the op and the Spec of their root. A graph that matches none exactly is planned by its key.
 """
 
 from __future__ import annotations
@@ -15,98 +15,99 @@ from ..layout import Shape
 from ..memo import Memo
 from ..ops.table import COPY
 from ..recent import Recent
-from .known import ARGUMENTS, DONE, NODES, NOT_KNOWN, SLOTS, Known
+from .known import ARGUMENTS, HIT, MISS, NODES, SLOTS, CachedGraph
 from .launching import BoundPlan
 from .programs import holders, holding
 from .walk import Walk
 
-KEPT = 4  # graphs with the same root op and Spec that are compared; beyond, the oldest goes
-# Kinds, in a graph's key: whose root is no copy into what is written; whose root stays beside it.
+KEPT = 4  # cached graphs per root op and Spec; one more evicts the oldest
+# Kinds of writes in a cache key: the root is no copy; the copied root is referenced elsewhere.
 UPDATES, STAYS = "updates", "stays"
-LIMIT = 4096  # root ops and Specs whose graphs are kept
+LIMIT = 4096  # root ops and Specs with cached graphs
 
-_known: Recent[tuple[Hashable, ...], tuple[Known, ...]] = holding(LIMIT)
-# Those asked for lately, by kind. The second name of each is compiled to a typed variable, which
-# others do not see.
-values: Memo[tuple[Known, ...]] = Memo()
-updates: Memo[tuple[Known, ...]] = Memo()
-staying: Memo[tuple[Known, ...]] = Memo()
-together: Memo[tuple[Known, ...]] = Memo()
+_known: Recent[tuple[Hashable, ...], tuple[CachedGraph, ...]] = holding(LIMIT)
+# Identity-keyed caches in front, by kind. The second name of each is compiled to a typed variable,
+# invisible to Python.
+values: Memo[tuple[CachedGraph, ...]] = Memo()
+updates: Memo[tuple[CachedGraph, ...]] = Memo()
+staying: Memo[tuple[CachedGraph, ...]] = Memo()
+together: Memo[tuple[CachedGraph, ...]] = Memo()
 _values, _updates, _staying, _together = values, updates, staying, together
 holders += [values, updates, staying, together]
 
 
 def match(root: Expr, waits: bool = False) -> bool:
-    """Evaluates `root` if its graph is known; whether it was.
+    """Evaluate `root` if its graph is cached; return True if it was.
 
-    `waits`: for what indices were, where that is known when launches return.
+    waits: report out-of-range indices, if the device knows them when launches return.
     """
-    for known in _candidates(_values, root, None, None):
-        if known.run(root, None, waits) == DONE:
+    for graph in _candidates(_values, root, None, None):
+        if graph.run(root, None, waits) == HIT:
             return True
     return False
 
 
 def match_all(roots: Sequence[Expr], waits: bool) -> bool:
-    """Evaluates several nodes, if the graph that they have together is known; whether it was."""
+    """Evaluate several nodes if their joint graph is cached; return True if it was."""
     root, count = roots[0], len(roots)
     if count == 1:
         return match(root, waits)
     if count > NODES:
         return False
-    found = _together.get(root.op, root.spec, count)
-    if found is None:
-        found = _known.find((root.op, root.spec, None, count)) or ()
-        _together.put(root.op, root.spec, count, found)
-    for known in found:  # noqa: SIM110 - compiled functions have no generators
-        if known.run(root, None, waits, roots[1:]) == DONE:
+    candidates = _together.get(root.op, root.spec, count)
+    if candidates is None:
+        candidates = _known.find((root.op, root.spec, None, count)) or ()
+        _together.put(root.op, root.spec, count, candidates)
+    for graph in candidates:  # noqa: SIM110 - compiled functions have no generators
+        if graph.run(root, None, waits, roots[1:]) == HIT:
             return True
     return False
 
 
-def match_into(value: Expr, target: Expr, others: int = 0) -> int:
-    """Writes `value` into what the leaf `target` views, if graph and leaf are known.
+def try_cached_write(value: Expr, target: Expr, others: int = 0) -> int:
+    """Write `value` into the memory that leaf `target` views, if graph and leaf are cached.
 
-    `DONE` is what comes back, `NOT_KNOWN`, or that it must go by way of other memory (`APART`).
-    Only so many others hold the value. Nothing else that is pending may read this memory.
+    Return `HIT`, `MISS`, or `NEEDS_TEMP` if the value must go through other memory. No other
+    pending node may read the target's memory.
+    others: the number of references to the value beyond the caller's.
     """
-    for known in _candidates(_values, value, target.strides, None):
-        if not (others and known.overlaps):  # else they would find what is overwritten
-            done = known.run(value, target, True)
-            if done != NOT_KNOWN:
-                return done
+    for graph in _candidates(_values, value, target.strides, None):
+        if not (others and graph.overlaps):  # the others must not read what is overwritten
+            outcome = graph.run(value, target, True)
+            if outcome != MISS:
+                return outcome
     if others:
-        for known in _candidates(_staying, value, target.strides, STAYS):
-            done = known.run(value, target, True)
-            if done != NOT_KNOWN:
-                return done
-    return NOT_KNOWN
+        for graph in _candidates(_staying, value, target.strides, STAYS):
+            outcome = graph.run(value, target, True)
+            if outcome != MISS:
+                return outcome
+    return MISS
 
 
-def match_update(value: Expr, target: Expr) -> int:
-    """As `match_into`, for an op that nobody holds, and that updates what is there."""
-    for known in _candidates(_updates, value, target.strides, UPDATES):
-        done = known.run(value, target, True)
-        if done != NOT_KNOWN:
-            return done
-    return NOT_KNOWN
+def try_cached_update(value: Expr, target: Expr) -> int:
+    """Run an unreferenced op that updates `target`, if it is cached; return the outcome."""
+    for graph in _candidates(_updates, value, target.strides, UPDATES):
+        outcome = graph.run(value, target, True)
+        if outcome != MISS:
+            return outcome
+    return MISS
 
 
 def _candidates(
-    lately: Memo[tuple[Known, ...]], root: Expr, strides: Shape | None, kind: str | None
-) -> tuple[Known, ...]:
-    """The known graphs with such a root, written with such strides."""
-    found = lately.get(root.op, root.spec, strides)
-    if found is None:
-        found = _known.find((root.op, root.spec, strides, kind)) or ()
-        lately.put(root.op, root.spec, strides, found)
-    return found
+    lately: Memo[tuple[CachedGraph, ...]], root: Expr, strides: Shape | None, kind: str | None
+) -> tuple[CachedGraph, ...]:
+    """Return the cached graphs with the root's op and Spec and the target's strides."""
+    candidates = lately.get(root.op, root.spec, strides)
+    if candidates is None:
+        candidates = _known.find((root.op, root.spec, strides, kind)) or ()
+        lately.put(root.op, root.spec, strides, candidates)
+    return candidates
 
 
-def add(walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None) -> None:
-    """Notes a graph, if it is of the simple kind.
+def add(walk: Walk, plan: BoundPlan, referenced: Sequence[int], target: Target | None) -> None:
+    """Cache a graph, unless it is too large or stores less than its roots.
 
-    What it stores is its roots, and perhaps what else is held.
+    A cached graph stores its roots, and perhaps other nodes that are referenced from outside.
     """
     if len(walk.nodes) > NODES:
         return
@@ -123,17 +124,29 @@ def add(walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None)
     if target is not None:
         if root.op is COPY:
             root = root.args[0]
-            kind = STAYS if walk.index[root] in held else None
+            kind = STAYS if walk.index[root] in referenced else None
         else:
             kind = UPDATES
         strides = target.strides
     last = walk.index[root]
-    stored, others_hold = {last, *roots}, {*held}  # the first anyway, whoever holds them
-    asked = [
+    stored, others_hold = (
+        {last, *roots},
+        {*referenced},
+    )  # `stored` nodes need no check of references
+    checked_references = [
         None if e.op is None or i in stored else i in others_hold for i, e in enumerate(walk.nodes)
     ]
-    made = Known(entries, last, list(walk.uses), asked, plan, target, opened(walk.device), others)
+    graph = CachedGraph(
+        entries,
+        last,
+        list(walk.uses),
+        checked_references,
+        plan,
+        target,
+        opened(walk.device),
+        others,
+    )
     key = (root.op, root.spec, strides, kind)
     for lately in (_values, _updates, _staying, _together):
         lately.turn()
-    _known[key] = (made, *(_known.find(key) or ()))[:KEPT]
+    _known[key] = (graph, *(_known.find(key) or ()))[:KEPT]

@@ -1,4 +1,4 @@
-# What the compiled form of `launching.py` knows of its types.
+# The C types of `launching.py`.
 cimport cython
 
 from dovetail.records cimport Counters, Flags
@@ -49,10 +49,10 @@ cdef class BoundPlan:
 
 
 @cython.locals(at=list, k=Py_ssize_t, e=Expr)
-cpdef list addresses(BoundPlan plan, list leaves, Expr target)
+cpdef list initial_addresses(BoundPlan plan, list leaves, Expr target)
 @cython.locals(ptr=DataPtr)
-cpdef place(list at, Py_ssize_t k, Expr e)
-@cython.locals(launches=LaunchList, i=Py_ssize_t, kept=DataPtr)
+cpdef set_address(list at, Py_ssize_t k, Expr e)
+@cython.locals(launches=LaunchList, i=Py_ssize_t, memory=DataPtr)
 cpdef launch(
     Opened opened, BoundPlan plan, list nodes, list leaves, list numbers, Expr target,
     object stream, object run_checked=*
@@ -80,11 +80,11 @@ cdef class LaunchList:
 cdef tuple arguments(BoundStep step, list at)
 cdef scalars(BoundStep step, object numbers)
 @cython.locals(values=list, k=Py_ssize_t, j=Py_ssize_t)
-cdef tuple picked(list at, tuple which)
+cdef tuple select(list at, tuple which)
 @cython.locals(args=tuple)
 cpdef run(Opened opened, BoundStep step, list at, object numbers, object stream)
 cpdef call(Opened opened, BoundCall bound, list at, object stream)
 @cython.locals(slot=Py_ssize_t)
-cpdef tuple part(list at, tuple p)
+cpdef tuple strided_operand(list at, tuple p)
 @cython.locals(values=list)
-cpdef tuple shifted(tuple args, tuple offsets)
+cpdef tuple add_offsets(tuple args, tuple offsets)

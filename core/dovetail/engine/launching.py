@@ -21,46 +21,48 @@ from ..settings import flags
 from . import events
 from .events import counters
 
-Slots: TypeAlias = list[Any]  # handle and byte offset of each slot
+Slots: TypeAlias = list[Any]  # [handle0, offset0, handle1, offset1, ...]
 Number: TypeAlias = float | int | bool
 Part: TypeAlias = tuple[int, int, Shape, Shape, DType]  # slot, byte offset, shape, strides
 
 
-# --- what is launched -----------------------------------------------------------------------------
+# --- bound plans ----------------------------------------------------------------------------------
 
 
 class Bound:
-    """What is to be done: a launch, or a call."""
+    """A step of a plan, bound to its fixed arguments: a launch or a library call."""
 
     __slots__ = ("drops", "fresh", "offsets", "picked", "run")
 
-    fresh: tuple[tuple[int, int], ...]  # slots that get memory before it, and how many bytes
-    drops: tuple[int, ...]  # slots that nobody needs after it
-    run: Launch | None  # None: a routine that is not made ready
-    picked: tuple[int, ...]  # which of all handles and offsets are arguments
-    offsets: tuple[tuple[int, int], ...]  # of arguments: static ones, that are added
+    fresh: tuple[
+        tuple[int, int], ...
+    ]  # slots to allocate before the step, with their sizes in bytes
+    drops: tuple[int, ...]  # slots to free after the step
+    run: Launch | None  # None: a library routine that cannot be bound
+    picked: tuple[int, ...]  # positions of the arguments among all handles and offsets
+    offsets: tuple[tuple[int, int], ...]  # static byte offsets to add, by argument
 
     def __init__(
         self, step: Step | Call, run: Launch | None, buffers: Sequence[tuple[int, int]]
     ) -> None:
-        """`buffers`: slot and byte offset of each."""
+        """Bind a step to its buffers, given as slot and byte offset."""
         self.fresh, self.drops, self.run = step.fresh, step.drops, run
         self.picked = tuple([k for slot, _ in buffers for k in (2 * slot, 2 * slot + 1)])
         self.offsets = tuple((2 * k + 1, o) for k, (_, o) in enumerate(buffers) if o)
 
 
 class BoundStep(Bound):
-    """A step that can be launched."""
+    """A bound launch of a kernel."""
 
     __slots__ = ("all_scalars", "checks", "empty", "scalars", "step", "written")
 
     step: Step
     run: Launch
     scalars: tuple[int, ...]
-    all_scalars: bool  # those are all of them, in order
-    empty: bool  # nothing to do
-    checks: tuple[tuple[int, int, Asked], ...]  # error cells: slot, node, for what
-    written: tuple[int, ...]  # which buffers are written, without error cells
+    all_scalars: bool  # True if `scalars` is all of the plan's numbers in order
+    empty: bool  # the grid has no points
+    checks: tuple[tuple[int, int, Asked], ...]  # error cells: slot, node, purpose
+    written: tuple[int, ...]  # buffers that are written, without error cells
 
     def __init__(self, step: Step, scalars: int, run: Launch) -> None:
         super().__init__(step, run, step.buffers)
@@ -76,7 +78,7 @@ class BoundStep(Bound):
 
 
 class BoundCall(Bound):
-    """A vendor's routine."""
+    """A bound call of a vendor's routine."""
 
     __slots__ = ("call", "inputs", "output", "routine")
 
@@ -86,20 +88,28 @@ class BoundCall(Bound):
     routine: LibraryCall
 
     def __init__(self, opened: Opened, call: Call) -> None:
-        parts = [_operand_part(p) for p in (*call.inputs, call.output)]
-        given = [(None, 0, shape, strides, dtype) for _, _, shape, strides, dtype in parts]
+        operand_parts = [_operand_part(p) for p in (*call.inputs, call.output)]
+        operands = [
+            (None, 0, shape, strides, dtype) for _, _, shape, strides, dtype in operand_parts
+        ]
         self.routine = opened.library_calls[call.op.name, call.inputs[0].dtype]
-        run = opened.backend.bind_call(self.routine, given[:-1], given[-1])
-        super().__init__(call, run, [(slot, start) for slot, start, *_ in parts])
-        self.call, self.inputs, self.output = call, tuple(parts[:-1]), parts[-1]
+        run = opened.backend.bind_call(self.routine, operands[:-1], operands[-1])
+        super().__init__(call, run, [(slot, start) for slot, start, *_ in operand_parts])
+        self.call, self.inputs, self.output = call, tuple(operand_parts[:-1]), operand_parts[-1]
 
 
-def _operand_part(p: Operand) -> Part:
-    return p.slot, p.view.offset * p.dtype.itemsize, p.view.shape, p.view.strides, p.dtype
+def _operand_part(operand: Operand) -> Part:
+    return (
+        operand.slot,
+        operand.view.offset * operand.dtype.itemsize,
+        operand.view.shape,
+        operand.view.strides,
+        operand.dtype,
+    )
 
 
 class BoundPlan:
-    """A plan whose steps can be launched."""
+    """A plan with bound steps."""
 
     __slots__ = ("blank", "checks", "guarded", "kept", "none", "plan", "steps")
 
@@ -107,12 +117,12 @@ class BoundPlan:
     steps: list[Bound]
     kept: tuple[tuple[int, int], ...]
     none: list[DataPtr | None]  # None for each slot
-    blank: list[object]  # handle and offset of each slot, where nothing is in memory
-    checks: int  # the most error cells of a step
-    guarded: bool  # whether guards know it
+    blank: list[object]  # handle and offset of each slot, all of them empty
+    checks: int  # maximum of error cells per step
+    guarded: bool  # True if the graph is in the cache of `guards`
 
     def is_prompt(self, opened: Opened, waits: bool) -> bool:
-        """Whether all is known of it when its launches return, if that is waited for."""
+        """Return True if the error cells are readable as soon as the launches return."""
         if self.checks == 0:
             return True
         return waits and self.checks <= PROMPT and opened.faults.prompt() is not None
@@ -128,19 +138,19 @@ class BoundPlan:
 # --- launches -------------------------------------------------------------------------------------
 
 
-def addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> Slots:
+def initial_addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> Slots:
     """Return handle and byte offset of each slot that is in memory before the plan starts."""
     at: Slots = plan.blank[:]
     k = 0
     for e in leaves:
-        place(at, k, e)
+        set_address(at, k, e)
         k += 2
     if target is not None:
-        place(at, k, target)
+        set_address(at, k, target)
     return at
 
 
-def place(at: Slots, k: int, e: Expr) -> None:
+def set_address(at: Slots, k: int, e: Expr) -> None:
     """Store handle and byte offset of a leaf at `k` and `k + 1`."""
     ptr = e.storage.ptr
     at[k] = ptr.address()
@@ -164,12 +174,14 @@ def launch(
     """
     if opened.streams:
         opened.share(stream, [e.storage for e in (*leaves, *([] if target is None else [target]))])
-    launches = LaunchList(opened, plan, addresses(plan, leaves, target), nodes, numbers, stream)
+    launches = LaunchList(
+        opened, plan, initial_addresses(plan, leaves, target), nodes, numbers, stream
+    )
     launches.run(plan.steps, run_checked)
     for i, slot in plan.kept:
-        kept = launches.keep[slot]
-        if kept is not None:  # None: it went into the target
-            settle(nodes[i], storage_over(kept, opened.device))
+        memory = launches.keep[slot]
+        if memory is not None:  # None: the value is in the target
+            settle(nodes[i], storage_over(memory, opened.device))
 
 
 class LaunchList:
@@ -182,14 +194,27 @@ class LaunchList:
     """
 
     __slots__ = (
-        "_drops", "_is_batched", "_steps", "_waiting", "at", "keep", "nodes", "numbers", "opened",
+        "_drops",
+        "_is_batched",
+        "_steps",
+        "_waiting",
+        "at",
+        "keep",
+        "nodes",
+        "numbers",
+        "opened",
         "stream",
-    )  # fmt: skip
+    )
 
     def __init__(
-        self, opened: Opened, plan: BoundPlan, at: Slots, nodes: Sequence[Expr],
-        numbers: Sequence[Number], stream: StreamHandle,
-    ) -> None:  # fmt: skip
+        self,
+        opened: Opened,
+        plan: BoundPlan,
+        at: Slots,
+        nodes: Sequence[Expr],
+        numbers: Sequence[Number],
+        stream: StreamHandle,
+    ) -> None:
         self.opened, self.at, self.nodes, self.numbers = opened, at, nodes, numbers
         self.stream = stream
         self.keep: list[DataPtr | None] = plan.none[:]
@@ -280,9 +305,13 @@ def run(
 
 
 def note_launch(
-    opened: Opened, name: str, begun: int, stream: StreamHandle, nbytes: int,
+    opened: Opened,
+    name: str,
+    begun: int,
+    stream: StreamHandle,
+    nbytes: int,
     grid: tuple[int, ...] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Wait for a launch and add its event to the profiles, if one is taken."""
     if events.profiles:
         opened.backend.synchronize(stream)
@@ -295,8 +324,8 @@ def note_launch(
 
 def arguments(step: BoundStep, at: Slots) -> tuple[Any, ...]:
     """Return the handles and offsets of a launch."""
-    args = picked(at, step.picked)
-    return shifted(args, step.offsets) if step.offsets else args
+    args = select(at, step.picked)
+    return add_offsets(args, step.offsets) if step.offsets else args
 
 
 def scalars(step: BoundStep, numbers: Sequence[Number]) -> Sequence[Number]:
@@ -304,8 +333,8 @@ def scalars(step: BoundStep, numbers: Sequence[Number]) -> Sequence[Number]:
     return numbers if step.all_scalars else [numbers[i] for i in step.scalars]
 
 
-def picked(at: Slots, which: tuple[int, ...]) -> tuple[object, ...]:
-    """Return those of handles and offsets."""
+def select(at: Slots, which: tuple[int, ...]) -> tuple[object, ...]:
+    """Return the handles and offsets at the given positions."""
     values: list[object] = [None] * len(which)
     for k in range(len(which)):
         j = which[k]
@@ -320,13 +349,13 @@ def run_prompt(launches: LaunchList, step: BoundStep) -> None:
     handle, cells = prompt
     at = launches.at
     for k, (slot, _, _) in enumerate(step.checks):
-        cells[k] = 0  # an interrupt may have left something
+        cells[k] = 0  # an interrupt may have left an old value
         at[2 * slot], at[2 * slot + 1] = handle, k * WIDTH
     run(launches.opened, step, at, launches.numbers, launches.stream)
-    for k, (_, i, asked) in enumerate(step.checks):
+    for k, (_, i, purpose) in enumerate(step.checks):
         index = cells[k]
-        if index or asked.size == 0:  # where nothing is in range, 0 is not either
-            raise out_of_range(asked, index, launches.nodes[i].asked_at)
+        if index or purpose.size == 0:  # along an axis of size 0 even index 0 is out of range
+            raise out_of_range(purpose, index, launches.nodes[i].asked_at)
 
 
 def run_deferred(
@@ -346,7 +375,7 @@ def run_deferred(
     return checks
 
 
-def shifted(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
+def add_offsets(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
     """Return arguments with static offsets added."""
     values = list(args)
     for k, offset in offsets:
@@ -360,11 +389,11 @@ def call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> N
     counters.calls += 1
     try:
         if bound.run is not None:
-            args = picked(at, bound.picked)
-            bound.run(shifted(args, bound.offsets) if bound.offsets else args, (), stream)
+            args = select(at, bound.picked)
+            bound.run(add_offsets(args, bound.offsets) if bound.offsets else args, (), stream)
         else:
-            inputs = tuple([part(at, p) for p in bound.inputs])
-            bound.routine(opened.backend, inputs, part(at, bound.output), stream)
+            inputs = tuple([strided_operand(at, p) for p in bound.inputs])
+            bound.routine(opened.backend, inputs, strided_operand(at, bound.output), stream)
     except Exception as error:
         blame(opened.device, f"the library call of {bound.call.op.name}", "", error)
         raise
@@ -373,7 +402,7 @@ def call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> N
         events.note(name, begun, bytes=bound.call.nbytes, device=device)
 
 
-def part(at: Slots, p: Part) -> StridedOperand:
-    """Return a value as a vendor's routine takes it."""
+def strided_operand(at: Slots, p: Part) -> StridedOperand:
+    """Return the address and the layout of an operand of a library call."""
     slot, start, shape, strides, dtype = p
     return at[2 * slot], at[2 * slot + 1] + start, shape, strides, dtype

@@ -1,7 +1,7 @@
-"""Which of the user's lines recorded what is pending: `dt.debug_lines`.
+"""The user's lines that recorded pending nodes: `dt.debug_lines`.
 
-While nobody asks nothing is noted, and recording takes no step more: blocks that ask set
-`flags.depth`, as those do in which each op runs at once.
+By default nothing is stored, and recording takes no extra step. Blocks of `debug_lines` set
+`flags.depth`, like the modes that run each op at once.
 """
 
 from __future__ import annotations
@@ -16,39 +16,41 @@ from . import events
 
 __all__ = ["debug_lines"]
 
-SHOWN = 6  # lines of an error
+SHOWN = 6  # lines in an error message
 _lines: WeakKeyDictionary[Expr, str] = WeakKeyDictionary()
 
 
 def note(e: Expr) -> None:
-    """Notes the line that has just made a pending node."""
+    """Store the user's line that has just created a pending node."""
     if e.op is not None:
         _lines[e] = f"{e.op.name} at {caller()}"
 
 
 def line_of(e: Expr) -> str | None:
-    """The op and the line of a node; None where nobody asked for it to be noted."""
+    """Return the op and the line of a node, or None if no `debug_lines` was active."""
     return _lines.get(e) if _lines else None
 
 
 def say(error: BaseException, nodes: Sequence[Expr]) -> None:
-    """Adds to an error where what was being computed was recorded, the latest first."""
+    """Add the lines that recorded these nodes to an error, the latest first."""
     if not _lines:
         return
-    found = [line for e in reversed(nodes) if (line := _lines.get(e)) is not None]
-    known = [*dict.fromkeys(found)]
-    if known:
-        more = f", and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-        error.add_note(f"It was computing what was recorded by: {', '.join(known[:SHOWN])}{more}")
+    latest_lines = [line for e in reversed(nodes) if (line := _lines.get(e)) is not None]
+    recorded = [*dict.fromkeys(latest_lines)]
+    if recorded:
+        more = f", and {len(recorded) - SHOWN} more" if len(recorded) > SHOWN else ""
+        error.add_note(
+            f"It was computing what was recorded by: {', '.join(recorded[:SHOWN])}{more}"
+        )
 
 
 class debug_lines(Switch):
-    """A context in which each op notes the line that recorded it, for errors when it runs.
+    """A context that stores the line that records each op, for errors when the op runs.
 
-    An error that comes while pending work is computed, perhaps far from there, has a note with the
-    ops and the lines of the user's that recorded them; `dt.draw_graph` shows them, too. `start()`
-    and `stop()` do the same without a block. It is of this thread, or asyncio task, alone; outside
-    of it nothing is noted, which costs nothing. It can be a decorator.
+    An error during the evaluation of pending work, perhaps far from those lines, gets a note with
+    the ops and the user's lines that recorded them. `dt.draw_graph` shows them, too. `start()` and
+    `stop()` work without a block. It applies to this thread, or asyncio task, alone. It can be a
+    decorator.
 
     >>> import dovetail as dt
     >>> with dt.debug_lines():
@@ -69,9 +71,9 @@ class debug_lines(Switch):
         events.watch(-1)
 
     def start(self) -> None:
-        """From here on, until `stop`."""
+        """Start to store lines, until `stop`."""
         self.__enter__()
 
     def stop(self) -> None:
-        """Ends what `start` began."""
+        """Stop what `start` began."""
         self.__exit__()

@@ -1,7 +1,6 @@
-"""Plans made ready to be launched.
+"""Bound plans: the programs of kernels, and launches bound to their fixed arguments.
 
-Their kernels' programs come from memory, from disk, or from the backend's compiler, and are bound
-to what is fixed about each launch.
+A program comes from memory, from the disk cache, or from the backend's compiler.
 """
 
 from __future__ import annotations
@@ -26,39 +25,43 @@ from .launching import Bound, BoundCall, BoundPlan, BoundStep
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-holders: list[Recent[Any, Any] | Memo[Any]] = []  # caches of what holds programs
+holders: list[Recent[Any, Any] | Memo[Any]] = []  # caches of objects that refer to programs
 
 
 def holding(limit: int) -> Recent[K, V]:
-    """A cache of what holds programs. It ages with them, or they would never go."""
-    made: Recent[K, V] = Recent(limit)
-    holders.append(made)
-    return made
+    """Create a cache of objects that refer to programs.
+
+    It ages together with the cache of programs. Otherwise no program would ever be freed.
+    """
+    cache: Recent[K, V] = Recent(limit)
+    holders.append(cache)
+    return cache
 
 
-def bound(opened: Opened, plan: Plan, scalars: int) -> BoundPlan:
-    """A plan for a graph of so many scalars. Compiles what is not known."""
+def bind(opened: Opened, plan: Plan, scalars: int) -> BoundPlan:
+    """Bind a plan for a graph with this number of scalars; compile missing programs."""
     steps: list[Bound] = [
-        BoundStep(step, scalars, launch_of(opened, step)) if isinstance(step, Step)
+        BoundStep(step, scalars, launch_of(opened, step))
+        if isinstance(step, Step)
         else BoundCall(opened, step)
         for step in plan.steps
-    ]  # fmt: skip
+    ]
     return BoundPlan(plan, steps)
 
 
 def launch_of(opened: Opened, step: Step) -> Launch:
-    """The launch of a step, bound. Compiles what is not known."""
+    """Return the bound launch of a step; compile its program if it is missing."""
     if 0 in step.grid:
-        return _nothing
-    made = program(opened, step.kernel)
+        return _launch_nothing
+    executable = program(opened, step.kernel)
     try:
-        return limits.bind(opened.backend, made, step.ints, step.grid)
+        return limits.bind(opened.backend, executable, step.ints, step.grid)
     except Exception as error:
         blame(opened.device, f"bind of {step.kernel.name}", step.kernel, error)
         raise
 
 
-def _nothing(buffers: object, scalars: object, stream: object) -> None:
+def _launch_nothing(buffers: object, scalars: object, stream: object) -> None:
     pass
 
 
@@ -66,34 +69,34 @@ def _nothing(buffers: object, scalars: object, stream: object) -> None:
 
 
 def program(opened: Opened, kernel: Kernel) -> Program:
-    """The program for a kernel: from memory, from disk, or compiled."""
+    """Return the program of a kernel: from memory, from disk, or compiled."""
     text = str(kernel)
-    found = opened.programs.find(text)
-    if found is None:
-        found = _load_or_compile(opened, kernel)
-        _keep(opened, text, found)
-    return found
+    executable = opened.programs.find(text)
+    if executable is None:
+        executable = _load_or_compile(opened, kernel)
+        _cache_program(opened, text, executable)
+    return executable
 
 
 def compile_all(opened: Opened, kernels: dict[str, Kernel]) -> None:
-    """Compiles those of these kernels, each under its text, that are not in memory, together."""
+    """Compile together those kernels that have no program in memory; the keys are their texts."""
     backend = opened.backend
     new = [k for text, k in kernels.items() if opened.programs.find(text) is None]
     legal = [legalize(k, backend.info.capabilities) for k in new]
     try:
-        made = backend.compile_all(legal)
+        programs = backend.compile_all(legal)
     except Exception as error:
         blame(opened.device, f"compile_all of {len(legal)} kernels", "", error)
         raise
-    for k, program in zip(new, made, strict=True):
-        _keep(opened, str(k), program)
+    for k, executable in zip(new, programs, strict=True):
+        _cache_program(opened, str(k), executable)
 
 
-def _keep(opened: Opened, text: str, program: Program) -> None:
-    """Keeps a program.
+def _cache_program(opened: Opened, text: str, program: Program) -> None:
+    """Cache a program.
 
-    Where the oldest are let go, so are the plans that nobody used lately: they hold programs, too.
-    Those of plans in use stay, and are found again.
+    When the oldest programs are evicted, the caches of plans age too, because plans refer to
+    programs. Programs of plans in use stay alive and are found again.
     """
     if len(opened.programs.young) >= opened.programs.half:
         for cache in holders:
@@ -102,7 +105,7 @@ def _keep(opened: Opened, text: str, program: Program) -> None:
 
 
 def does(opened: Opened, kernel: Kernel) -> Opened | None:
-    """The device that runs a kernel: this one or its companion; None where nobody would."""
+    """Return the device that runs a kernel: this one, its companion, or None if both refuse it."""
     backend = opened.backend
     if not isinstance(backend, companion.Accompanied):
         return opened
@@ -111,22 +114,22 @@ def does(opened: Opened, kernel: Kernel) -> Opened | None:
 
 
 def copied(opened: Opened, step: Step) -> int:
-    """Bytes that are copied to the companion and back for a step that it does."""
+    """Return the number of bytes copied to the companion and back for a step that it runs."""
     backend = opened.backend
     if 0 in step.grid or not isinstance(backend, companion.Accompanied) or backend.shares:
         return 0
-    sizes = dict(step.fresh)  # of other memory it is not known how far it reaches
+    sizes = dict(step.fresh)  # the sizes of other buffers are unknown
     legal = legalize(step.kernel, backend.info.capabilities)
-    added = len(legal.ints) > len(step.ints)  # of which it is launches that know the values
-    touched = companion.Touched(step.kernel if added else legal, step.ints, step.grid)
+    has_added_ints = len(legal.ints) > len(step.ints)  # their values are known only at launch
+    touched = companion.Touched(step.kernel if has_added_ints else legal, step.ints, step.grid)
     extents = [(0, sizes[slot]) if slot in sizes else None for slot, _ in step.buffers]
     return sum(p.nbytes for _, p in touched.pieces(step.buffers, extents))
 
 
 def whereabouts(opened: Opened, kernel: Kernel) -> str:
-    """Where a kernel's program would come from: "in memory", "on disk" or "to be compiled".
+    """Return the source of a kernel's program, for messages.
 
-    Or "accepted by no device".
+    It is "in memory", "on disk", "to be compiled" or "accepted by no device".
     """
     doer = does(opened, kernel)
     if doer is None:
@@ -147,7 +150,7 @@ def _load_or_compile(opened: Opened, kernel: Kernel) -> Program:
     binary = diskcache.read(*key)
     if binary is not None:
         try:
-            found = backend.load(legal, binary)
+            executable = backend.load(legal, binary)
         except Exception as error:
             diskcache.forget(*key)
             counters.load_failures += 1
@@ -155,15 +158,15 @@ def _load_or_compile(opened: Opened, kernel: Kernel) -> Program:
         else:
             counters.disk_hits += 1
             events.note(f"load {kernel.name}", begun)
-            return found
+            return executable
     try:
-        found = backend.compile(legal)
+        executable = backend.compile(legal)
     except Exception as error:
         blame(opened.device, f"compile of {legal.name}", legal, error)
         raise
     counters.compiles += 1
     counters.compile_seconds += (time.perf_counter_ns() - begun) / 1e9
     events.note(f"compile {kernel.name}", begun)
-    if diskcache.directory() is not None and (made := found.binary) is not None:
-        diskcache.write(*key, made)
-    return found
+    if diskcache.directory() is not None and (machine_code := executable.binary) is not None:
+        diskcache.write(*key, machine_code)
+    return executable

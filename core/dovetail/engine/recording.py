@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     ]
 
     class Scan(Protocol):
-        """Runs a body: of what is carried first, xs, how many and whether from the last one on."""
+        """A function that runs a loop body over `xs`; `reverse` starts with the last row."""
 
         def __call__(
             self, body: LoopBody, carry: Sequence[Tensor], xs: Sequence[Tensor], length: int,
@@ -96,14 +96,19 @@ class MemoryTracer(ABC):
     @abstractmethod
     def launch(
         self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Launch a kernel over leaves, by number."""
 
     @abstractmethod
     def call(
-        self, name: str, source: str, work: Work, leaves: Sequence[Expr], written: Sequence[int],
+        self,
+        name: str,
+        source: str,
+        work: Work,
+        leaves: Sequence[Expr],
+        written: Sequence[int],
         numbers: Sequence[Scalar],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Call `work` with the handles and offsets of leaves, and with numbers."""
 
     def call_host(
@@ -173,7 +178,7 @@ class Tracer(MemoryTracer, RandomTracer, GradTracer):
     def call_batched(
         self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:
-        """Return what a function that takes batches in front makes of batched tensors.
+        """Call a function of batches on batched tensors, and return its results.
 
         None is returned if none of them stands for many: the caller calls the function.
         """
@@ -185,7 +190,7 @@ class Tracer(MemoryTracer, RandomTracer, GradTracer):
 
     def any_example(self, x: Tensor) -> bool:
         """Return True if a bool is true for any of the examples that may write."""
-        raise refused_capture("a bool of a tensor")
+        raise capture_error("a bool of a tensor")
 
     def masked(self, mask: Tensor) -> AbstractContextManager[None]:
         """Return a context in which only those examples of `mask` write that do now."""
@@ -197,7 +202,7 @@ class BatchTracer(Tracer):
 
     @abstractmethod
     def outside(self, action: Callable[[], T]) -> T:
-        """Return what an action gives outside of the function, where gradients are recorded."""
+        """Run an action outside of the function, where gradients are recorded."""
 
     @abstractmethod
     def differs(self, x: Tensor) -> bool:
@@ -254,16 +259,27 @@ class Tapes(Protocol):
         """Return the gradients of these; keep the tape. Raises: GradientError."""
 
     def attach(
-        self, name: str, result: Tensor, given: Sequence[Tensor], saved: Sequence[Tensor],
+        self,
+        name: str,
+        result: Tensor,
+        given: Sequence[Tensor],
+        saved: Sequence[Tensor],
         back: Back,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Let gradients flow through a result, on a way that reads `saved`."""
 
     def run_loop(
-        self, scan: Scan, body: LoopBody, again: LoopBody, carry: Sequence[Tensor],
-        xs: Sequence[Tensor], length: int, reverse: bool, closure: Sequence[Tensor],
+        self,
+        scan: Scan,
+        body: LoopBody,
+        again: LoopBody,
+        carry: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        length: int,
+        reverse: bool,
+        closure: Sequence[Tensor],
         watched: Callable[[], Sequence[Tensor]],
-    ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Run a loop through which gradients flow, as one loop; so is their way back.
 
         `again`: the body, for the way back. `closure`: tensors with gradients that the body may
@@ -417,7 +433,7 @@ def refuse_read(what: str, *tensors: Tensor) -> None:
         tracer.refuse_read(what, tensors)
 
 
-def refused_capture(what: str) -> CaptureError:
+def capture_error(what: str) -> CaptureError:
     """Return the error for a captured function that asks for values."""
     return CaptureError(
         f"dt.jit: {what} at {caller()}, while a function is captured: its values are not known "
@@ -430,7 +446,7 @@ def refused_capture(what: str) -> CaptureError:
 def call_batched(
     function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
 ) -> Sequence[Tensor] | None:
-    """Return what a function that takes batches in front makes of tensors that stand for many each.
+    """Call a function of batches on tensors that stand for many examples; return its results.
 
     None is returned where they do not: the caller calls the function.
     """

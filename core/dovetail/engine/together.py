@@ -1,4 +1,4 @@
-"""Several writes in one evaluation: what an optimiser does to all of its tensors."""
+"""Batched writes: several tensors written by one evaluation, as in an optimiser's step."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(1024)
 
 
 class Together(Evaluation):
-    """An evaluation whose roots go where leaves are: each into its target, or into rows of it.
+    """An evaluation that writes each root into its target, or into rows of it.
 
-    `at`: the leaf that names these rows.
+    at: the leaf with the indices of the rows.
     """
 
     __slots__ = ("at", "targets")
@@ -33,48 +33,54 @@ class Together(Evaluation):
         super().__init__(roots)
         self.targets, self.at = targets, at
         for r in roots:
-            self.uses[self.index[r]] += 1  # by `roots`
+            self.uses[self.index[r]] += 1  # the references from `roots`
 
     def is_simple(self) -> bool:
         """Return True if only `roots` refers to the values, and no two targets share memory."""
         if any(t.storage.overlap is not None for t in self.targets):
             return False
         roots = {self.index[r] for r in self.roots}
-        places = {id(t.storage) for t in self.targets}
+        storages = {id(t.storage) for t in self.targets}
         return (
-            len(roots) == len(places) == len(self.targets)
+            len(roots) == len(storages) == len(self.targets)
             and not self.lazy_leaves
             and all(t.strides == t.spec.strides for t in self.targets)
-            and roots.isdisjoint(self.held())
+            and roots.isdisjoint(self.externally_referenced_nodes())
         )
 
-    def places(self, at: Expr) -> tuple[int, ...]:
-        """The slots of leaves that are `at`, or views of all of it; none where it lies apart."""
+    def index_slots(self, at: Expr) -> tuple[int, ...]:
+        """Return the slots of leaves that view all of `at`; none if `at` is not contiguous."""
         if at.strides != at.spec.strides:
             return ()
         return tuple(
             slot
             for slot, e in enumerate(self.leaves)
-            if e.storage is at.storage and e.offset == at.offset
-            and e.spec.size == at.spec.size and e.spec.dtype is at.spec.dtype
-        )  # fmt: skip
+            if e.storage is at.storage
+            and e.offset == at.offset
+            and e.spec.size == at.spec.size
+            and e.spec.dtype is at.spec.dtype
+        )
 
-    def bound(self) -> BoundPlan:
-        """The launches; where they can be done, the targets count as leaves from now on."""
-        key, held, roots, _ = self._whole_key()
-        aims = [self.aim(t) for t in self.targets]
-        at = None if self.at is None else self.places(self.at)
-        whole = (*key, *aims, at)
-        known = _plans.find(whole)
-        if known is None:
+    def bind(self) -> BoundPlan:
+        """Return the bound plan; if the writes are possible, add the targets to the leaves."""
+        key, referenced, roots, _ = self._whole_key()
+        write_targets = [self.write_target(t) for t in self.targets]
+        at = None if self.at is None else self.index_slots(self.at)
+        key_with_targets = (*key, *write_targets, at)
+        plan = _plans.find(key_with_targets)
+        if plan is None:
             opened = open_device(self.device)
-            plan = self._planned(held, roots, None)
-            made = in_place(plan, roots, aims) if at is None else to_rows(plan, roots, aims, at)
+            unwritten_plan = self._build_plan(referenced, roots, None)
+            writing_plan = (
+                in_place(unwritten_plan, roots, write_targets)
+                if at is None
+                else to_rows(unwritten_plan, roots, write_targets, at)
+            )
             counters.plans += 1
-            known = _plans[whole] = programs.bound(opened, made, len(self.scalars))
-        if not known.plan.overlaps:
+            plan = _plans[key_with_targets] = programs.bind(opened, writing_plan, len(self.scalars))
+        if not plan.plan.overlaps:
             self.leaves = [*self.leaves, *self.targets]
-        return known
+        return plan
 
     def run(self, asked: bool = True) -> bool:
         """Run the writes; return True if they were done."""
@@ -82,14 +88,14 @@ class Together(Evaluation):
         if recorder is not None:
             return recorder.run(self, asked)
         counters.evaluations += 1
-        bound = self.bound()
-        if bound.plan.overlaps:
+        plan = self.bind()
+        if plan.plan.overlaps:
             return False
-        self.execute(bound, asked)
+        self.execute(plan, asked)
         return True
 
     def execute(self, plan: BoundPlan, asked: bool) -> None:
-        """Launches."""
+        """Launch the steps of the plan."""
         if events.profiles:
             super().execute(plan, asked)
             return
@@ -99,10 +105,10 @@ class Together(Evaluation):
 
 
 def write_together(roots: list[Expr], targets: Sequence[Expr], at: Expr | None = None) -> bool:
-    """Computes pending nodes right into the memory of leaves; whether that could be done.
+    """Compute pending nodes right into the memory of leaves; return False if that is impossible.
 
-    Nothing else may hold the nodes but `roots`. They are of exactly the leaves' specs, or rows that
-    go where a leaf `at` says: there is a place for each, and none is named twice.
+    The list `roots` must have the only references to the nodes. They have exactly the leaves'
+    specs, or they are rows that go to the indices in a leaf `at`, which are in range and distinct.
     """
     with lock:
         return _write(roots, targets, at)
@@ -129,7 +135,7 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
     _flush(evaluation)
     if not evaluation.run(False):
         return False
-    _written(open_device(evaluation.device), targets)
+    _synchronize(open_device(evaluation.device), targets)
     return True
 
 
@@ -138,7 +144,7 @@ def _is_one_device(exprs: Sequence[Expr]) -> bool:
 
 
 def _is_recomputed(evaluation: Together) -> bool:
-    """Return True if a rematerialised node would read again what is to be written."""
+    """Return True if a rematerialised node would read the targets' memory again."""
     inside = evaluation.index
     return any(
         e in inside and reads(e, t) and is_recomputed(e, inside)
@@ -148,17 +154,17 @@ def _is_recomputed(evaluation: Together) -> bool:
 
 
 def _flush(evaluation: Together) -> None:
-    """Computes what is pending, reads what is to be written, and is no part of this."""
-    found = {
+    """Compute the pending nodes outside of this evaluation that read the targets' memory."""
+    pending_readers = {
         e: None
         for t in evaluation.targets
         for e in readers(storage_of(t))
         if e not in evaluation.index and reads(e, t)
     }
-    if found:
-        evaluate([*found], asked=False)
+    if pending_readers:
+        evaluate([*pending_readers], asked=False)
 
 
-def _written(opened: Opened, targets: Sequence[Expr]) -> None:
+def _synchronize(opened: Opened, targets: Sequence[Expr]) -> None:
     if opened.asynchronous and (flags.depth == 0 or any(t.storage.seen for t in targets)):
         opened.backend.synchronize(current_handle(opened.device))

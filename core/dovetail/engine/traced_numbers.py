@@ -1,4 +1,4 @@
-"""The numbers of a captured function that may be others at its next call."""
+"""Numbers of a captured function that may differ in its next call."""
 
 from __future__ import annotations
 
@@ -15,36 +15,35 @@ Env: TypeAlias = list[Any]  # the value of each variable in a call
 
 
 class Number(NamedTuple):
-    """A launch's scalar: a value, or what `env` has at a place."""
+    """A scalar of a launch: a value, or the value of a variable of `env`."""
 
     value: float | int | bool
     variable: int | None = None
 
 
 class Environment:
-    """The numbers of a captured function and of what is nested in it.
+    """The variables of a captured function and of functions nested in it.
 
-    They are those that differ from call to call, with where they came from. `value`: what they are
-    while it is captured.
+    A variable is a number that may differ from call to call. `values` are those during capture.
     """
 
     def __init__(self) -> None:
         self.values: Env = []
-        # What is computed of others, at the start of a replay: into which variable, what, of which.
+        # Computed at the start of a replay: (variable of the result, function, arguments).
         self.formulas: list[tuple[int, Callable[..., object], tuple[Number, ...]]] = []
         self._tagged: dict[int, tuple[object, tuple[int | None, ...]]] = {}  # by id, held
 
     def variable(self, value: object) -> int:
-        """A new one."""
+        """Create a variable, and return its index."""
         self.values.append(value)
         return len(self.values) - 1
 
     def tag(self, what: object, variables: tuple[int | None, ...]) -> None:
-        """Says that a node's arguments, or a number, stand for these variables."""
+        """Mark a node's arguments, or a number, as standing for these variables."""
         self._tagged[id(what)] = (what, variables)
 
     def number(self, args: Args, k: int) -> Number:
-        """What the number at `k` of a node's arguments stands for."""
+        """Return the number at position `k` of a node's arguments, with its variable if any."""
         _, of_args = self._tagged.get(id(args), (None, ()))
         if k < len(of_args):
             return Number(args[k], of_args[k])
@@ -53,10 +52,10 @@ class Environment:
 
 
 class TracedFloat:
-    """Stands for a Python float.
+    """A float argument of a captured function.
 
-    What is computed of it and of numbers is computed again, in Python, at each call; beside a
-    tensor it is a float like any other.
+    Arithmetic with Python numbers is recorded and computed again, in Python, at each call. In an op
+    with a tensor it is a plain float.
     """
 
     __slots__ = ("environment", "value", "variable")
@@ -65,13 +64,13 @@ class TracedFloat:
         self.environment, self.value, self.variable = environment, value, variable
 
     def taken(self) -> float:
-        """A float that a node may have as an argument."""
+        """Return a plain float that stands for this one as an argument of a node."""
         if recording.current() is None:
             raise CaptureError(
                 "dt.jit: a float argument of a captured function is used after it was captured; "
                 "return what you need"
             )
-        number = self.value * 1.0  # an object of its own, by which it is known again
+        number = self.value * 1.0  # a new object, whose identity marks the variable
         self.environment.tag(number, (self.variable,))
         return number
 
@@ -85,13 +84,13 @@ class TracedFloat:
     def __repr__(self) -> str:
         return f"<a float argument, {self.value} while it is captured>"
 
-    def _refused(self, *args: object) -> NoReturn:
+    def _refuse_use(self, *args: object) -> NoReturn:
         recording.refuse_read("a float argument is compared or asked for its value")
         raise CaptureError("dt.jit: a float argument is used after its function was captured")
 
-    __lt__ = __le__ = __gt__ = __ge__ = __int__ = __index__ = __round__ = _refused
-    __trunc__ = __floor__ = __ceil__ = __complex__ = _refused
-    __eq__ = __ne__ = _refused
+    __lt__ = __le__ = __gt__ = __ge__ = __int__ = __index__ = __round__ = _refuse_use
+    __trunc__ = __floor__ = __ceil__ = __complex__ = _refuse_use
+    __eq__ = __ne__ = _refuse_use
     __hash__ = object.__hash__
 
 
@@ -100,7 +99,7 @@ Result: TypeAlias = TracedFloat | NotImplementedType
 _REFUSED: Result = NotImplemented
 
 
-def _computed(self: TracedFloat, compute: Formula, *args: object) -> Result:
+def _record_formula(self: TracedFloat, compute: Formula, *args: object) -> Result:
     numbers, values = [], []
     for a in args:
         if type(a) is TracedFloat:
@@ -122,10 +121,10 @@ def _install() -> None:
         compute = getattr(operator, name)
 
         def forward(self: TracedFloat, other: object, compute: Formula = compute) -> Result:
-            return _computed(self, compute, self, other)
+            return _record_formula(self, compute, self, other)
 
         def reflected(self: TracedFloat, other: object, compute: Formula = compute) -> Result:
-            return _computed(self, compute, other, self)
+            return _record_formula(self, compute, other, self)
 
         setattr(TracedFloat, f"__{name}__", forward)
         setattr(TracedFloat, f"__r{name}__", reflected)
@@ -133,7 +132,7 @@ def _install() -> None:
         compute = getattr(operator, name)
 
         def unary(self: TracedFloat, compute: Formula = compute) -> Result:
-            return _computed(self, compute, self)
+            return _record_formula(self, compute, self)
 
         setattr(TracedFloat, f"__{name}__", unary)
 

@@ -1,4 +1,4 @@
-# What the compiled form of `walk.py` knows of its types.
+# The C types of `walk.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, overlaps, storage_of
@@ -17,7 +17,7 @@ cdef class Entry:
     cdef public Py_ssize_t first
 
 
-@cython.locals(pending=Expr, i=Py_ssize_t, n=Py_ssize_t, mine=list, numbers=list)
+@cython.locals(pending=Expr, i=Py_ssize_t, n=Py_ssize_t, node_key=list, numbers=list)
 cpdef Py_ssize_t visit(
     Expr e, object walk, dict index, list nodes, list uses, list key
 ) except -1

@@ -1,4 +1,4 @@
-"""Deferred work: nodes of pending ops (`expr`), and who else holds a value (`ownership`).
+"""Deferred work: nodes of pending ops (`expr`) and their reference counts (`ownership`).
 
-Nothing here plans or runs anything.
+This package neither plans nor runs anything.
 """

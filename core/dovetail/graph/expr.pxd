@@ -1,4 +1,4 @@
-# What the compiled form of `expr.py` knows of its types: the source is the same.
+# The C types of `expr.py`.
 cimport cython
 
 from dovetail.graph.regions cimport are_apart
@@ -43,14 +43,14 @@ cdef list _asked
 cdef list _copies
 cdef list _log
 cdef Py_ssize_t _log_limit
-cdef Py_ssize_t _noted
+cdef Py_ssize_t _registered
 
 cpdef Spec spec(tuple shape, object dtype, object device, object op=*)
 @cython.locals(e=Expr, x=Expr, depth=Py_ssize_t, taped=bint)
 cpdef Expr node(object op, tuple args, Spec spec, object attrs=*)
 @cython.locals(e=Expr, x=Expr, depth=Py_ssize_t)
 cpdef Expr binary_node(object op, Expr a, object b, Spec spec)
-@cython.locals(seen=set, stack=list, a=Expr, storage=Storage)
+@cython.locals(visited=set, stack=list, a=Expr, storage=Storage)
 cpdef bint reads_exported(Expr e) except -1
 @cython.locals(storage=Storage, pending=Expr)
 cpdef Storage storage_of(Expr e)
@@ -60,25 +60,25 @@ cpdef settle(Expr e, Storage storage)
 cpdef ask(Expr e, object line)
 cpdef list readers(Storage storage)
 @cython.locals(noted=list, e=Expr)
-cpdef list _noted_readers(Storage storage)
+cpdef list _pending_readers(Storage storage)
 @cython.locals(storage=Storage, other=Storage)
 cpdef bint overlaps(Expr a, Expr b) except -1
 @cython.locals(first=Py_ssize_t, e=Expr, x=Expr)
-cpdef _note_readers()
+cpdef _register_recent()
 @cython.locals(stack=list, a=Expr)
-cpdef bint _is_needed(Expr e, Expr by, set mine) except -1
-@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, mine=set, storage=Storage)
-cpdef bint _is_read_lately(Expr target, Expr by) except -1
-@cython.locals(kept=list, mine=set, needed=set, reader=Expr, e=Expr, storage=Storage)
+cpdef bint _is_needed(Expr e, Expr by, set needed_by) except -1
+@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, needed_by=set, storage=Storage)
+cpdef bint _is_read_by_recent(Expr target, Expr by) except -1
+@cython.locals(still_pending=list, needed_by=set, needed_by_overlap=set, reader=Expr, e=Expr, storage=Storage)
 cpdef bint is_read(Expr target, Expr by) except -1
-cpdef bint _is_early(Expr e, Expr target, Expr by, set mine) except -1
+cpdef bint _is_early(Expr e, Expr target, Expr by, set needed_by) except -1
 @cython.locals(x=Expr)
-cpdef bint _is_over(Expr e, Storage storage) except -1
+cpdef bint _reads_directly(Expr e, Storage storage) except -1
 @cython.locals(storage=Storage, x=Expr)
 cpdef bint reads(Expr e, Expr target) except -1
 cpdef bint is_apart(Expr a, Expr b) except -1
 @cython.locals(storage=Storage)
-cpdef _note_reader(object r, Expr read)
+cpdef _register_reader(object r, Expr read)
 cpdef overwritten(Expr e, object name)
 cpdef mark_overwritten(object holder, object name)
 cpdef _holder(Expr e)

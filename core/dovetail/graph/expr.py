@@ -1,8 +1,8 @@
-"""The deferred graph: immutable nodes, and what is known of each before it is computed.
+"""The deferred graph: immutable nodes with shape, dtype and device.
 
 An `Expr` is an op applied to other nodes and Python numbers, or a leaf: a strided view of a
-`Storage`. When its value has been computed, a node *becomes* a leaf, which also lets go of its
-arguments.
+`Storage`. When its value has been computed, a node *becomes* a leaf, which also drops its
+references to its arguments.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from ..memory.tracing.stacktrace import Line
     from ..ops.table import Op
 
-Args: TypeAlias = tuple[Any, ...]  # nodes and Python numbers: which is where, the op says
-Attrs: TypeAlias = Any  # what is static about a use of an op: hashable, and each op's own
-Tape: TypeAlias = Any  # autograd's: how gradients flow back from a node; None where none do
+Args: TypeAlias = tuple[Any, ...]  # nodes and Python numbers, in the order that the op defines
+Attrs: TypeAlias = Any  # the op's static parameters: hashable, of a type of its own
+Tape: TypeAlias = Any  # autograd's record of a node's gradient; None: no gradient
 
 
 class Spec:
-    """Shape, dtype and device: unique, so specs compare with `is` and hash at once."""
+    """Shape, dtype and device; unique objects, compared with `is` and hashed by identity."""
 
     __slots__ = ("__weakref__", "device", "dtype", "itemsize", "shape", "size", "sized", "strides")
 
@@ -44,56 +44,58 @@ class Spec:
     device: Device
     itemsize: int  # bytes of an element
     size: int
-    sized: int | None  # the same, as tensors show it: they make it
+    sized: int | None  # `size` as tensors return it; set by them
     strides: Shape  # contiguous ones
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)} on {self.device}"
 
 
-SPEC_LIMIT = 16384  # specs kept that nobody uses
+SPEC_LIMIT = 16384  # cached specs without users
 _SPECS: Shared[tuple[Shape, DType, Device], Spec] = Shared(SPEC_LIMIT)
 _making = Lock()
 
 
 def spec(shape: Shape, dtype: DType, device: Device, op: str = "tensor") -> Spec:
-    """The one Spec for these three.
+    """Return the unique Spec of shape, dtype and device.
 
-    Raises: ShapeError, on behalf of `op`, where it is too large for any device.
+    Raises: ShapeError, in the name of `op`, if it is too large for any device.
     """
     return _SPECS.young.get((shape, dtype, device)) or _spec((shape, dtype, device), op)
 
 
 def _spec(key: tuple[Shape, DType, Device], op: str) -> Spec:
     with _making:
-        found = _SPECS.find(key)
-        if found is None:
-            found = _SPECS[key] = _made(key, op)
-        return found
+        spec = _SPECS.find(key)
+        if spec is None:
+            spec = _SPECS[key] = _create_spec(key, op)
+        return spec
 
 
-def _made(key: tuple[Shape, DType, Device], op: str) -> Spec:
-    made = Spec()
-    shape, dtype, made.device = key
-    made.shape = shape = tuple([n if type(n) is int else int(n) for n in shape])
-    made.dtype, made.sized = dtype, None
+def _create_spec(key: tuple[Shape, DType, Device], op: str) -> Spec:
+    spec = Spec()
+    shape, dtype, spec.device = key
+    spec.shape = shape = tuple([n if type(n) is int else int(n) for n in shape])
+    spec.dtype, spec.sized = dtype, None
     if len(shape) > DIMENSIONS:
         raise ShapeError(f"{op}: {len(shape)} dimensions: a tensor has at most {DIMENSIONS}")
-    whole = math.prod([n or 1 for n in shape])  # as NumPy does: strides must be in range, too
+    whole = math.prod(
+        [n or 1 for n in shape]
+    )  # 0 counts as 1, as in NumPy: strides must be in range, too
     if whole * dtype.itemsize >= LIMIT:
         raise ShapeError(
             f"{op}: shape {shape} of {dtype.name} comes to 2**63 bytes or more, which no tensor "
             f"may have, in memory, pending or as a view; make it in parts"
         )
-    made.itemsize = dtype.itemsize
-    made.size, made.strides = math.prod(shape), contiguous_strides(shape)
-    return made
+    spec.itemsize = dtype.itemsize
+    spec.size, spec.strides = math.prod(shape), contiguous_strides(shape)
+    return spec
 
 
 class Watch:
-    """Whether a value that somebody has saved has been overwritten in place since.
+    """A flag for saved values that an in-place write overwrites.
 
-    `writer` is the name of the op that did it first.
+    writer: the name of the op that overwrote the value first, or None.
     """
 
     __slots__ = ("writer",)
@@ -105,19 +107,30 @@ class Watch:
 
 
 class Expr:
-    """A node.
+    """A node of the graph.
 
-    Pending: `op`, `args` (nodes and Python numbers), `attrs` (what is static about the op).
+    A pending node has `op`, `args` (nodes and Python numbers) and `attrs` (static parameters).
 
-    Leaf (`op` is None): `storage`, `strides`, `offset`; `moves` say how a view of a storage that is
-    itself still
-    pending came about.
+    A leaf (`op` is None) has `storage`, `strides` and `offset`. If its storage is still pending,
+    `moves` are the view operations that lead to it.
     """
 
     __slots__ = (
-        "__weakref__", "args", "asked_at", "attrs", "depth", "moves", "offset", "op", "readers",
-        "spec", "storage", "strides", "tape", "watch",
-    )  # fmt: skip
+        "__weakref__",
+        "args",
+        "asked_at",
+        "attrs",
+        "depth",
+        "moves",
+        "offset",
+        "op",
+        "readers",
+        "spec",
+        "storage",
+        "strides",
+        "tape",
+        "watch",
+    )
 
     op: Op | None
     args: Args
@@ -129,27 +142,27 @@ class Expr:
     offset: int
     moves: tuple[Move, ...]
     tape: Tape
-    watch: Watch | None  # while pending; a leaf's is its storage's
-    readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
-    asked_at: Line | None  # of a node that checks indices when it runs: the source line that asked
+    watch: Watch | None  # of a pending node; for a leaf, the storage has it
+    readers: list[ref[Expr]] | None  # registered pending nodes with this one as an argument
+    asked_at: Line | None  # the user's line, if the node checks indices when it runs
 
 
 keep(Expr)
 
-# Every node that may still be pending; the dead and the done are dropped in passing. The first
-# `_noted` of them are among the `readers` of what they read: a node, or the storage of a leaf.
+# Every node that may still be pending; dead and computed nodes are pruned from time to time. The
+# first `_registered` of them are in the `readers` of their operands (a node, or a leaf's storage).
 _log: list[ref[Expr]] = []
 _log_limit = 512
-_noted = 0
-FEW = 8  # nodes that are looked at anew by each who asks
-MANY = 64  # readers of a storage that stay pending when it is written where they do not read
+_registered = 0
+FEW = 8  # recent nodes that stay unregistered, and are searched by each query
+MANY = 64  # readers of other parts of a storage that stay pending when it is written
 _pruning = Lock()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
 _copies: list[ref[Expr]] = []  # rematerialised nodes; those at the end may still be pending
 
 
 def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
-    """A pending node."""
+    """Record a pending node."""
     e = Expr.__new__(Expr)
     e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
     depth, taped = 0, False
@@ -170,9 +183,9 @@ def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
 
 
 def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
-    """`node` for two operands of which the first is a node.
+    """Record a pending node with two operands, of which the first is a node.
 
-    It is the hot path of recording, 0.15 us shorter.
+    It is the hot path of recording, and 0.15 us shorter than `node`.
     """
     e = Expr.__new__(Expr)
     e.op, e.args, e.attrs, e.spec, e.watch = op, (a, b), None, spec, None
@@ -193,16 +206,16 @@ def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
 
 
 def prune() -> None:
-    """Drops what is no longer pending from the log; comes again when it has doubled.
+    """Remove nodes that are no longer pending from the log; run again when it has doubled.
 
-    Other threads may append meanwhile: only what was there at the start is replaced.
+    Other threads may append meanwhile, so only the entries from the start are replaced.
     """
-    global _log_limit, _noted
+    global _log_limit, _registered
     with _pruning:
-        n, noted = len(_log), _noted
-        live = [r for r in alive(_log[:noted]) if _is_pending(r())]
-        _noted = len(live)
-        live += [r for r in alive(_log[noted:n]) if _is_pending(r())]
+        n, registered = len(_log), _registered
+        live = [r for r in alive(_log[:registered]) if _is_pending(r())]
+        _registered = len(live)
+        live += [r for r in alive(_log[registered:n]) if _is_pending(r())]
         _log[:n] = live
         _log_limit = max(512, 2 * len(live))
         copies = len(_copies)
@@ -210,7 +223,7 @@ def prune() -> None:
 
 
 def pending() -> list[Expr]:
-    """Every node that has not been computed, and that somebody holds."""
+    """Return all nodes that are alive and not yet computed."""
     return [e for r in _log.copy() if (e := r()) is not None and e.op is not None]
 
 
@@ -227,41 +240,41 @@ def readers(storage: Storage) -> list[Expr]:
     """
     note_readers()
     if storage.overlap is None:
-        return _noted_readers(storage)
-    found: dict[Expr, None] = {}
+        return _pending_readers(storage)
+    exprs: dict[Expr, None] = {}
     for member in storage.overlap.members():
-        found.update(dict.fromkeys(_noted_readers(member)))
-    return list(found)
+        exprs.update(dict.fromkeys(_pending_readers(member)))
+    return list(exprs)
 
 
 def note_readers() -> None:
     """Add the nodes that were recorded since the last call to the `readers` of what they read."""
-    if _noted != len(_log):
-        _pruning.held(_note_readers, ())
+    if _registered != len(_log):
+        _pruning.held(_register_recent, ())
 
 
-def _noted_readers(storage: Storage) -> list[Expr]:
-    noted = storage.readers
-    if noted is None:
+def _pending_readers(storage: Storage) -> list[Expr]:
+    registered = storage.readers
+    if registered is None:
         return []
-    live = {e: r for r in noted if (e := r()) is not None and e.op is not None}
+    live = {e: r for r in registered if (e := r()) is not None and e.op is not None}
     storage.readers = list(live.values()) or None
     return list(live)
 
 
-def is_recomputed(e: Expr, mine: Container[Expr]) -> bool:
-    """Return True if a rematerialised node that is not in `mine` would compute `e` again.
+def is_recomputed(e: Expr, graph: Container[Expr]) -> bool:
+    """Return True if a rematerialised node that is not in `graph` would compute `e` again.
 
-    Such a node shares the `args` of a node in `mine`. `readers` has been called before.
+    Such a node shares the `args` of a node in `graph`. `readers` has been called before.
     """
     if not _copies:
         return False
     stack = [e]
     while stack:
-        found = [x for r in stack.pop().readers or () if (x := r()) is not None]
-        stack += [x for x in found if x in mine]
-        shared = {id(x.args) for x in found if x in mine}
-        if any(id(x.args) in shared and x.op is not None and x not in mine for x in found):
+        readers = [x for r in stack.pop().readers or () if (x := r()) is not None]
+        stack += [x for x in readers if x in graph]
+        shared = {id(x.args) for x in readers if x in graph}
+        if any(id(x.args) in shared and x.op is not None and x not in graph for x in readers):
             return True
     return False
 
@@ -281,34 +294,34 @@ def is_read(target: Expr, by: Expr) -> bool:
         _pruning.held(_drop_copies, ())
         note_readers()
     if storage.overlap is not None:
-        needed: set[Expr] = set()
-        found = [r for r in readers(storage) if _is_early(r, target, by, needed)]
-        return bool(found)
-    if _noted != len(_log) and _pruning.held(_is_read_lately, (target, by)):
+        needed_by_overlap: set[Expr] = set()
+        early = [r for r in readers(storage) if _is_early(r, target, by, needed_by_overlap)]
+        return bool(early)
+    if _registered != len(_log) and _pruning.held(_is_read_by_recent, (target, by)):
         return True
     if storage.readers is None:
         return False
-    kept: list[ref[Expr]] = []
-    mine: set[Expr] = set()
+    still_pending: list[ref[Expr]] = []
+    needed_by: set[Expr] = set()
     for r in storage.readers:
         e = referent(r)
         if e is not None and e.op is not None:
-            if _is_early(e, target, by, mine):
+            if _is_early(e, target, by, needed_by):
                 return True
-            kept.append(r)
-    storage.readers = kept or None
-    return len(kept) > MANY
+            still_pending.append(r)
+    storage.readers = still_pending or None
+    return len(still_pending) > MANY
 
 
-def _is_early(e: Expr, target: Expr, by: Expr, mine: set[Expr]) -> bool:
+def _is_early(e: Expr, target: Expr, by: Expr, needed_by: set[Expr]) -> bool:
     """Return True if a node must be computed before `by` is written to the leaf `target`."""
     if e is by or not reads(e, target):
         return False
-    return not _is_needed(e, by, mine) or is_recomputed(e, mine)
+    return not _is_needed(e, by, needed_by) or is_recomputed(e, needed_by)
 
 
-def _is_over(e: Expr, storage: Storage) -> bool:
-    """Whether a node reads this storage directly."""
+def _reads_directly(e: Expr, storage: Storage) -> bool:
+    """Return True if a node reads this storage directly."""
     for a in e.args:
         if type(a) is Expr:
             x = a
@@ -340,73 +353,73 @@ def overlaps(a: Expr, b: Expr) -> bool:
 
 
 def is_apart(a: Expr, b: Expr) -> bool:
-    """Whether leaves over the same storage have no element in common, as far as strides say."""
+    """Return True if the strides prove that two leaves of one storage share no element."""
     return a.spec.itemsize == b.spec.itemsize and are_apart(
         a.spec.shape, a.strides, a.offset, b.spec.shape, b.strides, b.offset
     )
 
 
-def _is_needed(e: Expr, by: Expr, mine: set[Expr]) -> bool:
-    """Whether a node is needed for another one; `mine`, empty at first: those that are."""
-    if not mine:
+def _is_needed(e: Expr, by: Expr, needed_by: set[Expr]) -> bool:
+    """Return True if `by` needs a node; fill an empty `needed_by` with all that it needs."""
+    if not needed_by:
         stack = [by]
         while stack:
             a = stack.pop()
-            if a.op is not None and a not in mine:
-                mine.add(a)
+            if a.op is not None and a not in needed_by:
+                needed_by.add(a)
                 stack += [b for b in a.args if type(b) is Expr]
-    return e in mine
+    return e in needed_by
 
 
-def _is_read_lately(target: Expr, by: Expr) -> bool:
-    """The same of nodes that are not noted. Where they are few, as in a loop, they stay so."""
+def _is_read_by_recent(target: Expr, by: Expr) -> bool:
+    """Answer `is_read` for unregistered nodes. A few of them, as in a loop, stay unregistered."""
     n, storage = len(_log), storage_of(target)
-    mine: set[Expr] = set()
-    for i in range(_noted, n):
+    needed_by: set[Expr] = set()
+    for i in range(_registered, n):
         e = referent(_log[i])
-        if e is None or e.op is None or not _is_over(e, storage):
+        if e is None or e.op is None or not _reads_directly(e, storage):
             continue
-        if _is_early(e, target, by, mine):
+        if _is_early(e, target, by, needed_by):
             return True
-    if n - _noted > FEW:
-        _log[_noted:n] = [r for r in alive(_log[_noted:n]) if _is_pending(r())]
-        if len(_log) - _noted > FEW:
-            _note_readers()
+    if n - _registered > FEW:
+        _log[_registered:n] = [r for r in alive(_log[_registered:n]) if _is_pending(r())]
+        if len(_log) - _registered > FEW:
+            _register_recent()
     return False
 
 
-def _note_readers() -> None:
-    global _noted
-    first, _noted = _noted, len(_log)
-    for r in _log[first:_noted]:
+def _register_recent() -> None:
+    global _registered
+    first, _registered = _registered, len(_log)
+    for r in _log[first:_registered]:
         e = referent(r)
         if e is not None:
             for a in e.args:
                 if type(a) is Expr:
-                    _note_reader(r, a)
+                    _register_reader(r, a)
 
 
-def _note_reader(r: ref[Expr], read: Expr) -> None:
-    found: Expr | Storage = read
+def _register_reader(r: ref[Expr], read: Expr) -> None:
+    owner: Expr | Storage = read
     if read.op is None:
         storage = storage_of(read)
-        found = storage if storage.pending is None else storage.pending
-    if found.readers is None:
-        found.readers = [r]
+        owner = storage if storage.pending is None else storage.pending
+    if owner.readers is None:
+        owner.readers = [r]
     else:
-        found.readers.append(r)
+        owner.readers.append(r)
 
 
 def watched(e: Expr) -> Watch:
-    """What will say whether the value of `e`, as it is now, has been overwritten.
+    """Return the Watch that will tell if the current value of `e` is overwritten.
 
-    It belongs to the value whether or not that has been computed, and all views of it share it.
+    It stays with the value when that is computed, and all views of the value share it.
     """
     holder = _holder(e)
-    found: Watch | None = holder.watch
-    if found is None:
-        holder.watch = found = Watch()
-    return found
+    watch: Watch | None = holder.watch
+    if watch is None:
+        holder.watch = watch = Watch()
+    return watch
 
 
 def overwritten(e: Expr, name: str) -> None:
@@ -430,7 +443,7 @@ def _holder(e: Expr) -> Expr | Storage:
 
 
 def ask(e: Expr, line: Line) -> None:
-    """Notes the source line that asked for a node that checks its indices when it runs."""
+    """Store the user's line of a node that checks its indices when it runs."""
     e.asked_at = line
     _asked.append(weakly(e))
     if len(_asked) % 512 == 0:
@@ -439,7 +452,7 @@ def ask(e: Expr, line: Line) -> None:
 
 
 def is_any_asked() -> bool:
-    """Whether any pending node checks its indices."""
+    """Return True if any pending node checks its indices."""
     if _asked:
         with _pruning:
             _drop_done()
@@ -452,14 +465,14 @@ def _drop_done() -> None:
 
 
 def may_be_bad(e: Expr) -> bool:
-    """Whether the value comes of indices of which nobody knows whether they are in range."""
-    seen: set[Expr] = set()
+    """Return True if the value depends on an unfinished or failed bounds check."""
+    visited: set[Expr] = set()
     stack = [e]
     while stack:
         a = stack.pop()
-        if a in seen:
+        if a in visited:
             continue
-        seen.add(a)
+        visited.add(a)
         if a.op is None:
             storage = storage_of(a)
             if storage.checks:
@@ -475,7 +488,7 @@ def may_be_bad(e: Expr) -> bool:
 
 def bad_among(roots: list[Expr]) -> list[bool]:
     """Return `may_be_bad` of each root; nodes that they share are visited once."""
-    known: dict[Expr, bool] = {}
+    is_bad: dict[Expr, bool] = {}
     stack = [*roots]
     while stack:
         e = stack[-1]
@@ -484,29 +497,32 @@ def bad_among(roots: list[Expr]) -> list[bool]:
         else:
             pending = storage_of(e).pending
             operands = [] if pending is None else [pending]
-        waiting = [a for a in operands if a not in known]
+        waiting = [a for a in operands if a not in is_bad]
         if waiting and e.asked_at is None:
             stack += waiting
             continue
         own = e.asked_at is not None if e.op is not None else bool(storage_of(e).checks)
-        known[e] = own or any(known.get(a, False) for a in operands)
+        is_bad[e] = own or any(is_bad.get(a, False) for a in operands)
         stack.pop()
-    return [known[e] for e in roots]
+    return [is_bad[e] for e in roots]
 
 
-LONG = 256  # nodes: of more, no `reads_exported` looks at each
+LONG = 256  # nodes that `reads_exported` visits at most
 
 
 def reads_exported(e: Expr) -> bool:
-    """Whether pending work reads memory that others may write to meanwhile; or is so long."""
-    seen: set[Expr] = set()
+    """Return True if pending work reads exported memory, or is too long to search.
+
+    Code outside of dovetail may write to exported memory at any time.
+    """
+    visited: set[Expr] = set()
     stack = [e]
     while stack:
         a = stack.pop()
-        if a in seen:
+        if a in visited:
             continue
-        seen.add(a)
-        if len(seen) > LONG:
+        visited.add(a)
+        if len(visited) > LONG:
             return True
         if a.op is not None:
             stack += [b for b in a.args if type(b) is Expr]
@@ -520,10 +536,7 @@ def reads_exported(e: Expr) -> bool:
 
 
 def storage_of(e: Expr) -> Storage:
-    """The storage of a leaf.
-
-    Where it was made for a pending node that has been computed since, it is that node's.
-    """
+    """Return the storage of a leaf; replace a lazy storage by that of its computed node."""
     storage = e.storage
     pending = storage.pending
     while pending is not None and pending.op is None:
@@ -535,7 +548,7 @@ def storage_of(e: Expr) -> Storage:
 def leaf(
     storage: Storage, spec: Spec, strides: Shape, offset: int, moves: tuple[Move, ...] = ()
 ) -> Expr:
-    """A strided view of a storage."""
+    """Create a leaf: a strided view of a storage."""
     e = Expr.__new__(Expr)
     e.op, e.args, e.attrs, e.spec = None, (), None, spec
     e.depth = 0 if storage.pending is None else storage.pending.depth
@@ -545,7 +558,7 @@ def leaf(
 
 
 def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
-    """The tape of what is made otherwise than by evaluating a node: a view, a concatenation."""
+    """Return the tape of a result that no evaluation computes: a view, a concatenation."""
     if all(type(a) is not Expr or a.tape is None for a in args):
         return None
     e = Expr.__new__(Expr)
@@ -554,7 +567,7 @@ def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
 
 
 def rematerialised(e: Expr) -> Expr:
-    """A pending node with the same value: who holds it has it computed again, not materialised."""
+    """Return a pending node that computes the value of `e` again, so `e` is not materialised."""
     t = Expr.__new__(Expr)
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
     t.readers = t.watch = t.asked_at = None

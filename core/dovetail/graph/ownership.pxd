@@ -4,9 +4,9 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
 
-cdef inline bint is_held_beyond(PyObject* node, Py_ssize_t known) noexcept:
-    """Whether something refers to a node, besides one who asks and so many others."""
+cdef inline bint has_references_beyond(PyObject* node, Py_ssize_t known) noexcept:
+    """Return True if there are references to a node beyond the caller's and `known` others."""
     return Py_REFCNT(node) - known > 1
 
 
-cpdef bint is_held_alike(list nodes, list uses, list held)
+cpdef bint matches_references(list nodes, list known, list pattern)

@@ -1,12 +1,10 @@
-"""Who else holds a value: a pending node that nobody else refers to needs no memory of its own.
+"""Reference counts of pending nodes.
 
-Reference counts say it, at no cost to whoever makes and drops values. They are read here alone, by
-C code that goes through a list, and compared with what the same way says of an object that nothing
-else holds: what Python's own frames add (3.14 adds less than 3.13) is never assumed. Compiled,
-`ownership.pyx` takes the place of this file, and reads them as they are.
-
-A value on its way to whoever may be the last to hold it travels in a `Holder`, and not in a
-variable, which would be one more that does: `take` hands it on.
+A node gets no memory of its own if nothing outside of the graph refers to it. CPython's reference
+counts answer that question. This is the only module that reads them, by C code that iterates over
+a list. Each count is compared with a baseline measured in the same way at import, because the
+references of the interpreter itself differ between versions (3.14 adds fewer than 3.13). The
+compiled version, `ownership.pyx`, reads the counts directly.
 """
 
 from __future__ import annotations
@@ -16,56 +14,58 @@ from sys import getrefcount
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
-Holder: TypeAlias = list[T]  # of one value
+# A list of one value. A local variable would be a reference of its own, so a value that may have
+# its last owner travels in a holder.
+Holder: TypeAlias = list[T]
 
 
 def take(holder: Holder[T]) -> T:
-    """The value, which `holder` lets go of."""
+    """Remove the value from the holder and return it."""
     return holder.pop()
 
 
-def is_alone(holder: Holder[T], others: int = 0) -> bool:
-    """Whether nothing but `holder` refers to its value, and so many others."""
-    return next(map(getrefcount, holder)) - others == IN_HOLDER
+def is_sole_owner(holder: Holder[T], known: int = 0) -> bool:
+    """Return True if the holder and `known` others are the only references to its value."""
+    return next(map(getrefcount, holder)) - known == IN_HOLDER
 
 
-def shared(nodes: Sequence[object], uses: Iterable[int]) -> list[int]:
-    """Positions of the nodes that something else refers to.
+def externally_referenced(nodes: Sequence[object], known: Iterable[int]) -> list[int]:
+    """Return the positions of nodes with more references than `known`.
 
-    Not counted are this list, a dict of which they are the keys, and as many others as `uses` says.
+    The list `nodes` and a dict that has the nodes as keys are part of the baseline.
     """
-    counted = zip(map(getrefcount, nodes), uses, strict=True)
-    return [i for i, (n, known) in enumerate(counted) if n - known > IN_INDEX]
+    counts = zip(map(getrefcount, nodes), known, strict=True)
+    return [i for i, (count, inner) in enumerate(counts) if count - inner > IN_INDEX]
 
 
-def is_held_alike(
-    nodes: Sequence[object], uses: Iterable[int], held: Iterable[bool | None]
+def matches_references(
+    nodes: Sequence[object], known: Iterable[int], pattern: Iterable[bool | None]
 ) -> bool:
-    """Whether something refers to those nodes of which `held` says so, and to no others.
+    """Return True if exactly the nodes marked True in `pattern` are referenced from outside.
 
-    Not counted are this list and as many others as `uses` says. Of nodes with None it is not asked.
+    None matches both. The list `nodes` and the `known` references do not count.
     """
-    for n, known, expected in zip(map(getrefcount, nodes), uses, held, strict=True):
-        if expected is not None and (n - known > IN_HOLDER) is not expected:
+    for count, inner, expected in zip(map(getrefcount, nodes), known, pattern, strict=True):
+        if expected is not None and (count - inner > IN_HOLDER) is not expected:
             return False
     return True
 
 
-# --- what each of these ways says of what nothing else holds --------------------------------------
+# --- baselines ------------------------------------------------------------------------------------
 
 
 class _Probe:
-    """Something that can be counted."""
+    """An object with references that are counted."""
 
 
-def _of_first(nodes: Sequence[object], index: object = None) -> int:
+def _count_of_first(nodes: Sequence[object], index: object = None) -> int:
     return next(map(getrefcount, nodes))
 
 
-def _in_index() -> int:
+def _count_in_index() -> int:
     nodes = [_Probe()]
-    return _of_first(nodes, dict.fromkeys(nodes))
+    return _count_of_first(nodes, dict.fromkeys(nodes))
 
 
-IN_HOLDER = _of_first([_Probe()])
-IN_INDEX = _in_index()
+IN_HOLDER = _count_of_first([_Probe()])
+IN_INDEX = _count_in_index()

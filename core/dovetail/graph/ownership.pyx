@@ -1,5 +1,6 @@
-"""Who else holds a value: `ownership.py`, compiled. Here nothing stands between an object and its
-count: what is counted is held, and by what, is known.
+"""Reference counts of pending nodes: the compiled form of `ownership.py`.
+
+The counts are read directly, so the baselines are constants.
 """
 
 cdef extern from "Python.h":
@@ -11,41 +12,43 @@ Holder = list  # of one value
 
 
 cdef inline Py_ssize_t references(list of, Py_ssize_t i) noexcept:
-    """How many references there are to an element, that of the list among them."""
+    """Return the reference count of an element, including the list's reference."""
     return Py_REFCNT(PyList_GET_ITEM(of, i))
 
 
 def take(list holder):
-    """The value, which `holder` lets go of."""
+    """Remove the value from the holder and return it."""
     return holder.pop()
 
 
-def is_alone(list holder, Py_ssize_t others=0):
-    """Whether nothing but `holder` refers to its value, and so many others."""
-    return references(holder, 0) - others == 1
+def is_sole_owner(list holder, Py_ssize_t known=0):
+    """Return True if the holder and `known` others are the only references to its value."""
+    return references(holder, 0) - known == 1
 
 
-def shared(list nodes, uses):
-    """Positions of those that something refers to, besides this list, a dict of which they are the
-    keys, and as many others as `uses` says.
+def externally_referenced(list nodes, known):
+    """Return the positions of nodes with more references than `known`.
+
+    The list `nodes` and a dict that has the nodes as keys are part of the baseline.
     """
     cdef Py_ssize_t i = 0
-    found = []
-    for known in uses:
-        if references(nodes, i) - <Py_ssize_t>known > 2:
-            found.append(i)
+    positions = []
+    for inner in known:
+        if references(nodes, i) - <Py_ssize_t>inner > 2:
+            positions.append(i)
         i += 1
-    return found
+    return positions
 
 
-cpdef bint is_held_alike(list nodes, list uses, list held):
-    """Whether something refers to those of which `held` says so, besides this list and as many
-    others as `uses` says, and nothing to the others; None where that is not asked.
+cpdef bint matches_references(list nodes, list known, list pattern):
+    """Return True if exactly the nodes marked True in `pattern` are referenced from outside.
+
+    None matches both. The list `nodes` and the `known` references do not count.
     """
     cdef Py_ssize_t i
     for i in range(len(nodes)):
-        expected = held[i]
+        expected = pattern[i]
         if expected is not None:
-            if (references(nodes, i) - <Py_ssize_t>uses[i] > 1) != <bint>expected:
+            if (references(nodes, i) - <Py_ssize_t>known[i] > 1) != <bint>expected:
                 return False
     return True

@@ -1,7 +1,7 @@
-"""Whether two views of one storage are of different elements.
+"""Alias analysis of two strided views of one storage.
 
-The rows before one and that row are, and the odd places and the even ones. A write need neither
-wait for who reads elsewhere nor go by way of other memory.
+It proves, for example, that two rows share no element, or that even and odd positions do not. A
+write then needs no temporary, and pending readers of other elements need not run first.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Axes: TypeAlias = list[tuple[int, int]]  # (stride, the last index), by falling 
 def are_apart(
     shape: Shape, strides: Shape, offset: int, shape_b: Shape, strides_b: Shape, offset_b: int
 ) -> bool:
-    """Whether two views have no element in common, as far as strides say.
+    """Return True if the strides prove that two views share no element.
 
-    False also where it would take a search to know.
+    False also if only a search could tell.
     """
     low, high, dense = _ends(shape, strides, offset)
     low_b, high_b, dense_b = _ends(shape_b, strides_b, offset_b)
@@ -31,9 +31,9 @@ def are_apart(
 
 
 def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
-    """The first and the last element, and whether those between are all there.
+    """Return the first and the last offset, and True if the view has all elements in between.
 
-    The last is before the first where there is none.
+    The last offset of an empty view is before the first.
     """
     low = high = offset
     count = 1
@@ -51,19 +51,19 @@ def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
 
 
 def _axes(shape: Shape, strides: Shape) -> Axes:
-    """The axes along which there is more than one element."""
-    found: dict[int, int] = {}
+    """Return the axes with more than one element, by descending strides."""
+    last_by_stride: dict[int, int] = {}
     for n, s in zip(shape, strides, strict=True):
         if n > 1 and s:
-            found[abs(s)] = found.get(abs(s), 0) + n - 1
-    return sorted(found.items(), reverse=True)
+            last_by_stride[abs(s)] = last_by_stride.get(abs(s), 0) + n - 1
+    return sorted(last_by_stride.items(), reverse=True)
 
 
 def _are_apart(a: Axes, b: Axes, ahead: int) -> bool:
-    """Whether no element of `b`, which begins so far `ahead`, is one of `a`.
+    """Return True if the axes prove that `b`, which begins `ahead` after `a`, shares no element.
 
-    With the longest stride as the length of rows: where no view runs over the end of a row, the two
-    meet only in rows that both have, and there only if their parts of a row meet.
+    The longest stride is taken as the length of rows. If no view crosses the end of a row, two
+    views overlap only in rows that both have, and there only if their parts of a row overlap.
     """
     step = 0
     for s, _ in (*a, *b):
@@ -76,26 +76,26 @@ def _are_apart(a: Axes, b: Axes, ahead: int) -> bool:
     if not step:
         return False
     row = max(s for s, _ in (a[:1] + b[:1]))
-    rows_a, rest_a = _cut(a, row)
-    rows_b, rest_b = _cut(b, row)
-    span_a, span_b = _span(rest_a), _span(rest_b)
+    rows_a, inner_a = _split_rows(a, row)
+    rows_b, inner_b = _split_rows(b, row)
+    span_a, span_b = _span(inner_a), _span(inner_b)
     first, at = divmod(ahead, row)
-    if at + span_b >= row or span_a >= row:  # with the other's first element at a row's beginning
+    if at + span_b >= row or span_a >= row:  # count rows from the other view's first element
         first, at = first + 1, at - row
         if span_b >= row or span_a - at >= row:
             return False
     if first > rows_a or -first > rows_b:
         return True
-    return _are_apart(rest_a, rest_b, at)
+    return _are_apart(inner_a, inner_b, at)
 
 
 def _span(axes: Axes) -> int:
-    found = 0
+    span = 0
     for s, last in axes:
-        found += s * last
-    return found
+        span += s * last
+    return span
 
 
-def _cut(axes: Axes, row: int) -> tuple[int, Axes]:
-    """The last index along the stride `row`, and the other axes."""
+def _split_rows(axes: Axes, row: int) -> tuple[int, Axes]:
+    """Return the last index along the stride `row`, and the other axes."""
     return (axes[0][1], axes[1:]) if axes and axes[0][0] == row else (0, axes)

@@ -3,9 +3,9 @@
 from ..arguments import DIMENSIONS
 
 cdef enum:
-    _MOST = 64
+    _AXES_MAX = 64
 
-assert DIMENSIONS <= _MOST
+assert DIMENSIONS <= _AXES_MAX
 
 
 cdef struct Axis:
@@ -17,7 +17,7 @@ cdef struct View:
     Py_ssize_t low, high
     bint dense
     int count
-    Axis axes[_MOST]
+    Axis axes[_AXES_MAX]
 
 
 cpdef bint are_apart(
@@ -37,7 +37,7 @@ cpdef bint are_apart(
 
 
 cdef int _find_ends(View* v, tuple shape, tuple strides, Py_ssize_t offset) except -1:
-    """The first and the last element, and whether those between are all there."""
+    """Set the first and the last offset, and if the view has all elements in between."""
     cdef Py_ssize_t n, s, count = 1
     v.low = v.high = offset
     for k in range(len(shape)):
@@ -55,7 +55,7 @@ cdef int _find_ends(View* v, tuple shape, tuple strides, Py_ssize_t offset) exce
 
 
 cdef int _find_axes(View* v, tuple shape, tuple strides) except -1:
-    """The axes along which there is more than one element, by falling strides."""
+    """Set the axes with more than one element, by descending strides."""
     cdef Py_ssize_t n, s
     cdef int at, m
     v.count = 0
@@ -76,7 +76,7 @@ cdef int _find_axes(View* v, tuple shape, tuple strides) except -1:
 
 
 cdef bint _are_apart(Axis* a, int count, Axis* b, int count_b, Py_ssize_t ahead) noexcept:
-    """As the function of that name in `regions.py`."""
+    """Return True if the axes prove that two views share no element, as in `regions.py`."""
     cdef Py_ssize_t step, span, span_b, row, rows = 0, rows_b = 0, first, at
     while True:
         step = _step(b, count_b, _step(a, count, 0))
@@ -94,8 +94,8 @@ cdef bint _are_apart(Axis* a, int count, Axis* b, int count_b, Py_ssize_t ahead)
             rows_b = b.last
             b, count_b = b + 1, count_b - 1
         span, span_b = _span(a, count), _span(b, count_b)
-        first, at = ahead // row, ahead % row  # as Python's: rounded down
-        if at + span_b >= row or span >= row:  # the other's first element at a row's beginning
+        first, at = ahead // row, ahead % row  # rounded down, as in Python
+        if at + span_b >= row or span >= row:  # count rows from the other view's first element
             first, at = first + 1, at - row
             if span_b >= row or span - at >= row:
                 return False
@@ -105,7 +105,7 @@ cdef bint _are_apart(Axis* a, int count, Axis* b, int count_b, Py_ssize_t ahead)
 
 
 cdef Py_ssize_t _step(Axis* axes, int count, Py_ssize_t step) noexcept:
-    """The greatest common divisor of `step` and all strides."""
+    """Return the greatest common divisor of `step` and all strides."""
     cdef Py_ssize_t s
     for k in range(count):
         s = axes[k].stride
@@ -115,7 +115,7 @@ cdef Py_ssize_t _step(Axis* axes, int count, Py_ssize_t step) noexcept:
 
 
 cdef Py_ssize_t _span(Axis* axes, int count) noexcept:
-    cdef Py_ssize_t found = 0
+    cdef Py_ssize_t span = 0
     for k in range(count):
-        found += axes[k].stride * axes[k].last
-    return found
+        span += axes[k].stride * axes[k].last
+    return span

@@ -1,4 +1,4 @@
-"""Weak references to nodes: those that are pending are noted, and not kept."""
+"""Weak references to nodes: the log of pending nodes does not keep them alive."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def referent(r: ref[T]) -> T | None:
-    """What it refers to, if that is there."""
+    """Return the referent of a weak reference, or None if it is dead."""
     return r()
 
 
 def alive(refs: Sequence[ref[T]]) -> list[ref[T]]:
-    """Those that refer to something still."""
+    """Return the references whose referents are alive."""
     return [r for r in refs if r() is not None]

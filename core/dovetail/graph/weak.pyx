@@ -1,4 +1,4 @@
-"""Weak references to nodes: `weak.py`, compiled: made without a look at their class."""
+"""Weak references to nodes: the compiled form of `weak.py`."""
 
 from cpython.object cimport PyObject
 from cpython.weakref cimport PyWeakref_NewRef
@@ -9,15 +9,15 @@ cdef extern from "Python.h":
 
 
 cpdef object weakly(object x):
-    """A weak reference to `x`."""
+    """Return a weak reference to `x`."""
     return PyWeakref_NewRef(x, None)
 
 
 cpdef object referent(object r):
-    """What it refers to, if that is there."""
+    """Return the referent of a weak reference, or None if it is dead."""
     return <object>PyWeakref_GET_OBJECT(r)
 
 
 cpdef list alive(list refs):
-    """Those that refer to something still."""
+    """Return the references whose referents are alive."""
     return [r for r in refs if PyWeakref_GET_OBJECT(r) != Py_None]

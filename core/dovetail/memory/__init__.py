@@ -2,7 +2,7 @@
 
 A pointer (`pointer`) owns memory, tensors view storages (`storage`), and `allocator` is the
 interface of allocators. Devices use the one of `caching_allocator`: `fast_path` reuses cached
-`blocks`, `slow_path` holds what the device allocated, `recovery` rebuilds both after an exception.
+`blocks`, `slow_path` holds the device's allocations, `recovery` rebuilds both after an exception.
 `tracing` records allocations and reports them.
 """
 
@@ -28,10 +28,25 @@ else:
     __getattr__ = late(__name__, {"page": "tracing.html_report"})
 
 __all__ = [
-    "Allocator", "BlockInfo", "CachingAllocator", "DataPtr", "MappedFile", "SegmentInfo", "Stats",
-    "Storage", "empty_cache", "foreign", "get_allocator", "page", "reset_peak",
-    "set_allocator", "set_limit", "snapshot", "stats", "trace",
-]  # fmt: skip
+    "Allocator",
+    "BlockInfo",
+    "CachingAllocator",
+    "DataPtr",
+    "MappedFile",
+    "SegmentInfo",
+    "Stats",
+    "Storage",
+    "empty_cache",
+    "foreign",
+    "get_allocator",
+    "page",
+    "reset_peak",
+    "set_allocator",
+    "set_limit",
+    "snapshot",
+    "stats",
+    "trace",
+]
 
 Factory = Callable[[Backend, Device], Allocator]
 _chosen: dict[str, tuple[int, Allocator | Factory]] = {}
@@ -51,11 +66,11 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
     """
     if not isinstance(device_type, str):
         raise refused("set_allocator", "device_type", 'a name such as "cpu"', device_type)
-    known = sorted({*known_types(), *(dev.type for dev in opened_devices())})
-    if device_type not in known:
+    installed = sorted({*known_types(), *(dev.type for dev in opened_devices())})
+    if device_type not in installed:
         raise DeviceError(
             f"set_allocator: no device type {shown(device_type)} is installed; known: "
-            f"{', '.join(known)}"
+            f"{', '.join(installed)}"
         )
     if not isinstance(allocator, Allocator):
         function("set_allocator", allocator, "allocator")
@@ -77,9 +92,9 @@ def make_allocator(dev: Device, backend: Backend) -> Allocator:
 def _create(chosen: Allocator | Factory, backend: Backend, dev: Device) -> Allocator:
     allocator: object = chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
     if not isinstance(allocator, Allocator):
-        got = shown(allocator)
+        text = shown(allocator)
         raise ArgumentError(
-            f"set_allocator: the function for {dev} must return an Allocator, got {got}"
+            f"set_allocator: the function for {dev} must return an Allocator, got {text}"
         )
     return allocator
 
@@ -200,9 +215,13 @@ def __dir__() -> list[str]:
 
 
 def foreign(
-    owner: object, handle: Handle, nbytes: int, device: Device, offset: int = 0,
+    owner: object,
+    handle: Handle,
+    nbytes: int,
+    device: Device,
+    offset: int = 0,
     deleter: Deleter | None = None,
-) -> DataPtr:  # fmt: skip
+) -> DataPtr:
     """Return a pointer to memory that `owner` keeps alive until `deleter(owner)` has returned.
 
     `owner`: an array, a DLPack capsule, a mapped file. `handle`, `offset`: the backend's handle,

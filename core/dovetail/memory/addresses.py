@@ -1,4 +1,4 @@
-"""Whether there is memory at an address, as far as a process can see."""
+"""The check of a raw address that a user passes as memory."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from ..errors import ArgumentError
 
 
 def require_memory(op: str, low: int, nbytes: int, device: Device) -> None:
-    """Raises: ArgumentError, on behalf of `op`, where it can be seen that there is no such memory.
+    """Raise ArgumentError, in the name of `op`, if the address range is visibly no memory in use.
 
-    That is so where the device's allocator has it and nobody uses it, or the process does not.
+    The range is refused if the device's allocator holds it unused, or if the process has no memory
+    there. Other errors cannot be detected.
     """
-    where = opened(device)
-    if not nbytes or not where.backend.host:
+    opened_device = opened(device)
+    if not nbytes or not opened_device.backend.host:
         return
-    if where.allocator.is_freed(low):
+    if opened_device.allocator.is_freed(low):
         raise ArgumentError(
             f"{op}: the memory at {low:#x} was freed: no tensor on {device} uses it any more"
         )
     try:
         with open("/proc/self/mem", "rb", buffering=0) as memory:
-            for place in (low, low + nbytes - 1):
-                memory.seek(place)
+            for probe in (low, low + nbytes - 1):
+                memory.seek(probe)
                 memory.read(1)
-    except (FileNotFoundError, PermissionError):  # not all systems have it
+    except (FileNotFoundError, PermissionError):  # only Linux has this file
         return
     except (OSError, OverflowError, ValueError):
         raise ArgumentError(
-            f"{op}: there is no memory at {place:#x}: the {nbytes} bytes from {low:#x} on are not "
+            f"{op}: there is no memory at {probe:#x}: the {nbytes} bytes from {low:#x} on are not "
             "all of this process"
         ) from None

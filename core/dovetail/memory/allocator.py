@@ -171,7 +171,7 @@ class Allocator(ABC):
         return f"<{type(self).__name__}{on}: {live} live in {blocks}, {reserved} reserved>"
 
 
-def obtained(op: str, nbytes: int, device: Device, allocator: Allocator | None) -> DataPtr:
+def allocate_from(op: str, nbytes: int, device: Device, allocator: Allocator | None) -> DataPtr:
     """Return memory of a user's allocator, or of the device's own one.
 
     Raises: ArgumentTypeError, ArgumentError for an allocator that returns something else;

@@ -60,11 +60,11 @@ class CachingAllocator(Allocator):
             self.watch(True)
 
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """See `Allocator.allocate`."""
+        """Return memory of `nbytes` bytes for use on `stream`, from the cache if a block fits."""
         return self.fast_path.allocate(nbytes, stream)
 
     def raw_deleter(self) -> Deleter:
-        """See `Allocator.raw_deleter`."""
+        """Return the function that frees a block."""
         return self._deallocate
 
     def _deallocate(self, context: Context) -> None:
@@ -82,12 +82,12 @@ class CachingAllocator(Allocator):
         self._give_back(context)
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:
-        """See `Allocator.record_stream`; foreign memory is left to its owner."""
+        """Record that `ptr` is also used on `stream`; ignore foreign memory."""
         block = ptr.context
         if isinstance(block, Block) and stream != block.segment.pool.stream:
-            known = block.streams or []
-            if stream not in known:
-                block.streams = [*known, stream]
+            streams = block.streams or []
+            if stream not in streams:
+                block.streams = [*streams, stream]
                 if self.fast_path.tracer is not None:
                     self._run_locked(partial(self._trace_stream, block, stream))
 
@@ -154,7 +154,7 @@ class CachingAllocator(Allocator):
         """Return a block of at least `size` from the device. Raises: OutOfMemoryError."""
         want = segment_bytes(size)
         # a device may never refuse: host memory seems endless
-        excess = self._segments.nbytes + want - self._reserved_bytes_max(want)
+        excess = self._segments.nbytes + want - self._limit_of_reserved(want)
         if excess > 0:
             self._release(excess)
         for attempt in range(3):  # as it is; after freeing the cache; after collecting cycles, too
@@ -182,7 +182,7 @@ class CachingAllocator(Allocator):
             self.fast_path.tracer.record_segment(segment)
         return segment.first
 
-    def _reserved_bytes_max(self, want: int) -> int:
+    def _limit_of_reserved(self, want: int) -> int:
         """Return the bound of reserved memory when `want` more bytes are allocated."""
         fast = self.fast_path
         return max(fast.peak_bytes, fast.live_bytes + want) * 3 // 2 + SLACK_BYTES
@@ -193,7 +193,7 @@ class CachingAllocator(Allocator):
         A loop whose sizes take each other's memory would merge them in each round.
         """
         want = segment_bytes(size)
-        is_within = self._segments.nbytes + want <= self._reserved_bytes_max(want)
+        is_within = self._segments.nbytes + want <= self._limit_of_reserved(want)
         return not self._retries and is_within
 
     def _release(self, nbytes: int) -> None:
@@ -202,7 +202,7 @@ class CachingAllocator(Allocator):
         self._poll()
         for pool in self._pools.values():
             pool.flush(pool.bins.values())
-        for segment in self._segments.unused():
+        for segment in self._segments.unused_segments():
             if nbytes <= 0:
                 break
             nbytes -= segment.nbytes
@@ -265,7 +265,7 @@ class CachingAllocator(Allocator):
     # --- statistics and limits
 
     def stats(self) -> Stats:
-        """See `Allocator.stats`."""
+        """Return the statistics."""
         return self._run_locked(self._stats)
 
     def _stats(self) -> Stats:
@@ -288,18 +288,18 @@ class CachingAllocator(Allocator):
         )
 
     def snapshot(self) -> list[SegmentInfo]:
-        """See `Allocator.snapshot`."""
+        """Return the segments and their blocks."""
         return self._run_locked(self._snapshot)
 
     def _snapshot(self) -> list[SegmentInfo]:
         return [s.info() for s in self._segments.known.values()]
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """See `Allocator.extent`: the block's, which does not change while it is in use."""
+        """Return the range of the block around an offset; it is fixed while the block is in use."""
         return self._segments.extent(handle, offset)
 
     def is_freed(self, address: int) -> bool:
-        """See `Allocator.is_freed`."""
+        """Return True if a host address lies in a cached block or in a freed one."""
         return self._run_locked(partial(self._is_freed, address))
 
     def _is_freed(self, address: int) -> bool:
@@ -314,7 +314,7 @@ class CachingAllocator(Allocator):
         return False
 
     def reset_peak(self) -> None:
-        """See `Allocator.reset_peak`."""
+        """Reset the peaks to the current statistics."""
         self._run_locked(self._reset_peak)
 
     def _reset_peak(self) -> None:
@@ -322,13 +322,13 @@ class CachingAllocator(Allocator):
         self._segments.peak = self._segments.nbytes
 
     def empty_cache(self) -> None:
-        """See `Allocator.empty_cache`."""
+        """Return memory that is not in use to the device."""
         with self.fast_path.lock:
             if self.fast_path.state != BUSY:
                 self._run_locked(lambda: self._release(self._segments.nbytes))
 
     def set_limit(self, nbytes: int | None) -> None:
-        """See `Allocator.set_limit`."""
+        """Limit the memory that is reserved on the device; None is no limit."""
         self._segments.limit = nbytes
 
 

@@ -48,7 +48,7 @@ class FastPath:
         self.tracer: Timeline | None = None
 
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """See `Allocator.allocate`. Zero bytes are a block, too, so that every handle is valid."""
+        """Allocate `nbytes` for a stream. Zero bytes get a block, too, so every handle is valid."""
         if type(nbytes) is not int or nbytes < 0:
             nbytes = integer("allocate", nbytes, "nbytes", 0)
         size = (nbytes + (BLOCK_ALIGNMENT - 1)) & -BLOCK_ALIGNMENT or BLOCK_ALIGNMENT

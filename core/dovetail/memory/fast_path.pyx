@@ -41,7 +41,7 @@ cdef class FastPath:
         self.live_bytes = self.peak_bytes = self.allocations = self.frees = 0
 
     cpdef DataPtr allocate(self, object nbytes, object stream=None):
-        """See `Allocator.allocate`. Zero bytes are a block, too, so that every handle is valid."""
+        """Allocate `nbytes` for a stream. Zero bytes get a block, too, so every handle is valid."""
         cdef DataPtr ptr = DataPtr.__new__(DataPtr)
         cdef Block block
         cdef int overflow

@@ -1,4 +1,4 @@
-"""An allocator whose memory is a file: what is written to its tensors is in the file."""
+"""An allocator whose memory is a file, so the file contains the values of its tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORD = 4  # bytes, the largest that memory is read by (`Capabilities.storage_bit
 
 
 class _Region(NamedTuple):
-    """A piece of the file, mapped: where it begins, and how long it is."""
+    """A mapped piece of the file: its offset and its size."""
 
     start: int
     nbytes: int
@@ -32,18 +32,18 @@ class _Region(NamedTuple):
 
     @property
     def address(self) -> int:
-        """Where the host sees it."""
+        """Return the host address of the first byte."""
         return address_of(memoryview(self.pages))
 
 
 class MappedFile(Allocator):
-    """An allocator that takes memory from a new file, which grows as it is asked.
+    """An allocator that takes memory from a new file, which grows with the allocations.
 
-    `file`: its name; nothing may be there yet. `device`: whose memory it is: one that uses the
-    host's. The file stays, and what is freed in it is used again. What tensors hold is in the file
-    when the system writes it, at the latest after `flush`; it begins at `where`.
-    Raises: ArgumentError for a file that is there, DeviceError for a device that cannot use it,
-    OutOfMemoryError where the disk is full; an OSError for a file that cannot be made.
+    `file`: the name of a file that does not exist yet. `device`: a device that uses the host's
+    memory. The file is not deleted, and freed memory in it is used again. The system writes values
+    to the file, at the latest in `flush`; those of a storage begin at `where`.
+    Raises: ArgumentError for an existing file, DeviceError for a device that cannot use it,
+    OutOfMemoryError if the disk is full; OSError for a file that cannot be created.
 
     >>> import pathlib, tempfile
     >>> import dovetail as dt
@@ -79,13 +79,13 @@ class MappedFile(Allocator):
         self._freed: deque[_Region] = deque()  # deleters only append: they run at any moment
 
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """See `Allocator.allocate`."""
+        """Return memory of `nbytes` bytes in the file."""
         size = integer("MappedFile", nbytes, "nbytes", 0, LARGEST)
         grain = mmap.ALLOCATIONGRANULARITY
         whole = max(-(-size // grain), 1) * grain
         with self._lock:
             self._drain()
-            region = self._found(whole) or self._grown(whole)
+            region = self._take_free_region(whole) or self._grow_file(whole)
             handle = self._backend.adopt(region.address, -(-size // WORD) * WORD)
             if handle is None:
                 self._free.append(region)
@@ -98,7 +98,7 @@ class MappedFile(Allocator):
         return ptr
 
     def where(self, storage: object) -> int:
-        """The byte of the file at which the memory of a storage begins.
+        """Return the offset in the file, in bytes, of the memory of a storage.
 
         Raises: ArgumentError for memory that is not of this file.
         """
@@ -108,7 +108,7 @@ class MappedFile(Allocator):
         return region.start
 
     def flush(self) -> None:
-        """Returns when what work has been done is in the file."""
+        """Wait for the device's work, and write all values to the file."""
         self._backend.synchronize()
         with self._lock:
             self._drain()
@@ -116,7 +116,7 @@ class MappedFile(Allocator):
                 region.pages.flush()
 
     def stats(self) -> Stats:
-        """See `Allocator.stats`; bytes are of whole pages."""
+        """Return the statistics; sizes are multiples of a page."""
         with self._lock:
             self._drain()
             return Stats(
@@ -131,15 +131,15 @@ class MappedFile(Allocator):
             )
 
     def snapshot(self) -> list[SegmentInfo]:
-        """See `Allocator.snapshot`: the file is one segment."""
+        """Return the file as one segment, with its blocks."""
         with self._lock:
             self._drain()
-            found = [BlockInfo(r.start, r.nbytes, "live", None) for r in self._used.values()]
-            found += [BlockInfo(r.start, r.nbytes, "cached", None) for r in self._free]
-            return [SegmentInfo(self._end, None, tuple(sorted(found)))] if found else []
+            blocks = [BlockInfo(r.start, r.nbytes, "live", None) for r in self._used.values()]
+            blocks += [BlockInfo(r.start, r.nbytes, "cached", None) for r in self._free]
+            return [SegmentInfo(self._end, None, tuple(sorted(blocks)))] if blocks else []
 
     def _drain(self) -> None:
-        """Takes back what was freed, once the device is done with it."""
+        """Wait for the device, then make freed regions available."""
         if self._freed:
             self._backend.synchronize()
         while self._freed:
@@ -149,19 +149,21 @@ class MappedFile(Allocator):
             self._live -= region.nbytes
             self._frees += 1
 
-    def _found(self, nbytes: int) -> _Region | None:
-        """The smallest free region that is large enough, but not more than twice as large."""
+    def _take_free_region(self, nbytes: int) -> _Region | None:
+        """Remove and return the smallest free region of 1 to 2 times `nbytes`, or return None."""
         fits = [r for r in self._free if nbytes <= r.nbytes <= 2 * nbytes]
         best = min(fits, key=lambda r: r.nbytes, default=None)
         if best is not None:
             self._free.remove(best)
         return best
 
-    def _grown(self, nbytes: int) -> _Region:
-        """A new region at the end of the file. Raises: OutOfMemoryError."""
+    def _grow_file(self, nbytes: int) -> _Region:
+        """Map a new region at the end of the file. Raises: OutOfMemoryError."""
         start = self._end
         try:
-            if hasattr(os, "posix_fallocate"):  # a write to what the disk lacks would end Python
+            if hasattr(
+                os, "posix_fallocate"
+            ):  # else a write to a full disk ends the process (SIGBUS)
                 os.posix_fallocate(self._fd, start, nbytes)
             else:
                 os.truncate(self.file, start + nbytes)

@@ -45,7 +45,7 @@ class Overlap:
 
 
 class _Range(NamedTuple):
-    """The bytes of a storage: addresses of this process, or places in a file."""
+    """The bytes of a storage: addresses of this process, or offsets in a file."""
 
     low: int
     high: int
@@ -115,12 +115,12 @@ def connect_foreign(storage: StorageFields, owner: object = None) -> None:
         address = _address(storage)
         _connect(storage, "memory", address)
         if address is not None and _is_mapped(owner):
-            for space, place in _places_in_files(address, address + storage.nbytes):
-                _connect(storage, space, place)
+            for space, offset in _file_offsets(address, address + storage.nbytes):
+                _connect(storage, space, offset)
 
 
 def _address(storage: StorageFields) -> int | None:
-    """Return the address of the first byte, or None where the device has none to tell."""
+    """Return the address of the first byte, or None if the device reports none."""
     ptr = storage.ptr
     address = opened(storage.device).backend.host_address(ptr.handle, ptr.offset)
     if address is None and isinstance(ptr.handle, int):
@@ -151,20 +151,20 @@ def _is_mapped(owner: Any) -> bool:
     return owner is not None
 
 
-def _places_in_files(low: int, high: int) -> list[tuple[object, int]]:
+def _file_offsets(low: int, high: int) -> list[tuple[object, int]]:
     """Return (device and inode, offset) of the shared mappings that hold the addresses low..high.
 
     Linux lists them in /proc/self/maps; elsewhere two mappings of one file count as separate.
     """
-    found: list[tuple[object, int]] = []
+    offsets: list[tuple[object, int]] = []
     try:
         with open("/proc/self/maps") as maps:
             lines = maps.readlines()
     except OSError:
-        return found
+        return offsets
     for line in lines:
         addresses, mode, offset, device, inode, *_ = line.split(maxsplit=5)
         start, end = (int(a, 16) for a in addresses.split("-"))
         if start < high and low < end and mode.endswith("s"):
-            found.append(((device, inode), int(offset, 16) + low - start))
-    return found
+            offsets.append(((device, inode), int(offset, 16) + low - start))
+    return offsets

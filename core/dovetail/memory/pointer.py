@@ -1,4 +1,4 @@
-"""Pointers: memory on a device, and what gives it back.
+"""Pointers: memory on a device, with the function that frees it.
 
 After c10's model (PyTorch): a `DataPtr` owns memory through a context and a deleter, so that
 pointers outlive a replaced allocator and foreign memory needs no special case.
@@ -17,9 +17,9 @@ from ..errors import of_this_process
 from ..settings import ask_while
 from .pointer_arguments import check
 
-Handle: TypeAlias = Any  # an address, or an object of a driver's: the backend's own affair
-StreamHandle: TypeAlias = Any  # likewise; None is the default stream
-Context: TypeAlias = Any  # whatever a deleter needs
+Handle: TypeAlias = Any  # an address or a driver's object; only the backend interprets it
+StreamHandle: TypeAlias = Any  # a backend's handle; None is the default stream
+Context: TypeAlias = Any  # the argument of the deleter
 Deleter = Callable[[Context], object]
 
 
@@ -28,16 +28,16 @@ class Copy(Protocol):
 
     @property
     def give_back(self) -> Callable[[], object] | None:
-        """What gives the host's memory back, once it has landed."""
+        """Return the function that frees the host memory after the copy, or None."""
 
     def wait(self) -> None:
-        """Returns when it has landed."""
+        """Wait until the copy is complete."""
 
 
 class DataPtr:
-    """Memory on a device, given back exactly once: when this object dies or is released.
+    """Memory on a device, freed exactly once: when this object dies or is released.
 
-    `handle` and byte `offset` are what a backend takes; `deleter(context)` gives the memory back.
+    Backends use `handle` and the byte `offset`; `deleter(context)` frees the memory.
 
     >>> import dovetail as dt
     >>> ptr = dt.memory.get_allocator("reference").allocate(100)
@@ -48,12 +48,12 @@ class DataPtr:
 
     __slots__ = ("__del__", "_handle", "context", "copy", "device", "nbytes", "offset")
 
-    # What gives the memory back, if anything does: called once by Python (PEP 442), which reports
-    # errors in it. It lies in a slot, and is no method: at the start of a function in Python Ctrl-C
-    # may come, and then this would not be done, and Python would print that it was not.
+    # The function that frees the memory, if any. Python calls it once (PEP 442) and reports its
+    # errors. It is in a slot and is no method, because Ctrl-C may interrupt a Python function at
+    # its start: the memory would leak, and Python would print an error.
     __del__: Callable[[], object]
-    give_back: Callable[[], object]  # the same, by another name
-    copy: Copy | None  # of host memory: one that a device may still be making from or to it
+    give_back: Callable[[], object]  # another name of the slot
+    copy: Copy | None  # a copy from or to host memory that may still be running
 
     def __init__(
         self,
@@ -75,43 +75,43 @@ class DataPtr:
             self.__del__ = partial(deleter, context)
 
     def address(self) -> Handle:
-        """The handle, for the hot path, which is compiled: there it takes no look-up."""
+        """Return the handle. Compiled code calls this directly, without an attribute look-up."""
         if self.copy is not None:
             self.land()
         return self._handle
 
     @property
     def handle(self) -> Handle:
-        """What a backend takes; it waits for a copy that uses the memory."""
+        """Return the backend's handle, after a wait for a copy that uses the memory."""
         return self.address()
 
     def release(self) -> None:
-        """Gives the memory back now.
+        """Free the memory now.
 
         An error in the deleter is reported, not raised.
         """
         heir = DataPtr(self._handle, self.offset, self.nbytes, self.device)
         with suppress(AttributeError):
             heir.__del__ = self.__del__
-            del self.__del__  # no call stands between the two, so no Ctrl-C either
-        self.context = None  # the heir ends here: Python reports an error as of any `__del__`
+            del self.__del__  # no call in between, so no Ctrl-C can come
+        self.context = None  # the heir dies here: Python reports an error in its `__del__`
 
     def detach(self) -> Context:
-        """The context, for the caller to give the memory back, with `Allocator.raw_deallocate`."""
+        """Return the context; the caller then frees the memory, by `Allocator.raw_deallocate`."""
         with suppress(AttributeError):
             del self.__del__
         return self.context
 
     def depart(self, copy: Copy, give_back: Callable[[], object]) -> None:
-        """Says that host memory is used by a copy.
+        """Mark host memory as used by a copy.
 
-        Until that has landed, `give_back` is what the end of this pointer calls, and whoever asks
-        for the handle waits.
+        Until the copy is complete, the end of this pointer calls `give_back`, and reads of the
+        handle wait.
         """
         self.__del__, self.copy = give_back, copy
 
     def land(self) -> None:
-        """Returns when no copy uses the memory."""
+        """Wait until no copy uses the memory."""
         copy = self.copy
         if copy is not None:
             copy.wait()
@@ -125,7 +125,7 @@ class DataPtr:
         return f"<DataPtr {at}+{self.offset}, {self.nbytes} bytes on {self.device}>"
 
 
-DataPtr.give_back = DataPtr.__del__  # type: ignore[misc]  # the slot, which mypy takes for a method
+DataPtr.give_back = DataPtr.__del__  # type: ignore[misc]  # the slot; mypy takes it for a method
 
 
 def _nothing() -> None:
@@ -133,7 +133,7 @@ def _nothing() -> None:
 
 
 class Exported(Protocol):
-    """A storage, as far as an export knows it."""
+    """The fields of a storage that `Export` uses."""
 
     exports: list[None] | None
 

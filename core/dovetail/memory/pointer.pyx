@@ -1,5 +1,6 @@
-"""Pointers: `pointer.py`, compiled. What differs is the end of one: nothing of Python's stands
-between it and what gives the memory back.
+"""Pointers: the compiled form of `pointer.py`.
+
+A finalizer in C calls the deleter, so an interrupt cannot come in between.
 """
 
 cimport cython
@@ -13,7 +14,7 @@ from ..errors import ArgumentError, of_this_process
 from ..settings import flags as _flags
 from .pointer_arguments import check
 
-cdef object _is_ending = sys.is_finalizing  # no name of the module: these are gone at the end
+cdef object _is_ending = sys.is_finalizing  # a C global: names of the module are gone at exit
 
 cdef Flags flags = _flags
 
@@ -21,7 +22,7 @@ Handle = StreamHandle = Context = Deleter = object
 
 
 class GivenBack:
-    """The copy of a pointer whose memory was given back; a resurrected owner finds it."""
+    """A stand-in for the copy of a pointer whose memory was freed, for a resurrected owner."""
 
     def wait(self):
         """Raise ArgumentError."""
@@ -34,11 +35,11 @@ class GivenBack:
 cdef object GIVEN_BACK = GivenBack()
 
 
-@cython.no_gc_clear  # what gives the memory back is there until the end
+@cython.no_gc_clear  # the deleter must survive until the finalizer has run
 cdef class DataPtr:
-    """Memory on a device, given back exactly once: when this object dies or is released.
+    """Memory on a device, freed exactly once: when this object dies or is released.
 
-    `handle` and byte `offset` are what a backend takes; `deleter(context)` gives the memory back.
+    Backends use `handle` and the byte `offset`; `deleter(context)` frees the memory.
 
     >>> import dovetail as dt
     >>> ptr = dt.memory.get_allocator("reference").allocate(100)
@@ -64,7 +65,7 @@ cdef class DataPtr:
 
     @property
     def handle(self):
-        """What a backend takes; it waits for a copy that uses the memory."""
+        """Return the backend's handle, after a wait for a copy that uses the memory."""
         return self.address()
 
     @handle.setter
@@ -73,7 +74,7 @@ cdef class DataPtr:
 
     def __del__(self):
         # A finalizer (PEP 442): the cycle collector calls it before it clears any object of a
-        # cycle. A deleter that it has cleared, a closure, would end the process.
+        # cycle. A deleter that is a cleared closure would crash the process.
         give_back, self.give_back = self.give_back, None
         if give_back is not None:
             self.copy = GIVEN_BACK
@@ -84,7 +85,7 @@ cdef class DataPtr:
                     raise
 
     def release(self):
-        """Gives the memory back now.
+        """Free the memory now.
 
         An error in the deleter is reported, not raised.
         """
@@ -93,20 +94,20 @@ cdef class DataPtr:
         self.context = None
 
     def detach(self):
-        """The context, for the caller to give the memory back, with `Allocator.raw_deallocate`."""
+        """Return the context; the caller then frees the memory, by `Allocator.raw_deallocate`."""
         self.give_back = None
         return self.context
 
     def depart(self, copy, give_back):
-        """Says that host memory is used by a copy.
+        """Mark host memory as used by a copy.
 
-        Until that has landed, `give_back` is what the end of this pointer calls, and whoever asks
-        for the handle waits.
+        Until the copy is complete, the end of this pointer calls `give_back`, and reads of the
+        handle wait.
         """
         self.give_back, self.copy = give_back, copy
 
     def land(self):
-        """Returns when no copy uses the memory."""
+        """Wait until no copy uses the memory."""
         if self.copy is not None:
             copy = self.copy
             copy.wait()

@@ -1,4 +1,4 @@
-"""The check of what a user makes a pointer of."""
+"""Validation of the arguments of `DataPtr`."""
 
 from __future__ import annotations
 

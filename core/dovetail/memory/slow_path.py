@@ -1,4 +1,4 @@
-"""What the slow path of the caching allocator uses: segments, deferred frees, uncached memory."""
+"""The parts of the caching allocator's slow path: segments, deferred frees, uncached memory."""
 
 from __future__ import annotations
 
@@ -64,10 +64,12 @@ class Segments:
                         return block.offset, block.offset + block.size
         return None
 
-    def unused(self) -> list[Segment]:
+    def unused_segments(self) -> list[Segment]:
         """Return the segments that are one free block, the largest first."""
-        unused = [s for s in self.known.values() if s.first.state == FREE and s.first.next is None]
-        return sorted(unused, key=lambda s: -s.nbytes)
+        unused_segments = [
+            s for s in self.known.values() if s.first.state == FREE and s.first.next is None
+        ]
+        return sorted(unused_segments, key=lambda s: -s.nbytes)
 
     def free(self, segment: Segment) -> None:
         """Return an unused segment to the device."""
@@ -96,7 +98,7 @@ class Segments:
 
 
 class DeferredFrees:
-    """Blocks that were freed while other streams may still use them."""
+    """Freed blocks that other streams may still use."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -120,7 +122,7 @@ class DeferredFrees:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all blocks."""
+        """Return the total size of the blocks in bytes."""
         return sum(block.size for block, _ in self.entries)
 
 

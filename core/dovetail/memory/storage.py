@@ -12,7 +12,7 @@ from ..compat import hints
 from ..device_class import Device, usable
 from ..errors import of_this_process
 from ..freelists import keep
-from .allocator import obtained
+from .allocator import allocate_from
 from .overlap import Overlap, connect_foreign
 from .pointer import DataPtr
 
@@ -27,15 +27,15 @@ __all__ = ["Storage"]
 
 
 class Storage:
-    """A flat run of bytes on one device, shared by the views of it; it shows its elements.
+    """A flat run of bytes on one device, shared by its views; it acts as a sequence of elements.
 
-    `nbytes`: how many. `device`: on which device. `allocator`: whose memory it is; unless given,
-    the device's own.
+    `nbytes`: the size. `device`: the device. `allocator`: the allocator of the memory; by default
+    that of the device.
 
-    `len`, indices, slices, iteration and `tolist` speak of elements of `dtype`: that of the tensor
-    that it was got from, else bytes. What is written by an index is seen by all tensors over it,
-    and gradients that need what was there say so; no gradient flows.
-    Units: bytes, where it says nbytes.
+    `len`, indices, slices, iteration and `tolist` use elements of `dtype`: that of the tensor whose
+    storage it is, else bytes. All tensors over the memory see a write by index, and gradients that
+    need the overwritten values raise an error. No gradient flows through a storage.
+    Units: nbytes in bytes.
     Raises: ArgumentTypeError, ArgumentError, DeviceError, OutOfMemoryError.
 
     >>> import dovetail as dt
@@ -58,20 +58,32 @@ class Storage:
     # range (`faults`). `watch`: set while a value is saved for a gradient (`expr`). `overlap`: the
     # storages that overlap this one (`overlap`). `serial`: how many storages were made before.
     __slots__ = (
-        "__weakref__", "checks", "device", "dtype", "exports", "nbytes", "overlap", "pending",
-        "ptr", "read_only", "readers", "seen", "serial", "watch",
-    )  # fmt: skip
+        "__weakref__",
+        "checks",
+        "device",
+        "dtype",
+        "exports",
+        "nbytes",
+        "overlap",
+        "pending",
+        "ptr",
+        "read_only",
+        "readers",
+        "seen",
+        "serial",
+        "watch",
+    )
 
     ptr: DataPtr
-    dtype: DType | None  # of its elements, where a tensor has said it
+    dtype: DType | None  # of its elements; None: bytes
     pending: Expr | None  # the deferred expression that will fill it, while `ptr` is None
     checks: tuple[Check, ...]
     watch: Watch | None
     overlap: Overlap | None
     exports: list[None] | None  # an entry for each `Export` that is alive
-    readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them
+    readers: list[ref[Expr]] | None  # registered pending nodes that read it (`expr`)
 
-    if not TYPE_CHECKING:  # what is misspelt is for type checkers to say
+    if not TYPE_CHECKING:  # otherwise type checkers accept misspelt names
 
         def __getattr__(self, name: str) -> NoReturn:
             raise hints.absent(self, name)
@@ -84,7 +96,7 @@ class Storage:
         allocator: Allocator | None = None,
     ) -> None:
         size, dev = integer("Storage", nbytes, "nbytes", 0, LARGEST), usable(device, "Storage")
-        self.ptr = obtained("Storage", size, dev, allocator)
+        self.ptr = allocate_from("Storage", size, dev, allocator)
         self.nbytes, self.device = size, dev
         self.dtype = self.pending = self.watch = None
         self.readers = self.overlap = self.exports = None
@@ -98,9 +110,9 @@ class Storage:
         return bool(self.exports)
 
     def view(self, dtype: DType | str | None = None) -> Tensor:
-        """All of it as a vector over the same memory; bytes that are left over stay out.
+        """Return the storage as a vector over the same memory, without bytes left over at the end.
 
-        `dtype`: what the bits are read as; unless given, what its elements are.
+        `dtype`: the dtype of the vector; by default that of the elements.
         Raises: DTypeError, also for bool unless these are bools.
 
         >>> import dovetail as dt
@@ -111,13 +123,13 @@ class Storage:
         return callbacks.view_storage(self, dtype)
 
     def tolist(self) -> list[bool | int | float]:
-        """Its elements as Python numbers."""
-        found: list[bool | int | float] = self.view().tolist()  # type: ignore[assignment]  # a vector
-        return found
+        """Return the elements as Python numbers."""
+        values: list[bool | int | float] = self.view().tolist()  # type: ignore[assignment]  # a vector
+        return values
 
     def __len__(self) -> int:
-        found: int = self.nbytes // (1 if self.dtype is None else self.dtype.itemsize)
-        return found
+        length: int = self.nbytes // (1 if self.dtype is None else self.dtype.itemsize)
+        return length
 
     def __bool__(self) -> bool:
         return True
@@ -126,11 +138,11 @@ class Storage:
         return iter(self.tolist())
 
     def __getitem__(self, key: int | slice) -> Any:
-        found = self.view()[_key(key)]
-        return found if isinstance(key, slice) else found.item()
+        elements = self.view()[_validate_key(key)]
+        return elements if isinstance(key, slice) else elements.item()
 
     def __setitem__(self, key: int | slice, value: Any) -> None:
-        self.view()[_key(key)] = value
+        self.view()[_validate_key(key)] = value
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise of_this_process("a Storage")
@@ -143,8 +155,8 @@ class Storage:
 keep(Storage)
 
 
-def _key(key: object) -> Any:
-    """What a storage is asked for. Raises: ArgumentTypeError."""
+def _validate_key(key: object) -> Any:
+    """Return a validated key: a slice or an index. Raises: ArgumentTypeError."""
     return key if isinstance(key, slice) else integer("Storage", key, "the index")
 
 
@@ -152,32 +164,32 @@ _serial = 0
 
 
 def next_serial() -> int:
-    """Return how many storages were made before; under threads two may have one number."""
+    """Return a serial number for a storage; two threads may get the same number."""
     global _serial
     _serial += 1
     return _serial
 
 
 def storage_over(ptr: DataPtr, device: Device) -> Storage:
-    """The storage of memory that has just been allocated."""
-    made = Storage.__new__(Storage)
-    made.ptr, made.nbytes, made.device = ptr, ptr.nbytes, device
-    made.dtype = made.pending = made.watch = None
-    made.readers = made.overlap = made.exports = None
-    made.checks, made.read_only, made.seen = (), False, False
-    made.serial = next_serial()
-    return made
+    """Create the storage of memory that has just been allocated."""
+    storage = Storage.__new__(Storage)
+    storage.ptr, storage.nbytes, storage.device = ptr, ptr.nbytes, device
+    storage.dtype = storage.pending = storage.watch = None
+    storage.readers = storage.overlap = storage.exports = None
+    storage.checks, storage.read_only, storage.seen = (), False, False
+    storage.serial = next_serial()
+    return storage
 
 
 def storage_at(
     ptr: DataPtr | None, nbytes: int, device: Device, read_only: bool = False
 ) -> Storage:
-    """A storage of so many bytes at a pointer; without memory yet where that is None."""
-    made = Storage.__new__(Storage)
-    made.ptr = ptr  # type: ignore[assignment]  # None only while pending, when nobody asks
-    made.nbytes, made.device = nbytes, device
-    made.dtype = made.pending = made.watch = None
-    made.readers = made.overlap = made.exports = None
-    made.checks, made.read_only, made.seen = (), read_only, False
-    made.serial = next_serial()
-    return made
+    """Create a storage of `nbytes` bytes at a pointer, or without memory if that is None."""
+    storage = Storage.__new__(Storage)
+    storage.ptr = ptr  # type: ignore[assignment]  # None only while pending; no code reads it then
+    storage.nbytes, storage.device = nbytes, device
+    storage.dtype = storage.pending = storage.watch = None
+    storage.readers = storage.overlap = storage.exports = None
+    storage.checks, storage.read_only, storage.seen = (), read_only, False
+    storage.serial = next_serial()
+    return storage

@@ -1,6 +1,6 @@
-"""Installed backends: found by entry points, registered when first named, opened once.
+"""Installed backends: discovered by entry points, loaded at first use, opened once.
 
-No op comes this way: what has been opened is asked directly. `dt.plugins` has the functions of
+Ops do not use this package: they use the open device directly. `dt.plugins` has the functions of
 `registry`.
 """
 

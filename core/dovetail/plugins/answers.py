@@ -1,4 +1,4 @@
-"""What plugins answered: of the right kind, or an error that names the hook and the way out."""
+"""Validation of plugins' results; errors name the hook and what it should return."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ EXAMPLES = {
     DIAGNOSTICS: 'return {"driver": "12.4"}',
     GAPS: 'return {"scalar_ops.fma_rounds_once.*": "this unit rounds the product"}',
 }
-ALIKE = 0.85  # how much of a misspelt name is right
-DEVICES_MAX = 1_000  # of one plugin: a generator might never end
+ALIKE = 0.85  # similarity of a misspelt name, from 0 to 1
+DEVICES_MAX = 1_000  # per plugin, because a generator might never end
 REPLACEMENT = "\ufffd"  # for a character of a device's name that cannot be printed
 _FULL = Capabilities()
 _KINDS: dict[type, Any] = {bool: int, int: Integral, frozenset: AbstractSet}
@@ -32,67 +32,69 @@ _CAPABILITIES = {
 }
 
 
-def texts(hook: str, found: object) -> dict[str, str]:
-    """A hook's mapping of texts to texts; None, where there is no such hook, is an empty one.
+def texts(hook: str, answer: object) -> dict[str, str]:
+    """Return a hook's mapping of texts to texts; None, of a missing hook, is an empty mapping.
 
     Raises: PluginError for anything else.
     """
-    if found is None:
+    if answer is None:
         return {}
-    if not isinstance(found, Mapping) or any(
-        not isinstance(x, str) for pair in found.items() for x in pair
+    if not isinstance(answer, Mapping) or any(
+        not isinstance(x, str) for pair in answer.items() for x in pair
     ):
         raise PluginError(
-            f"{hook} returned {shown(found)}, not a mapping of texts to texts: {EXAMPLES[hook]}"
+            f"{hook} returned {shown(answer)}, not a mapping of texts to texts: {EXAMPLES[hook]}"
         )
-    return dict(found)
+    return dict(answer)
 
 
-def routines(of: str, found: object) -> dict[tuple[str, DType], Any]:
-    """A mapping of (op, dtype) to routines; None is an empty one.
+def routines(of: str, answer: object) -> dict[tuple[str, DType], Any]:
+    """Return a mapping of (op, dtype) to routines; None is an empty mapping.
 
     Raises: PluginError for anything else.
     """
-    if found is None:
+    if answer is None:
         return {}
-    if not isinstance(found, Mapping) or not all(
-        _is_op(key) and callable(routine) for key, routine in found.items()
+    if not isinstance(answer, Mapping) or not all(
+        _is_op(key) and callable(routine) for key, routine in answer.items()
     ):
         raise PluginError(
-            f"{of} returned {shown(found)}, not a mapping of (op, dtype) to functions: "
+            f"{of} returned {shown(answer)}, not a mapping of (op, dtype) to functions: "
             'return {("matmul", float32): routine}'
         )
-    return dict(found)
+    return dict(answer)
 
 
-def backend_info(found: object) -> BackendInfo:
-    """Return what `dovetail_backend_info` returned. Raises: PluginError unless it is right."""
-    if not isinstance(found, BackendInfo):
-        raise PluginError(f"dovetail_backend_info returned {shown(found)}, not a BackendInfo")
+def backend_info(answer: object) -> BackendInfo:
+    """Validate the result of `dovetail_backend_info`, and return it. Raises: PluginError."""
+    if not isinstance(answer, BackendInfo):
+        raise PluginError(f"dovetail_backend_info returned {shown(answer)}, not a BackendInfo")
     for name in ("type", "version", "summary"):
-        _require(f"BackendInfo.{name}", getattr(found, name), str, "text")
-    match found.minimum_interface:
-        case (int(), int()) if type(found.minimum_interface) is tuple:
-            return found
-    given = shown(found.minimum_interface)
-    raise PluginError(f"BackendInfo.minimum_interface must be two ints such as (1, 0), got {given}")
+        _require(f"BackendInfo.{name}", getattr(answer, name), str, "text")
+    match answer.minimum_interface:
+        case (int(), int()) if type(answer.minimum_interface) is tuple:
+            return answer
+    interface = shown(answer.minimum_interface)
+    raise PluginError(
+        f"BackendInfo.minimum_interface must be two ints such as (1, 0), got {interface}"
+    )
 
 
-def probed(type: str, found: object) -> tuple[DeviceInfo, ...] | Unavailable:
-    """Return what `dovetail_probe` returned for a device type. Raises: PluginError if it is wrong.
+def validate_probe(type: str, answer: object) -> tuple[DeviceInfo, ...] | Unavailable:
+    """Validate the result of `dovetail_probe` for a device type. Raises: PluginError.
 
     Names of devices are made printable.
     """
-    if isinstance(found, Unavailable):
-        _require("Unavailable.reason", found.reason, str, "text")
-        _require("Unavailable.hint", found.hint, str, "text")
-        return found
-    if not isinstance(found, Iterable) or isinstance(found, str | bytes | Mapping):
+    if isinstance(answer, Unavailable):
+        _require("Unavailable.reason", answer.reason, str, "text")
+        _require("Unavailable.hint", answer.hint, str, "text")
+        return answer
+    if not isinstance(answer, Iterable) or isinstance(answer, str | bytes | Mapping):
         raise PluginError(
-            f"dovetail_probe returned {shown(found)}; it must return a list of DeviceInfo, or "
+            f"dovetail_probe returned {shown(answer)}; it must return a list of DeviceInfo, or "
             "Unavailable(reason, hint)"
         )
-    devices = [_device(type, d) for d in islice(found, DEVICES_MAX + 1)]
+    devices = [_validate_device(type, d) for d in islice(answer, DEVICES_MAX + 1)]
     if len(devices) > DEVICES_MAX:
         raise PluginError(f"dovetail_probe returned more than {DEVICES_MAX:,} devices")
     if not devices:
@@ -100,32 +102,30 @@ def probed(type: str, found: object) -> tuple[DeviceInfo, ...] | Unavailable:
             "dovetail_probe returned no device, where Unavailable(reason, hint) belongs"
         )
     if len({d.index for d in devices}) != len(devices):
-        raise PluginError(f"dovetail_probe returned two devices with one index: {shown(found)}")
+        raise PluginError(f"dovetail_probe returned two devices with one index: {shown(answer)}")
     return tuple(devices)
 
 
-def _device(type: str, found: object) -> DeviceInfo:
-    if not isinstance(found, DeviceInfo) or found.type != type:
-        given = (
-            f"one of type {shown(found.type)}" if isinstance(found, DeviceInfo) else shown(found)
-        )
-        raise PluginError(f"dovetail_probe returned {given}, not a DeviceInfo of type {type!r}")
-    _require("DeviceInfo.index", found.index, Integral, "a whole number from 0")
-    device(f"{type}:{found.index}", "dovetail_probe")
+def _validate_device(type: str, info: object) -> DeviceInfo:
+    if not isinstance(info, DeviceInfo) or info.type != type:
+        answer = f"one of type {shown(info.type)}" if isinstance(info, DeviceInfo) else shown(info)
+        raise PluginError(f"dovetail_probe returned {answer}, not a DeviceInfo of type {type!r}")
+    _require("DeviceInfo.index", info.index, Integral, "a whole number from 0")
+    device(f"{type}:{info.index}", "dovetail_probe")
     for name in ("name", "fingerprint"):
-        _require(f"DeviceInfo.{name}", getattr(found, name), str, "text")
-    _require("DeviceInfo.total_memory", found.total_memory, Integral, "a number of bytes")
-    texts("DeviceInfo.details", found.details)
-    _require("DeviceInfo.capabilities", found.capabilities, Capabilities, "Capabilities")
+        _require(f"DeviceInfo.{name}", getattr(info, name), str, "text")
+    _require("DeviceInfo.total_memory", info.total_memory, Integral, "a number of bytes")
+    texts("DeviceInfo.details", info.details)
+    _require("DeviceInfo.capabilities", info.capabilities, Capabilities, "Capabilities")
     for f in fields(Capabilities):
-        value, wanted = getattr(found.capabilities, f.name), _CAPABILITIES[f.name]
+        value, wanted = getattr(info.capabilities, f.name), _CAPABILITIES[f.name]
         _require(f"Capabilities.{f.name}", value, wanted, f"like {shown(getattr(_FULL, f.name))}")
-    name = "".join(c if c.isprintable() else REPLACEMENT for c in found.name)
-    return found if name == found.name else replace(found, name=name)
+    name = "".join(c if c.isprintable() else REPLACEMENT for c in info.name)
+    return info if name == info.name else replace(info, name=name)
 
 
 def _require(what: str, value: object, kind: Any, wanted: str) -> None:
-    """Raises: PluginError unless the value is of this kind."""
+    """Raise PluginError unless the value is of this kind."""
     if not isinstance(value, kind):
         raise PluginError(f"{what} must be {wanted}, got {shown(value)}")
 
@@ -138,7 +138,7 @@ def _is_op(key: object) -> bool:
 
 
 def misfits(backend: Backend) -> Iterator[str]:
-    """What its methods lack: parameters by which the core calls them."""
+    """Yield complaints about methods that do not accept the arguments of the core's calls."""
     for name, own in _public(type(backend)).items():
         meant = getattr(Backend, name, None)
         if not inspect.isfunction(own) or not inspect.isfunction(meant):
@@ -154,8 +154,8 @@ def misfits(backend: Backend) -> Iterator[str]:
 
 
 def misspelt(backend: Backend) -> Iterator[str]:
-    """Names of its class that are nearly those of methods which it does not have of its own."""
-    from difflib import get_close_matches  # 3 ms, which who opens a device need not pay
+    """Yield remarks about methods whose names resemble methods of `Backend` that are missing."""
+    from difflib import get_close_matches  # 3 ms, not part of opening a device
 
     own = _public(type(backend))
     free = [n for n in dir(Backend) if not n.startswith("_") and n not in own]
@@ -166,9 +166,9 @@ def misspelt(backend: Backend) -> Iterator[str]:
 
 
 def _public(of: type) -> dict[str, object]:
-    """What a backend's classes define, those between it and `Backend` among them."""
+    """Return the public attributes that a backend's class and its bases below `Backend` define."""
     classes: Sequence[type] = [c for c in of.__mro__ if issubclass(c, Backend) and c is not Backend]
-    found: dict[str, object] = {}
+    attributes: dict[str, object] = {}
     for c in reversed(classes):
-        found |= {name: x for name, x in vars(c).items() if not name.startswith("_")}
-    return found
+        attributes |= {name: x for name, x in vars(c).items() if not name.startswith("_")}
+    return attributes

@@ -1,4 +1,4 @@
-"""Errors that a plugin did not mean to raise: they name device, package and kernel."""
+"""Errors for a plugin's unexpected exceptions: they name device, package and kernel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from .registry import registry
 
 
 def blame(device: Device, doing: str, kernel: object, error: Exception) -> None:
-    """Says whose error this is; its caller raises it as it is where this returns.
+    """Raise PluginError from a plugin's unexpected exception.
 
-    Those of `dovetail.errors` are meant, and MemoryError is what it says.
-    Raises: PluginError, from that error.
+    Return for errors of `dovetail.errors` and MemoryError; the caller re-raises these unchanged.
     """
     if isinstance(error, (DovetailError, MemoryError)):
         return

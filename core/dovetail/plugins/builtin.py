@@ -14,18 +14,18 @@ from .hooks import hookimpl
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """What this plugin is."""
+    """Return the description of the plugin."""
     summary = "NumPy interpreter of the loop language: slow, right, always there"
     return BackendInfo("reference", "1", summary=summary)
 
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo]:
-    """The one device there always is."""
+    """Return the one device."""
     return [ReferenceBackend.info]
 
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """The interpreter."""
+    """Return the interpreter."""
     return ReferenceBackend()

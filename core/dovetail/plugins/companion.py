@@ -1,8 +1,8 @@
-"""Devices that do a part of the work: what their backend does not accept runs on a companion.
+"""Fallback devices: kernels that a backend does not accept run on its companion.
 
-`Accompanied` is what the core sees in place of such a backend. It compiles a kernel that is not
-accepted for the companion, and binds it to a launch that copies what the kernel may touch there,
-launches, and copies what it may have written back, in the order of the stream.
+The core uses `Accompanied` in place of such a backend. It compiles a kernel that is not accepted
+for the companion. The launch copies the memory that the kernel may access to the companion, runs
+there, and copies the memory that it may have written back, in the order of the stream.
 """
 
 from __future__ import annotations
@@ -38,102 +38,108 @@ from ..memory.pointer import DataPtr
 from ..recent import Recent
 from .opened import LibraryCalls, Opened
 
-Span: TypeAlias = tuple[int, int]  # first byte and end
-ALIGNED = 64  # places keep their remainder by this, on which alignment depends
+Span: TypeAlias = tuple[int, int]  # first byte and end, excluded
+ALIGNMENT_BYTES = (
+    64  # copies keep the remainder of addresses by this, for kernels that depend on alignment
+)
 
 
 class Elsewhere(Program):
-    """A kernel that the device does not accept, compiled by the companion."""
+    """A kernel that the device does not accept, compiled for the companion."""
 
     def __init__(self, kernel: Kernel, program: Program) -> None:
         self.kernel, self.program, self.source = kernel, program, program.source
 
 
 class Accompanied:
-    """A backend that does not accept every kernel, and its companion; else as the backend itself.
+    """A proxy of a backend that does not accept every kernel, with its companion.
 
-    `own`: the backend as its author wrote it. `companion`: None where it names none. `launches`,
-    `copied`: how many launches the companion did, and the bytes that were copied to and fro.
+    `own`: the plugin's backend. `companion`: None if the device names none. `launches`, `copied`:
+    the number of launches on the companion, and of bytes copied in both directions.
     """
 
-    opened: Opened  # set when it is
+    opened: Opened  # set once the device is open
 
     def __init__(self, own: Backend, device: Device, companion: Opened | None) -> None:
         self.own, self.device, self.companion = own, device, companion
         self.launches = self.copied = 0
         self._accepted: Recent[str, bool] = Recent(4096)  # by the kernel's text
-        self._sizes: dict[object, tuple[Handle, int]] = {}  # of what is allocated
+        self._sizes: dict[object, tuple[Handle, int]] = {}  # handle and size of allocated memory
         self._adopted: Recent[object, tuple[Handle, int]] = Recent(4096)
         self.shares = companion is not None and own.host and companion.backend.host
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.own, name)
 
-    # --- memory: how large it is
+    # --- memory: the sizes are recorded
     def allocate(self, nbytes: int) -> Handle:
-        """See `Backend.allocate`."""
+        """Allocate memory, and record its size."""
         handle = self.own.allocate(nbytes)
-        self._sizes[_key(handle)] = handle, nbytes
+        self._sizes[_hashable_key(handle)] = handle, nbytes
         return handle
 
     def free(self, handle: Handle, nbytes: int) -> None:
-        """See `Backend.free`."""
-        self._sizes.pop(_key(handle), None)
+        """Free memory."""
+        self._sizes.pop(_hashable_key(handle), None)
         self.own.free(handle, nbytes)
 
     def adopt(self, address: int, nbytes: int) -> Handle:
-        """See `Backend.adopt`."""
+        """Adopt foreign memory, and record its size."""
         handle = self.own.adopt(address, nbytes)
         if handle is not None:
-            self._adopted[_key(handle)] = handle, nbytes
+            self._adopted[_hashable_key(handle)] = handle, nbytes
         return handle
 
     def size(self, handle: Handle) -> int:
-        """The bytes behind a handle. Raises: PluginError for one that is none of the device's."""
-        key = _key(handle)
-        found = self._sizes.get(key) or self._adopted.find(key)
-        if found is None:
+        """Return the size of a handle's memory. Raises: PluginError for an unknown handle."""
+        key = _hashable_key(handle)
+        entry = self._sizes.get(key) or self._adopted.find(key)
+        if entry is None:
             raise PluginError(f"{self.device}: {shown(handle)} is no memory that it has given")
-        return found[1]
+        return entry[1]
 
     def extent(self, handle: Handle, offset: int) -> Span:
-        """The memory around a place that has one owner; all behind the handle if that is unknown.
+        """Return the span around an offset that has one owner; all of the handle if unknown.
 
-        What lies beyond may be written by others meanwhile.
+        Memory beyond it may be written by other launches meanwhile.
         """
-        found: Span | None = self.opened.allocator.extent(handle, offset)
-        return found or (0, self.size(handle))
+        span: Span | None = self.opened.allocator.extent(handle, offset)
+        return span or (0, self.size(handle))
 
     # --- programs
     def accepts(self, kernel: Kernel) -> bool:
-        """Whether the device itself runs a kernel; its backend is asked once.
+        """Return True if the device itself runs a kernel; the backend's answer is cached.
 
         Raises: PluginError for an answer that is no bool.
         """
         text = str(kernel)
-        known = self._accepted.find(text)
-        if known is None:
+        accepted = self._accepted.find(text)
+        if accepted is None:
             answer: object = self._lacks(kernel) == "" and self.own.accepts(kernel)
             if not isinstance(answer, bool):
                 what = f"{self.device}: accepts({kernel.name}) returned {shown(answer)}"
                 raise PluginError(f"{what}, not True or False")
-            known = self._accepted[text] = answer
-        return known
+            accepted = self._accepted[text] = answer
+        return accepted
 
     def _lacks(self, kernel: Kernel) -> str:
         return lacking(kernel, self.own.info.capabilities)
 
     def compile(self, kernel: Kernel) -> Program:
-        """See `Backend.compile`. Raises: CompileError where nobody takes the kernel."""
-        return self.own.compile(kernel) if self.accepts(kernel) else self._elsewhere(kernel)
+        """Compile a kernel for the device or its companion. Raises: CompileError."""
+        return (
+            self.own.compile(kernel) if self.accepts(kernel) else self._compile_on_companion(kernel)
+        )
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[Program]:
-        """See `Backend.compile_all`."""
-        mine = [k for k in kernels if self.accepts(k)]
-        made = iter(self.own.compile_all(mine) if mine else ())
-        return [next(made) if self.accepts(k) else self._elsewhere(k) for k in kernels]
+        """Compile several kernels; those for the device together."""
+        accepted = [k for k in kernels if self.accepts(k)]
+        programs = iter(self.own.compile_all(accepted) if accepted else ())
+        return [
+            next(programs) if self.accepts(k) else self._compile_on_companion(k) for k in kernels
+        ]
 
-    def _elsewhere(self, kernel: Kernel) -> Elsewhere:
+    def _compile_on_companion(self, kernel: Kernel) -> Elsewhere:
         if self.companion is None:
             lacks = self._lacks(kernel)
             raise CompileError(
@@ -146,7 +152,7 @@ class Accompanied:
 
     # --- launches
     def bind(self, program: Program, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """See `Backend.bind`."""
+        """Bind a launch on the device or its companion."""
         if isinstance(program, Elsewhere):
             return _Launch(self, program, ints, grid)
         return self.own.bind(program, ints, grid)
@@ -160,17 +166,18 @@ class Accompanied:
         grid: Sequence[int],
         stream: StreamHandle = None,
     ) -> None:
-        """See `Backend.launch`."""
+        """Run a program on the device or its companion."""
         if isinstance(program, Elsewhere):
             self.bind(program, ints, grid)(buffers, scalars, stream)
         else:
             self.own.launch(program, buffers, ints, scalars, grid, stream)
 
     def launch_all(
-        self, launches: Sequence[tuple[Launch, Handles, Sequence[Scalar]]],
+        self,
+        launches: Sequence[tuple[Launch, Handles, Sequence[Scalar]]],
         stream: StreamHandle = None,
-    ) -> None:  # fmt: skip
-        """See `Backend.launch_all`: those between launches of the companion in one piece."""
+    ) -> None:
+        """Run launches in order; those between launches on the companion in one call."""
         waiting: list[tuple[Launch, Handles, Sequence[Scalar]]] = []
         for each in launches:
             if not isinstance(each[0], _Launch):
@@ -184,23 +191,23 @@ class Accompanied:
             self.own.launch_all(waiting, stream)
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
-        """See `Backend.sequence`; one by one where the companion does any of them."""
+        """Return a replay of the launches, or None if the companion runs any of them."""
         if any(isinstance(x.launch, _Launch) for x in launches):
             return None
         return self.own.sequence(launches)
 
-    # --- vendor routines, which are called with the backend itself
+    # --- vendor routines, which get the plugin's backend
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """See `Backend.bind_call`."""
+        """Bind a library call."""
         inner = routine.routine if isinstance(routine, _Routine) else routine
         return self.own.bind_call(inner, inputs, output)
 
     def routines(
         self, calls: Mapping[tuple[str, DType], LibraryCall]
     ) -> dict[tuple[str, DType], LibraryCall]:
-        """Vendor routines that are given the backend itself."""
+        """Return vendor routines that will get the plugin's backend instead of this proxy."""
         return {key: _Routine(self.own, routine) for key, routine in calls.items()}
 
 
@@ -208,43 +215,46 @@ Backend.register(Accompanied)
 
 
 class _Routine:
-    """A vendor's routine, for the backend as its author wrote it."""
+    """A vendor's routine that gets the plugin's backend."""
 
     def __init__(self, own: Backend, routine: LibraryCall) -> None:
         self.own, self.routine = own, routine
 
     def __call__(
-        self, backend: object, inputs: Sequence[StridedOperand], output: StridedOperand,
+        self,
+        backend: object,
+        inputs: Sequence[StridedOperand],
+        output: StridedOperand,
         stream: StreamHandle,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.routine(self.own, inputs, output, stream)
 
 
-def accompanied(
+def open_with_companion(
     dev: Device, backend: Backend, companion: Opened | None, calls: LibraryCalls
 ) -> Opened:
-    """A device that is opened: with `Accompanied` before it, if not every kernel may run there."""
+    """Return the opened device, with an `Accompanied` proxy if it may refuse kernels."""
     accepts_all = type(backend).accepts is Backend.accepts
     if accepts_all and keeps_all(backend.info.capabilities):
         return Opened(backend, make_allocator(dev, backend), dev, calls)
-    partly = Accompanied(backend, dev, companion)
-    seen = cast(Backend, partly)  # which it is registered as
-    partly.opened = Opened(seen, make_allocator(dev, seen), dev, partly.routines(calls))
-    return partly.opened
+    proxy = Accompanied(backend, dev, companion)
+    as_backend = cast(Backend, proxy)  # registered as one
+    proxy.opened = Opened(as_backend, make_allocator(dev, as_backend), dev, proxy.routines(calls))
+    return proxy.opened
 
 
 def own(backend: Backend) -> Backend:
-    """The backend as its author wrote it."""
+    """Return the plugin's backend."""
     return backend.own if isinstance(backend, Accompanied) else backend
 
 
 def companion_of(backend: Backend) -> Opened | None:
-    """The companion that does a part of a backend's work; None where it needs none."""
+    """Return the companion of a backend, or None."""
     return backend.companion if isinstance(backend, Accompanied) else None
 
 
-def _key(handle: Handle) -> object:
-    """What a handle is known by: itself, or, as it has no hash, its identity; it is held."""
+def _hashable_key(handle: Handle) -> object:
+    """Return a dict key for a handle: itself, or its identity if it is not hashable."""
     try:
         hash(handle)
     except TypeError:
@@ -258,7 +268,7 @@ def _key(handle: Handle) -> object:
 class Piece(NamedTuple):
     """Memory of one owner that several buffers of a launch may share.
 
-    `span`: its bytes; `buffers`: which lie in it; `written`: the spans that they may write.
+    `span`: its bytes; `buffers`: the buffers in it; `written`: the spans that they may write.
     """
 
     span: Span
@@ -267,38 +277,39 @@ class Piece(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes are copied there and back."""
+        """The number of bytes copied in both directions."""
         return self.span[1] - self.span[0] + sum(high - low for low, high in self.written)
 
 
 class Touched:
-    """What a launch of these sizes may touch: of each buffer bytes from where it begins.
+    """The memory that a launch of these sizes may access: per buffer a span from its start.
 
-    None is all that belongs to its owner.
+    None is all memory of the buffer's owner.
     """
 
     def __init__(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> None:
-        kernel = kernel.before or kernel  # of which more is known
-        known = reach_of_each(kernel, ints, grid)
+        kernel = kernel.before or kernel  # bounds of the original kernel are tighter
+        reach_by_buffer = reach_of_each(kernel, ints, grid)
         self.writes = [b.access != "r" for b in kernel.buffers]
         self.spans: list[Span | None] = []
         for b in kernel.buffers:
-            found, size = known.get(b.name, (0, -1)), b.dtype.itemsize
-            self.spans.append(None if found is None else (found[0] * size, (found[1] + 1) * size))
+            reach, size = reach_by_buffer.get(b.name, (0, -1)), b.dtype.itemsize
+            self.spans.append(None if reach is None else (reach[0] * size, (reach[1] + 1) * size))
 
     def pieces(
-        self, places: Sequence[tuple[object, int]], extents: Sequence[Span | None]
+        self, buffers: Sequence[tuple[object, int]], extents: Sequence[Span | None]
     ) -> list[tuple[object, Piece]]:
-        """Memory that is apart, by where it is: `places` are owners' names and offsets of buffers.
+        """Return disjoint pieces of memory, with their owners.
 
-        `extents`: as far as a buffer's memory reaches at most; None: nobody knows.
+        `buffers`: owner and offset of each buffer. `extents`: the span to which a buffer is
+        limited; None if unknown.
         """
-        found: dict[object, list[tuple[Span, int, Span]]] = {}
-        for k, ((owner, offset), extent) in enumerate(zip(places, extents, strict=True)):
+        spans_by_owner: dict[object, list[tuple[Span, int, Span]]] = {}
+        for k, ((owner, offset), extent) in enumerate(zip(buffers, extents, strict=True)):
             span = self._span(k, offset, extent)
-            whole = min(span[0], offset) & -ALIGNED, max(span[1], offset)
-            found.setdefault(owner, []).append((whole, k, span))
-        return [(owner, p) for owner, spans in found.items() for p in self._joined(spans)]
+            whole = min(span[0], offset) & -ALIGNMENT_BYTES, max(span[1], offset)
+            spans_by_owner.setdefault(owner, []).append((whole, k, span))
+        return [(owner, p) for owner, spans in spans_by_owner.items() for p in self._merge(spans)]
 
     def _span(self, k: int, offset: int, extent: Span | None) -> Span:
         span = self.spans[k]
@@ -309,8 +320,8 @@ class Touched:
             low, high = max(low, extent[0]), min(high, extent[1])
         return (low, high) if low < high else (offset, offset)
 
-    def _joined(self, spans: list[tuple[Span, int, Span]]) -> list[Piece]:
-        """Those that overlap are one piece: what is written by one is read by another."""
+    def _merge(self, spans: list[tuple[Span, int, Span]]) -> list[Piece]:
+        """Merge overlapping spans to pieces, because a buffer may read what another one writes."""
         groups: list[list[tuple[Span, int, Span]]] = []
         end = -1
         for each in sorted(spans):
@@ -328,7 +339,7 @@ class Touched:
 
 
 class _Launch:
-    """A launch of a kernel on the companion, of memory of the device."""
+    """A launch on the companion with memory of the device."""
 
     def __init__(
         self, device: Accompanied, program: Elsewhere, ints: Sequence[int], grid: Sequence[int]
@@ -342,27 +353,27 @@ class _Launch:
 
     def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         handles, offsets = buffers[::2], buffers[1::2]
-        shared = self._shared(handles) if self.device.shares else None
+        shared = self._share_handles(handles) if self.device.shares else None
         if shared is not None:
             self.device.own.synchronize(stream)
             self._work(shared, offsets, scalars)
             return
-        places = [(_key(h), o) for h, o in zip(handles, offsets, strict=True)]
-        begins = [offset + start for offset, start in zip(offsets, self.starts, strict=True)]
-        extents = [self.device.extent(h, b) for h, b in zip(handles, begins, strict=True)]
-        pieces = [p for _, p in self.touched.pieces(places, extents)]
-        moved = self._copied_there(pieces, handles, stream)
-        there: list[Any] = [None] * len(handles)
-        at = [0] * len(handles)
+        owners = [(_hashable_key(h), o) for h, o in zip(handles, offsets, strict=True)]
+        starts = [offset + start for offset, start in zip(offsets, self.starts, strict=True)]
+        extents = [self.device.extent(h, b) for h, b in zip(handles, starts, strict=True)]
+        pieces = [p for _, p in self.touched.pieces(owners, extents)]
+        moved = self._copy_to_companion(pieces, handles, stream)
+        handles_there: list[Any] = [None] * len(handles)
+        offsets_there = [0] * len(handles)
         for p, ptr in zip(pieces, moved, strict=True):
             for k in p.buffers:
-                there[k], at[k] = ptr.handle, ptr.offset + offsets[k] - p.span[0]
-        self._work(there, at, scalars)
-        self._copied_back(pieces, moved, handles, stream)
+                handles_there[k], offsets_there[k] = ptr.handle, ptr.offset + offsets[k] - p.span[0]
+        self._work(handles_there, offsets_there, scalars)
+        self._copy_from_companion(pieces, moved, handles, stream)
 
-    def _shared(self, handles: Sequence[Handle]) -> list[Handle] | None:
-        """The same memory as the companion's; None where it is no use to it."""
-        found: list[Handle] = []
+    def _share_handles(self, handles: Sequence[Handle]) -> list[Handle] | None:
+        """Return handles of the companion for the same memory, or None if it cannot use it."""
+        shared: list[Handle] = []
         for handle in handles:
             address = self.device.own.host_address(handle, 0)
             if address is None:
@@ -370,8 +381,8 @@ class _Launch:
             adopted = self.companion.backend.adopt(address, self.device.size(handle))
             if adopted is None:
                 return None
-            found.append(adopted)
-        return found
+            shared.append(adopted)
+        return shared
 
     def _work(
         self, handles: Sequence[Handle], offsets: Sequence[int], scalars: Sequence[Scalar]
@@ -383,7 +394,7 @@ class _Launch:
         self.device.launches += 1
         callbacks.note_event(f"companion {self.name}", begun, device=str(self.companion.device))
 
-    def _copied_there(
+    def _copy_to_companion(
         self, pieces: Sequence[Piece], handles: Sequence[Handle], stream: StreamHandle
     ) -> list[DataPtr]:
         begun, nbytes = time.perf_counter_ns(), 0
@@ -400,16 +411,19 @@ class _Launch:
         self._note("to", begun, nbytes)
         return moved
 
-    def _copied_back(
-        self, pieces: Sequence[Piece], moved: Sequence[DataPtr], handles: Sequence[Handle],
+    def _copy_from_companion(
+        self,
+        pieces: Sequence[Piece],
+        moved: Sequence[DataPtr],
+        handles: Sequence[Handle],
         stream: StreamHandle,
-    ) -> None:  # fmt: skip
+    ) -> None:
         begun, nbytes = time.perf_counter_ns(), 0
         for p, ptr in zip(pieces, moved, strict=True):
             for low, high in p.written:
                 host = memoryview(bytearray(high - low))
-                place = ptr.offset + low - p.span[0]
-                self.companion.backend.copy_out(host, ptr.handle, place, None)
+                offset = ptr.offset + low - p.span[0]
+                self.companion.backend.copy_out(host, ptr.handle, offset, None)
                 self.device.own.copy_in(handles[p.buffers[0]], low, host, stream)
                 nbytes += high - low
         self._note("from", begun, nbytes)

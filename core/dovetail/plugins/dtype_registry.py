@@ -1,4 +1,4 @@
-"""Dtype plugins: found, checked and loaded like backends, when one is first named."""
+"""The registry of dtype plugins, which are loaded when their name is first used."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ hookspec = pluggy.HookspecMarker("dovetail")
 
 @dataclass(frozen=True)
 class BlockInfo:
-    """Numbers without bytes of their own: so many share a scale. A layout, quantised to by name.
+    """A layout of quantised blocks: the numbers of a block share a scale.
 
-    `block`: how many along the last axis. `levels`: what a number may be, times its block's scale,
-    ascending. `quantise`: a strided tensor in the layout, each number at the nearest level (ties to
-    the even one), where the largest in size of a block is at the last: `x.astype(name)`. A block
-    that holds NaN or infinity is all NaN. The elements read as float32.
+    `block`: the numbers per block along the last axis. `levels`: the possible values of a number,
+    divided by its block's scale, ascending. `quantise`: implements `x.astype(name)` for a strided
+    tensor: each number goes to the nearest level (ties to the even one), the number of largest
+    magnitude in a block to the last level. A block with NaN or infinity is all NaN. The elements
+    read as float32.
     """
 
     name: str
@@ -40,21 +41,21 @@ class BlockInfo:
 
 
 class Hooks:
-    """What a dtype plugin implements, as a module-level function marked with `hookimpl`."""
+    """The hooks of a dtype plugin: module-level functions marked with `hookimpl`."""
 
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_dtype_info() -> DTypeInfo | BlockInfo:  # type: ignore[empty-body]  # a spec
-        """The description of the dtype: all that there is to it."""
+        """Return the complete description of the dtype."""
 
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_conformance() -> Mapping[str, str]:  # type: ignore[empty-body]  # a hook
-        """Declared gaps: {pattern of the dtype kit's case names: reason}. Optional."""
+        """Return declared gaps: {pattern of the dtype kit's case names: reason}. Optional."""
 
 
 class DTypeRegistry(PluginRegistry):
-    """All dtype plugins of one process. One that can be used is in state `open`."""
+    """The dtype plugins of one process. A usable one is in state `open`."""
 
     what = "dtype"
     groups, interface, hooks = GROUPS, INTERFACE, Hooks
@@ -62,7 +63,7 @@ class DTypeRegistry(PluginRegistry):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._made: dict[str, DType] = {}
+        self._dtypes: dict[str, DType] = {}
         self._blocks: dict[str, BlockInfo] = {}
 
     def _record(self, name: str, entries: list[Entry]) -> Record:
@@ -74,7 +75,7 @@ class DTypeRegistry(PluginRegistry):
         return record
 
     def accept(self, record: Record, info: object) -> None:
-        """See `PluginRegistry.accept`."""
+        """Install a plugin's dtype or blocks, or mark its record as failed."""
         authors = f"tell the authors of {record.distribution}"
         if not isinstance(info, DTypeInfo | BlockInfo):
             reason = f"dovetail_dtype_info returned {info!r}, not a DTypeInfo or BlockInfo"
@@ -90,28 +91,28 @@ class DTypeRegistry(PluginRegistry):
             record.state = State.OPEN
         else:
             try:
-                self._made[record.type] = install(info)
+                self._dtypes[record.type] = install(info)
             except DTypeError as error:
                 record.fail(State.IMPORT_FAILED, str(error), authors, error)
             else:
                 record.state = State.OPEN
 
     def named(self, name: str) -> DType | None:
-        """The dtype of this name; None where no plugin has it.
+        """Return the dtype of this name, or None if no plugin has it.
 
-        Raises: PluginError where one has it and cannot be used; DTypeError for blocks.
+        Raises: PluginError if the plugin of this name is unusable; DTypeError for blocks.
         """
         if self.blocks(name) is not None:
             raise DTypeError(
                 f"{name} is no dtype of elements but a layout of blocks: x.astype({name!r}) "
                 "quantises a float tensor, whose dtype stays float32"
             )
-        return self._made.get(name)
+        return self._dtypes.get(name)
 
     def blocks(self, name: str) -> BlockInfo | None:
-        """The blocks of this name; None where no plugin has them.
+        """Return the blocks of this name, or None if no plugin has them.
 
-        Raises: PluginError where one has the name and cannot be used.
+        Raises: PluginError if the plugin of this name is unusable.
         """
         if name not in self.records():
             return None
@@ -120,15 +121,15 @@ class DTypeRegistry(PluginRegistry):
             raise record.error()
         return self._blocks.get(name)
 
-    def known_elsewhere(self, name: str) -> DType | None:
-        """The dtype that other libraries call by this name; plugins that are broken are passed."""
+    def find_foreign_name(self, name: str) -> DType | None:
+        """Return the dtype with this name in other libraries; skip broken plugins."""
         for each in self.records():
             self.probe(each)
-        return next((d for d in self._made.values() if name in INFOS[d].elsewhere), None)
+        return next((d for d in self._dtypes.values() if name in INFOS[d].elsewhere), None)
 
     def find(self, name: str, elsewhere: bool) -> DType | None:
-        """What `dtypes.find_plugin` asks."""
-        return self.known_elsewhere(name) if elsewhere else self.named(name)
+        """Return the dtype of a name, for `dtypes.find_plugin`."""
+        return self.find_foreign_name(name) if elsewhere else self.named(name)
 
 
 registry = DTypeRegistry()

@@ -1,4 +1,4 @@
-"""Entry points: which plugins are installed, by package metadata alone."""
+"""Entry points of installed plugins, from package metadata alone."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ GROUP = f"{GROUPS}{INTERFACE[0]}"
 
 
 class Entry(NamedTuple):
-    """One entry point: a device type (`name`), and where its plugin is (`value`).
+    """One entry point: a device type (`name`), and its plugin (`value`).
 
-    A plugin is "module" or "module:object".
+    The value is "module" or "module:object".
     """
 
     name: str
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
     version: str = ""
 
     def load(self) -> object:
-        """The plugin, imported."""
+        """Import the plugin, and return it."""
         module, _, attributes = self.value.partition(":")
         plugin: object = importlib.import_module(module.strip())
         for attribute in attributes.split(".") if attributes else ():
@@ -42,24 +42,24 @@ _OFFER = r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
 
 
 def installed(groups: str = GROUPS) -> list[Entry]:
-    """The entry points of every installed plugin, of any interface version.
+    """Return the entry points of every installed plugin, of any interface version.
 
-    Only metadata is read; no plugin is imported. `groups`: how the names of their groups begin.
-    Raises: nothing of its own.
+    Only metadata is read; no plugin is imported. `groups`: the prefix of the groups' names.
+    Raises: nothing.
 
     >>> from dovetail import plugins
     >>> "dovetail.backends.v1" in {e.group for e in plugins.installed()}
     True
     """
-    import importlib.metadata as metadata  # 16 ms, which `import dovetail` need not pay
+    import importlib.metadata as metadata  # 16 ms, not part of `import dovetail`
 
     try:
-        known = metadata.entry_points()
-        every = [e for group in known.groups for e in known.select(group=group)]
-    except Exception:  # of one distribution whose metadata cannot be read: the others are there
-        every = [e for d in metadata.distributions() for e in _entry_points(d)]
-    found = sorted((e for e in every if e.group.startswith(groups)), key=lambda e: e.group)
-    return [Entry(e.name, e.value, e.group, *_origin(e.dist)) for e in found]
+        entry_points = metadata.entry_points()
+        candidates = [e for group in entry_points.groups for e in entry_points.select(group=group)]
+    except Exception:  # one distribution has unreadable metadata: read the others
+        candidates = [e for d in metadata.distributions() for e in _entry_points(d)]
+    entries = sorted((e for e in candidates if e.group.startswith(groups)), key=lambda e: e.group)
+    return [Entry(e.name, e.value, e.group, *_origin(e.dist)) for e in entries]
 
 
 def _entry_points(distribution: Distribution) -> Sequence[EntryPoint]:
@@ -77,12 +77,12 @@ def _origin(distribution: Distribution | None) -> tuple[str, str]:
 
 
 def offers() -> dict[str, str]:
-    """The backends that dovetail's own package metadata declares: device type -> distribution."""
-    import importlib.metadata as metadata  # as above
+    """Return the backends that dovetail's package metadata offers: device type -> distribution."""
+    import importlib.metadata as metadata  # 16 ms
 
     try:
         requires = metadata.requires("dovetail") or []
     except metadata.PackageNotFoundError:
         return {}
-    found = (re.match(_OFFER, line) for line in requires)
-    return {match[2]: match[1] for match in found if match}
+    matches = (re.match(_OFFER, line) for line in requires)
+    return {match[2]: match[1] for match in matches if match}

@@ -1,4 +1,4 @@
-"""What a backend plugin implements."""
+"""The hooks of backend plugins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ hookimpl = pluggy.HookimplMarker("dovetail")
 
 
 class Hooks:
-    """What a backend plugin implements, as module-level functions marked with `hookimpl`."""
+    """The hooks of a backend plugin: module-level functions marked with `hookimpl`."""
 
     @staticmethod
     @hookspec(firstresult=True)
@@ -39,28 +39,28 @@ class Hooks:
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_library_calls(device: Device) -> LibraryCalls:  # type: ignore[empty-body]  # pluggy calls plugins'
-        """Optional: vendor routines by op and dtype, beside `Backend.library_calls`."""
+        """Return vendor routines by op and dtype, besides `Backend.library_calls`. Optional."""
 
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_diagnostics() -> Mapping[str, str]:  # type: ignore[empty-body]  # pluggy calls plugins'
-        """Optional: lines for `dovetail doctor`, e.g. the driver's version."""
+        """Return lines for `dovetail doctor`, for example the driver's version. Optional."""
 
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_conformance() -> Mapping[str, str]:  # type: ignore[empty-body]  # pluggy calls plugins'
-        """Optional: declared gaps, {conformance case: reason}."""
+        """Return declared gaps: {conformance case: reason}. Optional."""
 
 
 REQUIRED = ("dovetail_backend_info", "dovetail_probe", "dovetail_open")
 HOOKS = tuple(name for name in vars(Hooks) if name.startswith("dovetail_"))
 
 
-# --- the same for type checkers: `plugin: BackendHooks = dovetail_mine.plugin` checks a module's
+# --- for type checkers: `plugin: BackendHooks = dovetail_mine.plugin` checks a module's hooks
 
 
 class BackendHooks(Protocol):
-    """The hooks that every backend plugin has; a module is one, if its functions are these."""
+    """The required hooks of a backend plugin; a module with these functions satisfies it."""
 
     def dovetail_backend_info(self) -> BackendInfo:
         """Pure data; must not touch the device."""
@@ -76,18 +76,18 @@ class LibraryCallsHook(Protocol):
     """`dovetail_library_calls`: vendor routines by (op, dtype)."""
 
     def __call__(self, device: Device) -> LibraryCalls:
-        """Beside those of `Backend.library_calls`."""
+        """Return vendor routines, besides those of `Backend.library_calls`."""
 
 
 class DiagnosticsHook(Protocol):
-    """`dovetail_diagnostics`: what `dovetail doctor` shows beside the state, by names."""
+    """`dovetail_diagnostics`: named lines for `dovetail doctor`."""
 
     def __call__(self) -> Mapping[str, str]:
-        """Such as {"driver": "12.4"}."""
+        """Return the lines, such as {"driver": "12.4"}."""
 
 
 class ConformanceHook(Protocol):
-    """`dovetail_conformance`: what the device cannot do, {pattern of case names: reason}."""
+    """`dovetail_conformance`: declared gaps of the device, {pattern of case names: reason}."""
 
     def __call__(self) -> Mapping[str, str]:
-        """Strict in both directions."""
+        """Return the gaps. A declared gap that works is an error, too."""

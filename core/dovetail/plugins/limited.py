@@ -1,7 +1,7 @@
-"""Calls of a plugin that end in time, whatever the plugin does.
+"""Calls of a plugin with a time limit.
 
-A call runs in a daemon thread, so that the caller can stop waiting for it. What the plugin raises
-there, KeyboardInterrupt included, is its answer; Ctrl-C of the user interrupts the caller.
+A call runs in a daemon thread, so that the caller can stop waiting for it. An exception of the
+plugin there, KeyboardInterrupt included, is its answer; the user's Ctrl-C interrupts the caller.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def call_limited(what: str, work: Callable[[], Any]) -> tuple[Any, BaseException
     try:
         thread.start()
     except RuntimeError:  # no thread can be started while the interpreter ends
-        return caught(work)
+        return call_catching(work)
     thread.join(seconds)
     return answer[0] if answer else (None, _late(what, seconds, thread))
 
 
-def caught(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+def call_catching(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     """Return what `work()` returns and None, or None and what it raises.
 
     Raises: KeyboardInterrupt, which is the user's in the thread that waits.

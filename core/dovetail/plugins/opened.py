@@ -1,4 +1,4 @@
-"""A device in use."""
+"""The state of an open device."""
 
 from __future__ import annotations
 
@@ -23,19 +23,28 @@ LibraryCalls: TypeAlias = Mapping[tuple[str, DType], LibraryCall]
 
 
 class Opened:
-    """A device in use: its backend, its allocator, the vendor routines it offers, and its programs.
+    """An open device: backend, allocator, vendor routines, and loaded programs.
 
-    Programs are those that it has loaded, by the text of their kernels: not even a device of the
-    same kind can run them.
+    `programs`: by the text of the kernel. Another device, even of the same type, cannot run them.
     """
 
     __slots__ = (
-        "_allocator", "allocate", "asynchronous", "backend", "batches", "device", "fast_path",
-        "faults", "host_address", "library_calls", "programs", "streams",
-    )  # fmt: skip
+        "_allocator",
+        "allocate",
+        "asynchronous",
+        "backend",
+        "batches",
+        "device",
+        "fast_path",
+        "faults",
+        "host_address",
+        "library_calls",
+        "programs",
+        "streams",
+    )
 
     allocate: Callable[[int, StreamHandle], DataPtr]  # the allocator's
-    fast_path: FastPath | None  # the allocator's, unless a subclass has an `allocate` of its own
+    fast_path: FastPath | None  # the allocator's, unless a subclass overrides `allocate`
 
     def __init__(
         self,
@@ -47,14 +56,16 @@ class Opened:
         self.backend, self.device, self.allocator = backend, device, allocator
         self.library_calls = library_calls
         self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
-        self.batches = _takes_all(backend)  # whether launches are given to it together
+        self.batches = _overrides_launch_all(
+            backend
+        )  # True if the backend takes launches in batches
         self.faults = Faults(backend)
         self.programs: Shared[str, Program] = Shared(backend.programs_kept)
-        self.streams = False  # whether there are others than the default one
+        self.streams = False  # True if a stream besides the default one was created
 
     @property
     def allocator(self) -> Allocator:
-        """What gives it memory."""
+        """The allocator of the device."""
         return self._allocator
 
     @allocator.setter
@@ -66,15 +77,15 @@ class Opened:
             self.fast_path, self.allocate = allocator.fast_path, allocator.allocate
 
     def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
-        """Says that work on `stream` uses this memory: it may belong to another one."""
+        """Record that work on `stream` uses memory that may belong to another stream."""
         for storage in storages:
             self.allocator.record_stream(storage.ptr, stream)
 
 
-def _takes_all(backend: Backend) -> bool:
-    """Whether a backend has a `launch_all` of its own; where there is a companion, its `own`.
+def _overrides_launch_all(backend: Backend) -> bool:
+    """Return True if a backend overrides `launch_all`, and gets launches unchanged.
 
-    What is launched within limits is more than the backend's own launches.
+    Launches of a device with limits are split, so a batch would not reach the backend.
     """
     own = getattr(backend, "own", backend)
     return type(own).launch_all is not Backend.launch_all and not has_limits(backend)

@@ -1,4 +1,4 @@
-"""Where dovetail was installed from, and so which commands install what is missing."""
+"""The source that dovetail was installed from, and commands that install missing packages."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from pathlib import Path
 
 from .entry import offers
 
-_HERE = Path(__file__).parents[3]  # the checkout, where the sources are imported as they lie
+_HERE = Path(__file__).parents[3]  # the checkout, if the sources are imported in place
 
 
 def checkout() -> Path | None:
-    """The folder of sources that dovetail was installed from, with its backends beside it.
+    """Return the source folder that dovetail was installed from, which contains its backends.
 
-    None where it came from an index, or as a file: pip notes in `direct_url.json` what it did.
+    None if it came from an index or an archive, according to pip's `direct_url.json`.
     """
-    return next((root for root in (_HERE, _installed_from()) if root and folders(root)), None)
+    return next((root for root in (_HERE, _install_source()) if root and folders(root)), None)
 
 
-def _installed_from() -> Path | None:
-    # what `import dovetail` need not pay, here and below
+def _install_source() -> Path | None:
+    # not part of `import dovetail`, here and below
     import importlib.metadata as metadata
     import json
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
     try:
-        noted = metadata.distribution("dovetail").read_text("direct_url.json")
-        url = urlsplit(json.loads(noted or "{}").get("url", ""))
+        text = metadata.distribution("dovetail").read_text("direct_url.json")
+        url = urlsplit(json.loads(text or "{}").get("url", ""))
     except (metadata.PackageNotFoundError, ValueError, AttributeError):
         return None
     return Path(url2pathname(url.path)) if url.scheme == "file" else None
 
 
 def folders(root: Path) -> dict[str, Path]:
-    """The distributions whose sources are in a checkout of dovetail: name -> folder."""
+    """Return the distributions with sources in a checkout of dovetail: name -> folder."""
     import tomllib
 
     if not (root / "core" / "dovetail").is_dir():
         return {}
-    found = {}
+    folder_of = {}
     for path in (root / "pyproject.toml", *sorted((root / "backends").glob("*/pyproject.toml"))):
         try:
             project = tomllib.loads(path.read_text("utf-8"))["project"]
-            found[str(project["name"])] = path.parent
+            folder_of[str(project["name"])] = path.parent
         except (OSError, ValueError, KeyError):
             continue
-    return found
+    return folder_of
 
 
 def obtain(distribution: str, option: str = "") -> str:
-    """The command that installs one of dovetail's distributions, where this one came from.
+    """Return the command that installs a distribution of dovetail from the source of this one.
 
     >>> from dovetail.plugins.origin import obtain
     >>> obtain("dovetail-cpu-llvm").startswith("pip install ")
@@ -58,12 +58,12 @@ def obtain(distribution: str, option: str = "") -> str:
     """
     root = checkout()
     folder = None if root is None else folders(root).get(distribution)
-    what = distribution if folder is None else f"-e {_shown(folder)}"
+    what = distribution if folder is None else f"-e {_pip_path(folder)}"
     return " ".join(filter(None, ("pip install", option, what)))
 
 
-def _shown(folder: Path) -> str:
-    """A folder as pip takes it: from where the user is, if it is below."""
+def _pip_path(folder: Path) -> str:
+    """Return a folder as an argument of pip, relative to the current folder if it is below."""
     import shlex
 
     here = Path.cwd()
@@ -74,9 +74,10 @@ def _shown(folder: Path) -> str:
 
 
 def reinstall(distribution: str, option: str = "--upgrade") -> str:
-    """How to get a distribution anew.
+    """Return the command or the advice that reinstalls a distribution.
 
-    A command only for dovetail's own: anybody may register the name of somebody's private plugin.
+    A command is given only for dovetail's own distributions: strangers may have registered the name
+    of a private plugin.
     """
     if distribution in ("dovetail", *offers().values()):
         return obtain(distribution, option)

@@ -1,7 +1,7 @@
-"""What all kinds of plugins share: discovery, import and checks of hooks.
+"""The base of plugin registries: discovery, import and checks of hooks.
 
-Discovery reads package metadata only. A plugin is imported and checked when its name is first used,
-each in its own try, so that a broken one harms nobody who does not ask for it.
+Discovery reads package metadata only. A plugin is imported and checked when its name is first
+used, each in a try of its own, so a broken plugin affects only users of its name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..locks import Lock
 from ..memory.tracing.stacktrace import pass_over
 from . import answers
 from .entry import Entry, installed
-from .limited import call_limited, caught
+from .limited import call_catching, call_limited
 from .origin import reinstall
 from .record import Record, State, line
 
@@ -35,11 +35,11 @@ class PluginRegistry(ABC):
     the installed entry points; `built_in`: plugins that come with the core.
     """
 
-    what: str  # a plugin is for, as errors say: "dtype"
-    groups: str  # of entry points, without the number of the interface
+    what: str  # the kind of plugin in errors: "dtype"
+    groups: str  # prefix of entry-point groups, without the interface version
     interface: tuple[int, int]
     hooks: type  # pluggy's specifications
-    info_hook: str  # gives the plugin's description
+    info_hook: str  # returns the plugin's description
     required: tuple[str, ...] = ()  # other hooks that each plugin implements
     is_limited = False  # plugins are imported in a thread of their own, within a time limit
 
@@ -58,7 +58,7 @@ class PluginRegistry(ABC):
     def accept(self, record: Record, info: Any) -> None:
         """Take the description of a plugin, or record why the plugin cannot be used.
 
-        Raises: whatever it likes, which is recorded.
+        Raises: any error; the caller records it.
         """
 
     # --- discovery
@@ -116,44 +116,46 @@ class PluginRegistry(ABC):
         (entry, *_) = record.entries
         pass_over(entry.value)
         load = partial(self._load, entry)
-        apart = self.is_limited and not _is_initialising(entry)
-        loaded, error = call_limited("the import of the plugin", load) if apart else caught(load)
+        is_threaded = self.is_limited and not _is_initialising(entry)
+        loaded, error = (
+            call_limited("the import of the plugin", load) if is_threaded else call_catching(load)
+        )
         if error is None:
             record.manager, record.file, info = loaded
-            _, error = caught(partial(self.accept, record, info))
+            _, error = call_catching(partial(self.accept, record, info))
         if error is not None:
             record.fail(State.IMPORT_FAILED, line(error), _import_hint(record, error), error)
 
     def _load(self, entry: Entry) -> tuple[pluggy.PluginManager, str, object]:
         plugin = entry.load()
-        manager = self._managed(plugin, entry.name)
+        manager = self._create_manager(plugin, entry.name)
         info: object = getattr(manager.hook, self.info_hook)()
         return manager, str(getattr(plugin, "__file__", "") or ""), info
 
-    def _managed(self, plugin: object, name: str) -> pluggy.PluginManager:
+    def _create_manager(self, plugin: object, name: str) -> pluggy.PluginManager:
         """Return a manager of this plugin alone. Raises: PluginError for hooks that are wrong."""
         manager = pluggy.PluginManager("dovetail")
         manager.add_hookspecs(self.hooks)
         manager.register(plugin, name=name)
-        self._check_marked(manager, plugin)
+        self._require_marked_hooks(manager, plugin)
         callers = manager.get_hookcallers(plugin) or []
         for caller in callers:
             if not caller.has_spec():
                 hooks = [name for name in vars(self.hooks) if name.startswith("dovetail_")]
                 near = nearest(caller.name, hooks)
-                known = f"; the hooks are {', '.join(hooks)}"
-                mend = f'; did you mean "{near[0]}"?' if near else known
+                all_hooks = f"; the hooks are {', '.join(hooks)}"
+                mend = f'; did you mean "{near[0]}"?' if near else all_hooks
                 raise PluginError(f'"{caller.name}" is not a hook of dovetail{mend}')
         manager.check_pending()
-        required, there = (self.info_hook, *self.required), {c.name for c in callers}
-        missing = [name for name in required if name not in there]
+        required, implemented = (self.info_hook, *self.required), {c.name for c in callers}
+        missing = [name for name in required if name not in implemented]
         if missing:
             raise PluginError(
                 f"it does not implement {', '.join(missing)}, which every plugin must"
             )
         return manager
 
-    def _check_marked(self, manager: pluggy.PluginManager, plugin: object) -> None:
+    def _require_marked_hooks(self, manager: pluggy.PluginManager, plugin: object) -> None:
         """Check that each hook is marked: pluggy never calls another one. Raises: PluginError."""
         marked = f"{manager.project_name}_impl"
         for name in vars(self.hooks):
@@ -191,17 +193,17 @@ class PluginRegistry(ABC):
         return False
 
     def call(self, record: Record, hook: str, **arguments: object) -> Any:
-        """Return what this one plugin's `hook` returns; None where it does not implement it."""
+        """Call a hook of one plugin; return None if the plugin does not implement it."""
         return None if record.manager is None else getattr(record.manager.hook, hook)(**arguments)
 
     def texts(self, record: Record, hook: str) -> dict[str, str]:
-        """What one of the hooks that give texts by names returns. Raises: PluginError."""
+        """Call a hook that returns a mapping of texts. Raises: PluginError."""
         return answers.texts(hook, self.call(record, hook))
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Return the known name that `name` may have been meant to be, if any."""
-    import difflib  # 3 ms, which `import dovetail` need not pay
+    import difflib  # 3 ms, not part of `import dovetail`
 
     return difflib.get_close_matches(name, list(known), 1)
 

@@ -1,4 +1,4 @@
-"""What is known of a plugin: where it is in its life, and what went wrong."""
+"""The record of a plugin: its state and its error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRACEBACK_MAX = 20_000  # characters of a traceback, its end
 
 
 class State(enum.Enum):
-    """Where a plugin is in its life."""
+    """The state of a plugin in its life cycle."""
 
     DISCOVERED = "discovered"
     BLOCKED = "blocked"
@@ -35,7 +35,7 @@ class State(enum.Enum):
 BROKEN = frozenset(
     (State.API_MISMATCH, State.CONFLICT, State.IMPORT_FAILED, State.PROBE_FAILED, State.OPEN_FAILED)
 )
-_SAID = {  # of the others: that it is so
+_STATE_PHRASES = {  # other states: "is" and the value
     State.API_MISMATCH: "does not fit this dovetail",
     State.CONFLICT: "is in conflict",
     State.IMPORT_FAILED: "could not be loaded",
@@ -46,7 +46,7 @@ _SAID = {  # of the others: that it is so
 
 @dataclass(eq=False, repr=False)
 class Record:
-    """What is known of one device type's plugin."""
+    """The record of one device type's plugin."""
 
     type: str
     entries: tuple[Entry, ...]
@@ -61,21 +61,23 @@ class Record:
     devices: tuple[DeviceInfo, ...] = ()
     manager: PluginManager | None = None
     what: str = "device type"
-    opening: list[DeviceInfo] = field(default_factory=list)  # by the thread that has the lock
-    # while this plugin is imported, probed or opened; its code runs then
+    opening: list[DeviceInfo] = field(
+        default_factory=list
+    )  # devices that the thread with the lock is opening
+    # held while this plugin is imported, probed or opened, which runs its code
     lock: Lock = field(default_factory=partial(Lock, waited=False))
 
     def fail(
         self, state: State, reason: str, hint: str = "", error: BaseException | None = None
     ) -> None:
-        """Notes why the plugin cannot be used, with its own traceback."""
+        """Record why the plugin cannot be used, with its own traceback."""
         self.state, self.reason, self.hint = state, printable(reason), printable(hint)
         self.traceback = "" if error is None else printable(_text(error)[-TRACEBACK_MAX:])
 
     def error(self) -> PluginError:
-        """The error for whoever asks for this device type."""
-        said = _SAID.get(self.state, f"is {self.state.value}")
-        text = f'{self.what} "{self.type}" {said}: {self.reason}'
+        """Return the error for a use of this device type."""
+        phrase = _STATE_PHRASES.get(self.state, f"is {self.state.value}")
+        text = f'{self.what} "{self.type}" {phrase}: {self.reason}'
         if self.distribution:
             origin = " ".join(s for s in (self.distribution, self.version, self.file) if s)
             text += f"\nIt comes from {origin}."
@@ -87,9 +89,9 @@ class Record:
 
 
 def described(info: DeviceInfo) -> dict[str, str]:
-    """The details of a device, with its companion if it names one."""
-    named = {} if info.companion is None else {"companion": str(info.companion)}
-    return {**named, **info.details}
+    """Return the details of a device, with its companion if it names one."""
+    companion = {} if info.companion is None else {"companion": str(info.companion)}
+    return {**companion, **info.details}
 
 
 def line(error: BaseException) -> str:
@@ -108,6 +110,6 @@ def printable(text: str) -> str:
 
 
 def _text(error: BaseException) -> str:
-    import traceback  # 1 ms, which `import dovetail` need not pay
+    import traceback  # 1 ms, not part of `import dovetail`
 
     return "".join(traceback.format_exception(error))

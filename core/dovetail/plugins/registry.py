@@ -1,7 +1,8 @@
-"""Plugins: how a device type becomes a backend. Discovery, life cycle, diagnosis.
+"""The registry of backend plugins: discovery, life cycle, diagnosis.
 
-Discovery reads package metadata only. A plugin is imported, checked and probed when its device type
-is first named, each in its own try, so that a broken one harms nobody who does not ask for it."""
+Discovery reads package metadata only. A plugin is imported, checked and probed when its device
+type is first used, each in a try of its own, so a broken plugin affects only users of its name.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
 from ..device_class import DEFAULT, VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from . import answers
-from .companion import accompanied
+from .companion import open_with_companion
 from .entry import GROUP, GROUPS, Entry, installed, offers
 from .hooks import REQUIRED, Hooks
 from .limited import call_limited
@@ -30,13 +31,13 @@ from .record import BROKEN, Record, State, line
 
 __all__ = ["devices", "installed", "open_device", "records"]
 
-# Plugins that come with the core: data, loaded by the same path as an installed one.
+# Plugins of the core, loaded in the same way as installed ones.
 BUILT_IN = (Entry("reference", "dovetail.plugins.builtin"),)
-_ALLOWED, _STRICT = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
+_ALLOW_VARIABLE, _STRICT_VARIABLE = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
 
 
 class DeviceRegistry(PluginRegistry):
-    """All device types of one process."""
+    """The backend plugins of one process."""
 
     what = "device type"
     groups, interface, hooks = GROUPS, INTERFACE, Hooks
@@ -52,62 +53,68 @@ class DeviceRegistry(PluginRegistry):
         super().__init__(find, environ, built_in)
 
     def _discover(self) -> dict[str, Record]:
-        found = super()._discover()
-        self._check_listed(found)
-        return found
+        records = super()._discover()
+        self._warn_if_nothing_allowed(records)
+        return records
 
     def _record(self, name: str, entries: list[Entry]) -> Record:
         record = super()._record(name, entries)
-        if not self._allowed(record):
-            reason = f"{_ALLOWED}={self._environ[_ALLOWED]} leaves it out"
+        if not self._is_allowed(record):
+            reason = f"{_ALLOW_VARIABLE}={self._environ[_ALLOW_VARIABLE]} leaves it out"
             record.fail(State.BLOCKED, reason, f"add {name} to that list")
         return record
 
-    def _allowed(self, record: Record) -> bool:
-        listed = self._listed()
+    def _is_allowed(self, record: Record) -> bool:
+        allow_list = self._allow_list()
         return (
-            not listed or record.type in listed or all(e in self._built_in for e in record.entries)
+            not allow_list
+            or record.type in allow_list
+            or all(e in self._built_in for e in record.entries)
         )
 
-    def _listed(self) -> list[str]:
-        """The device types that may be loaded; none: all."""
-        given = environment.text(_ALLOWED, self._environ) or ""
-        return [s.strip() for s in given.split(",") if s.strip()]
+    def _allow_list(self) -> list[str]:
+        """Return the device types that may be loaded; an empty list allows all."""
+        text = environment.text(_ALLOW_VARIABLE, self._environ) or ""
+        return [s.strip() for s in text.split(",") if s.strip()]
 
-    def _check_listed(self, known: Iterable[str]) -> None:
-        """A list that allows nothing that there is has been misspelt. It stays in force."""
-        listed, there = self._listed(), ", ".join(known)
-        if listed and not {*listed} & {*known}:
-            wanted = f"a list of installed device types ({there})"
-            given = self._environ[_ALLOWED]
-            environment.nonsense(_ALLOWED, given, wanted, "only what is built in can be used")
+    def _warn_if_nothing_allowed(self, types: Iterable[str]) -> None:
+        """Warn if the allow list has no installed device type; it stays in force."""
+        allow_list, installed_types = self._allow_list(), ", ".join(types)
+        if allow_list and not {*allow_list} & {*types}:
+            expected = f"a list of installed device types ({installed_types})"
+            value = self._environ[_ALLOW_VARIABLE]
+            environment.nonsense(
+                _ALLOW_VARIABLE, value, expected, "only what is built in can be used"
+            )
 
     # --- one plugin
     def accept(self, record: Record, info: object) -> None:
         """Take the info of a plugin and probe it, or record why the plugin cannot be used.
 
-        Raises: PluginError for an info that is none.
+        Raises: PluginError for an invalid info.
         """
         checked = answers.backend_info(info)
         if self.check_description(record, checked.type, checked.minimum_interface, "backend"):
             self._probe(record)
 
     def _probe(self, record: Record) -> None:
-        found, error = call_limited("dovetail_probe", partial(self._probed, record))
+        devices, error = call_limited("dovetail_probe", partial(self._call_probe, record))
         if error is not None:
             hint = f"tell the authors of {record.distribution}"
             record.fail(State.PROBE_FAILED, line(error), hint, error)
-        elif isinstance(found, Unavailable):
-            record.fail(State.UNAVAILABLE, found.reason, found.hint)
+        elif isinstance(devices, Unavailable):
+            record.fail(State.UNAVAILABLE, devices.reason, devices.hint)
         else:
-            record.devices, record.state = found, State.AVAILABLE
+            record.devices, record.state = devices, State.AVAILABLE
 
-    def _probed(self, record: Record) -> tuple[DeviceInfo, ...] | Unavailable:
+    def _call_probe(self, record: Record) -> tuple[DeviceInfo, ...] | Unavailable:
         config = self.config(record.type)
-        return answers.probed(record.type, self.call(record, "dovetail_probe", config=config))
+        return answers.validate_probe(
+            record.type, self.call(record, "dovetail_probe", config=config)
+        )
 
     def config(self, type: str) -> dict[str, str]:
-        """The settings for one device type, from the environment.
+        """Return the settings for one device type, from the environment.
 
         DOVETAIL_CPU_THREADS=4 is {"threads": "4"}.
         """
@@ -120,20 +127,21 @@ class DeviceRegistry(PluginRegistry):
 
     # --- devices
     def devices(self) -> list[Device]:
-        """Every device that can be used here; plugins that cannot are left out (see `records`)."""
+        """Return every usable device; skip unusable plugins (see `records`)."""
         records = [self.probe(name) for name in self.records()]
         return [device(f"{d.type}:{d.index}") for r in records for d in r.devices]
 
     def open(self, dev: Device) -> Opened:
-        """The opened device, the same one each time.
+        """Open a device; return the same object each time.
 
         Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
-        PluginError with the plugin's own traceback."""
+        PluginError with the plugin's own traceback.
+        """
         return dev.opened or self._open(dev, ())
 
     def _open(self, dev: Device, waiting: tuple[Device, ...]) -> Opened:
         """Return the opened device. `waiting`: the devices of which it is the companion."""
-        if environment.flag(_STRICT, self._environ):
+        if environment.flag(_STRICT_VARIABLE, self._environ):
             self._insist()
         record = self.probe(dev.type)
         if record.state not in (State.AVAILABLE, State.OPEN, State.OPEN_FAILED):
@@ -145,7 +153,7 @@ class DeviceRegistry(PluginRegistry):
         _import_early()
         try:
             companion = self._companion(dev, info.companion, (*waiting, dev))
-            with record.lock:  # of this type alone: another thread may open another one
+            with record.lock:  # another thread may open a device of another type
                 opened = dev.opened or self._open_with_companion(record, info, companion)
                 dev.opened = opened
         except KeyboardInterrupt:
@@ -161,7 +169,7 @@ class DeviceRegistry(PluginRegistry):
     ) -> Opened:
         """Call the plugin's `dovetail_open`; return the device, with a companion if it has one."""
         dev = device(f"{info.type}:{info.index}")
-        if info in record.opening:  # by this thread, which has the lock
+        if info in record.opening:  # this thread has the lock, so it is a recursive call
             raise PluginError(f"dovetail_open uses the device that it opens, {dev}")
         record.opening.append(info)
         try:
@@ -173,23 +181,23 @@ class DeviceRegistry(PluginRegistry):
         own = answers.routines("library_calls", backend.library_calls())
         extra = self.call(record, "dovetail_library_calls", device=dev)
         calls = {**own, **answers.routines("dovetail_library_calls", extra)}
-        return accompanied(dev, backend, companion, calls)
+        return open_with_companion(dev, backend, companion, calls)
 
     def _companion(self, dev: Device, name: object, waiting: tuple[Device, ...]) -> Opened | None:
         """Return the companion that a device names, opened. Raises: DeviceError."""
         if name is None:
             return None
-        said = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"
+        prefix = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"
         if not isinstance(name, str):
-            raise DeviceError(f'{said}: that is to be the name of a device, such as "reference"')
+            raise DeviceError(f'{prefix}: that is to be the name of a device, such as "reference"')
         try:
             companion = device(name, "DeviceInfo.companion")
             if companion in waiting:
-                way = " -> ".join(map(str, [*waiting[waiting.index(companion) :], companion]))
-                raise DeviceError(f"by way of companions it would be its own: {way}")
+                chain = " -> ".join(map(str, [*waiting[waiting.index(companion) :], companion]))
+                raise DeviceError(f"by way of companions it would be its own: {chain}")
             return companion.opened or self._open(companion, waiting)
         except (DeviceError, PluginError) as error:
-            raise DeviceError(f"{said}, which cannot be had: {error}") from error
+            raise DeviceError(f"{prefix}, which cannot be had: {error}") from error
 
     def _insist(self) -> None:
         for name in self.records():
@@ -198,10 +206,12 @@ class DeviceRegistry(PluginRegistry):
                 raise record.error()
 
     def unknown(self, name: str) -> DeviceError:
-        """See `PluginRegistry.unknown`."""
-        known = list(self.records())
-        near = [] if name == "gpu" else nearest(name, known)  # which is not near to "cpu"
-        text = f'no device type "{name}" is installed; known: {", ".join(known)}.'
+        """Return the error for a device type that is not installed."""
+        types = list(self.records())
+        near = (
+            [] if name == "gpu" else nearest(name, types)
+        )  # "cpu" is no helpful suggestion for it
+        text = f'no device type "{name}" is installed; known: {", ".join(types)}.'
         if near:
             text += f' Did you mean "{near[0]}"?'
         if self._environ.get(VARIABLE, "").partition(":")[0] == name:
@@ -215,9 +225,10 @@ class DeviceRegistry(PluginRegistry):
 
 
 def _import_early() -> None:
-    """Has imported what computing needs: nothing can be while Python ends.
+    """Import modules that computing needs later.
 
-    And then a `__del__` may compute. NumPy's methods import when first called.
+    A `__del__` may compute at interpreter exit, when imports fail. NumPy's methods import modules
+    at their first call.
     """
     diskcache.ready()
     a = np.zeros(1, bool)
@@ -228,7 +239,7 @@ registry = DeviceRegistry()
 
 
 def open_device(dev: Device | str) -> Opened:
-    """The opened device `dev`, the same one each time.
+    """Open device `dev`; return the same object each time.
 
     It has a backend, an allocator and library calls.
     Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
@@ -242,18 +253,18 @@ def open_device(dev: Device | str) -> Opened:
 
 
 class Devices(list[Device]):
-    """A list of devices, of which a notebook shows a table."""
+    """A list of devices that notebooks show as a table."""
 
     def _repr_html_(self) -> str:
-        found: str = import_module("..insight.device_pages", __package__).html(self)
-        return found
+        html: str = import_module("..insight.device_pages", __package__).html(self)
+        return html
 
 
 def devices() -> list[Device]:
-    """Every device that can be used on this machine.
+    """Return every device that can be used on this machine.
 
-    Plugins are imported and probed for it; those that cannot be used are left out (`dovetail
-    doctor` says why).
+    Plugins are imported and probed for it; unusable ones are left out (`dovetail doctor` shows the
+    reasons).
 
     >>> import dovetail as dt
     >>> dt.device("reference") in dt.devices()
@@ -263,7 +274,7 @@ def devices() -> list[Device]:
 
 
 def records() -> list[Record]:
-    """What is known of every plugin, each probed: what `dovetail doctor` prints.
+    """Probe every plugin, and return their records: the data of `dovetail doctor`.
 
     >>> import dovetail as dt
     >>> [r.state.value for r in dt.plugins.records() if r.type == "reference"]
@@ -273,15 +284,15 @@ def records() -> list[Record]:
 
 
 def usual() -> str:
-    """The type of the default device where nobody has chosen one: "cpu".
+    """Return the type of the default device unless the user has chosen one: "cpu".
 
-    Where nobody brings that, the interpreter, so that the core alone works; one warning says so.
+    If no plugin offers "cpu", it is the interpreter, so the core works alone; a warning reports it.
     """
-    known = registry.records()
-    if DEFAULT in known:
+    records = registry.records()
+    if DEFAULT in records:
         return DEFAULT
     slow = BUILT_IN[0].name
-    others = [name for name in known if name != slow]
+    others = [name for name in records if name != slow]
     text = (
         f'no backend for the device "{DEFAULT}" is installed: {slow}, a slow interpreter, is used'
     )

@@ -1,1 +1,1 @@
-"""What a user holds: `Tensor`, its printing, and tensors of layouts other than strided."""
+"""The class `Tensor`, its printing, and tensors of layouts other than strided."""

@@ -5,7 +5,7 @@ from dovetail.graph.expr cimport Expr
 
 cdef class Fields:
     cdef PyObject* after  # the next one over the same memory
-    cdef PyObject** named  # where this one is named as such; null if nowhere
+    cdef PyObject** named  # the pointer that points to this one; null outside of a list
 
 
 cdef class Aliases:
@@ -20,4 +20,4 @@ cpdef become(object x, Expr e)
 cpdef bint is_strided(object x)
 cpdef object aliases_of(object x)
 cpdef object alias(object x, object y)
-cpdef object made(object kind, Expr e)
+cpdef object new_tensor(object kind, Expr e)

@@ -1,4 +1,4 @@
-"""The fields of a Tensor, for the hot path: compiled (`fields.pyx`), they are read in place."""
+"""The fields of a Tensor; the compiled form, `fields.pyx`, reads them at their offsets."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ new = object.__new__
 
 
 class Fields:
-    """The base of Tensor: compiled, it has what links tensors over one memory."""
+    """The base of Tensor; the compiled form has the links between tensors over one memory."""
 
     __slots__ = ()
 
 
 class Aliases:
-    """The tensors over one memory, once there are several.
+    """The tensors that share one memory, if there are several.
 
-    A write to one concerns the gradients of the others. `taped`: whether any of them may have a
-    tape.
+    A write to one of them affects the gradients of the others.
+    taped: True if any of them may have a tape.
     """
 
     __slots__ = ("_refs", "taped")
@@ -36,22 +36,22 @@ class Aliases:
         self._refs, self.taped = [], False
 
     def add(self, y: Tensor) -> None:
-        """Notes another one."""
+        """Add a tensor."""
         y._aliases = self
         self._refs.append(ref(y))
         if y._expr.tape is not None:
             self.taped = True
         n = len(self._refs)
-        if n >= 64 and not n & (n - 1):  # when doubled, so that many live ones cost no more each
+        if n >= 64 and not n & (n - 1):  # at doubled sizes, so the cost per tensor is constant
             self._refs = alive(self._refs)
 
     def leave(self, x: Tensor) -> None:
-        """Forgets one, whose memory is another one now."""
+        """Remove a tensor that no longer shares the memory."""
         self._refs = [r for r in self._refs if r() is not x]
         x._aliases = None
 
     def live(self) -> list[Tensor]:
-        """Those that are still there."""
+        """Return the tensors that are alive."""
         return [t for r in self._refs if (t := r()) is not None]
 
 
@@ -59,33 +59,33 @@ _tensor: type[Tensor] | None = None
 
 
 def bind(tensor: type[Tensor]) -> None:
-    """Says which class this is about."""
+    """Register the class Tensor."""
     global _tensor
     _tensor = tensor
 
 
 def expr_of(x: Tensor) -> Expr:
-    """The node of a strided tensor."""
+    """Return the node of a strided tensor."""
     return x._expr
 
 
 def become(x: Tensor, e: Expr) -> None:
-    """Has a tensor stand for another node."""
+    """Replace the node of a tensor."""
     x._expr = e
 
 
 def is_strided(x: object) -> TypeGuard[Tensor]:
-    """Whether it is a Tensor over strided memory: of that class, and no other."""
+    """Return True for a Tensor over strided memory: of exactly that class."""
     return type(x) is _tensor
 
 
 def aliases_of(x: Tensor) -> Aliases | None:
-    """The tensors over the same memory, once there are several."""
+    """Return the tensors that share the memory, or None if there are no others."""
     return x._aliases
 
 
 def alias(x: Tensor, y: Tensor) -> Tensor:
-    """`y`, noted as sharing x's memory."""
+    """Record that `y` shares the memory of `x`, and return `y`."""
     group = x._aliases
     if group is None:
         group = Aliases()
@@ -94,8 +94,8 @@ def alias(x: Tensor, y: Tensor) -> Tensor:
     return y
 
 
-def made(kind: type[Tensor], e: Expr) -> Tensor:
-    """A tensor of a node."""
+def new_tensor(kind: type[Tensor], e: Expr) -> Tensor:
+    """Create a tensor of a node."""
     x = new(kind)
     x._expr = e
     x._aliases = None

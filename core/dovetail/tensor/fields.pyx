@@ -1,7 +1,7 @@
-"""The fields of a Tensor: `fields.py`, compiled. A slot is read at its offset, not looked up.
+"""The fields of a Tensor: the compiled form of `fields.py`, with slots read at their offsets.
 
-Tensors over one memory are a list that goes through them: to enter it takes no memory, and to leave
-it no search. Tensors end by a function of their own, which knows what there is to end.
+Tensors over one memory form an intrusive doubly linked list: to enter it takes no allocation, to
+leave it no search. Tensors have a `tp_dealloc` of their own, which clears just these fields.
 """
 
 from cpython.object cimport PyObject
@@ -27,7 +27,7 @@ cdef extern from *:
         return ((PyMemberDescrObject *)descriptor)->d_member->offset;
     }
 
-    /* Out of the list of those over one memory. */
+    /* Remove a tensor from the list of those over one memory. */
     static inline void dovetail_unlink(PyObject *o) {
         dovetail_linked *x = (dovetail_linked *)o;
         if (x->named == NULL)
@@ -49,13 +49,13 @@ cdef extern from *:
         *first = o;
     }
 
-    /* Nobody is first any more: for a list that ends before those in it. */
+    /* Unlink all tensors of a list that is freed before them. */
     static void dovetail_forget(PyObject **first) {
         while (*first != NULL)
             dovetail_unlink(*first);
     }
 
-    /* What ends a tensor, also as the part of one of a derived class that is Tensor's. */
+    /* Deallocate a tensor; subclasses call this for the fields of Tensor. */
     static void dovetail_end(PyObject *o) {
         PyTypeObject *type = Py_TYPE(o);
         PyObject_GC_UnTrack(o);
@@ -76,7 +76,7 @@ cdef extern from *:
         ((PyTypeObject *)tensor)->tp_dealloc = dovetail_end;
     }
 
-    /* Of classes with this base `object.__new__` makes objects, as of those without. */
+    /* Let `object.__new__` create instances, although the base is an extension type. */
     static void dovetail_plain(PyObject *base) {
         ((PyTypeObject *)base)->tp_new = PyBaseObject_Type.tp_new;
     }
@@ -99,26 +99,26 @@ cdef object _tensor = None
 
 
 cdef class Fields:
-    """The base of Tensor: what links tensors over one memory."""
+    """The base of Tensor: the links between tensors over one memory."""
 
 
 _plain(Fields)
 
 
 cdef class Aliases:
-    """The tensors over one memory, once there are several.
+    """The tensors that share one memory, if there are several.
 
-    A write to one concerns the gradients of the others. `taped`: whether any of them may have a
-    tape.
+    A write to one of them affects the gradients of the others.
+    taped: True if any of them may have a tape.
     """
 
     def __dealloc__(self):
         _forget(&self.first)
 
     cpdef add(self, object y):
-        """Notes another one."""
+        """Add a tensor."""
         if type(y) is _tensor:
-            _put(y, _aliases_at, self)
+            _store_reference(y, _aliases_at, self)
         else:
             y._aliases = self
         _link(&self.first, <PyObject*>y)
@@ -126,31 +126,31 @@ cdef class Aliases:
             self.taped = True
 
     def leave(self, x):
-        """Forgets one, whose memory is another one now."""
+        """Remove a tensor that no longer shares the memory."""
         _unlink(<PyObject*>x)
         x._aliases = None
 
     cpdef list live(self):
-        """Those that are still there."""
-        cdef list found = []
+        """Return the tensors that are alive."""
+        cdef list tensors = []
         cdef PyObject* x = self.first
         while x != NULL:
-            if Py_REFCNT(x) > 0:  # else it is ending
-                found.append(<object>x)
+            if Py_REFCNT(x) > 0:  # else it is being deallocated
+                tensors.append(<object>x)
             x = (<Fields>x).after
-        return found
+        return tensors
 
 
-cdef inline _put(object x, Py_ssize_t at, object value):
-    cdef PyObject** place = <PyObject**>((<char*><void*>x) + at)
-    cdef PyObject* before = place[0]
+cdef inline _store_reference(object x, Py_ssize_t at, object value):
+    cdef PyObject** slot = <PyObject**>((<char*><void*>x) + at)
+    cdef PyObject* previous = slot[0]
     Py_INCREF(value)
-    place[0] = <PyObject*>value
-    Py_XDECREF(before)
+    slot[0] = <PyObject*>value
+    Py_XDECREF(previous)
 
 
 def bind(tensor):
-    """Says which class this is about."""
+    """Register the class Tensor."""
     global _tensor
     _tensor = tensor
     _bind(tensor, tensor.__dict__["_expr"], tensor.__dict__["_aliases"])
@@ -158,38 +158,38 @@ def bind(tensor):
 
 
 cpdef Expr expr_of(object x):
-    """The node of a strided tensor."""
-    cdef PyObject* found = NULL
+    """Return the node of a strided tensor."""
+    cdef PyObject* expr = NULL
     if type(x) is _tensor or (_tensor is not None and PyObject_TypeCheck(x, <PyTypeObject*>_tensor)):
-        found = (<PyObject**>((<char*><void*>x) + _expr_at))[0]
-    if found == NULL:
-        return x._expr  # which is an error, and says so
-    return <Expr>found
+        expr = (<PyObject**>((<char*><void*>x) + _expr_at))[0]
+    if expr == NULL:
+        return x._expr  # raises AttributeError
+    return <Expr>expr
 
 
 cpdef become(object x, Expr e):
-    """Has a tensor stand for another node."""
+    """Replace the node of a tensor."""
     if type(x) is _tensor:
-        _put(x, _expr_at, e)
+        _store_reference(x, _expr_at, e)
     else:
         x._expr = e
 
 
 cpdef bint is_strided(object x):
-    """Whether it is a Tensor over strided memory: of that class, and no other."""
+    """Return True for a Tensor over strided memory: of exactly that class."""
     return type(x) is _tensor
 
 
 cpdef object aliases_of(object x):
-    """The tensors over the same memory, once there are several."""
-    cdef PyObject* found = NULL
+    """Return the tensors that share the memory, or None if there are no others."""
+    cdef PyObject* group = NULL
     if type(x) is _tensor:
-        found = (<PyObject**>((<char*><void*>x) + _aliases_at))[0]
-    return x._aliases if found == NULL else <object>found
+        group = (<PyObject**>((<char*><void*>x) + _aliases_at))[0]
+    return x._aliases if group == NULL else <object>group
 
 
 cpdef object alias(object x, object y):
-    """`y`, noted as sharing x's memory."""
+    """Record that `y` shares the memory of `x`, and return `y`."""
     found = aliases_of(x)
     cdef Aliases group
     if found is None:
@@ -201,13 +201,13 @@ cpdef object alias(object x, object y):
     return y
 
 
-cpdef object made(object kind, Expr e):
-    """A tensor of a node."""
-    cdef PyObject* found = (<PyTypeObject*>kind).tp_alloc(<PyTypeObject*>kind, 0)
-    if found == NULL:
+cpdef object new_tensor(object kind, Expr e):
+    """Create a tensor of a node."""
+    cdef PyObject* memory = (<PyTypeObject*>kind).tp_alloc(<PyTypeObject*>kind, 0)
+    if memory == NULL:
         raise MemoryError
-    cdef object x = <object>found
-    Py_DECREF(x)  # `found` was one reference, and `x` is another
+    cdef object x = <object>memory
+    Py_DECREF(x)  # `memory` owned one reference, and `x` owns another
     Py_INCREF(e)
     (<PyObject**>((<char*><void*>x) + _expr_at))[0] = <PyObject*>e
     Py_INCREF(None)

@@ -1,4 +1,4 @@
-# What the compiled form of `host.py` knows of its types.
+# The C types of `host.py`.
 cimport cython
 
 from dovetail.engine.evaluate cimport evaluate as evaluate_nodes
@@ -17,7 +17,7 @@ cdef Flags flags
 @cython.locals(e=Expr, storage=Storage, device=Opened, ptr=DataPtr)
 cpdef host_array(object x, object dtype, bint writable=*)
 @cython.locals(s=Spec, storage=Storage)
-cpdef _shared_array(Expr e, object address, object dtype, object owner)
+cpdef _view_leaf(Expr e, object address, object dtype, object owner)
 @cython.locals(e=Expr, ptr=DataPtr, where=Opened)
 cpdef from_host(object values, DTypeRecord dtype, DeviceRecord device)
 
@@ -25,7 +25,7 @@ cpdef from_host(object values, DTypeRecord dtype, DeviceRecord device)
 @cython.locals(e=Expr, pending=Expr)
 cpdef Expr evaluated(object x)
 @cython.locals(e=Expr, s=Spec)
-cpdef _only(object x)
+cpdef _single_element(object x)
 @cython.locals(storage=Storage, device=Opened, ptr=DataPtr)
 cpdef _host_address(Expr e)
 @cython.locals(ptr=DataPtr, device=Opened, storage=Storage)

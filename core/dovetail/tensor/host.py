@@ -1,6 +1,6 @@
-"""Values in and out: what the host puts into memory, and what it looks at (`x.numpy()`).
+"""Transfer of values between host and device: uploads, and reads such as `x.numpy()`.
 
-Looking is what has pending work done.
+A read evaluates pending work.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..engine.evaluate import release
 from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
-from ..memory.allocator import Allocator, obtained
+from ..memory.allocator import Allocator, allocate_from
 from ..memory.overlap import connect_foreign, register_visible
 from ..memory.pointer import DataPtr, Export
 from ..memory.storage import Storage, storage_at, storage_over
@@ -40,7 +40,7 @@ __all__ = ["evaluate"]
 Number: TypeAlias = bool | int | float  # of a complex tensor complex, which few hints expect
 Nested: TypeAlias = "Number | list[Nested]"
 
-# --- in -------------------------------------------------------------------------------------------
+# --- uploads --------------------------------------------------------------------------------------
 
 
 def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
@@ -66,7 +66,7 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
 
 
 def fresh(s: Spec) -> Expr:
-    """A leaf over newly allocated, uninitialised memory."""
+    """Return a leaf over newly allocated, uninitialised memory."""
     device: Opened = s.device.opened or opened(s.device)
     stream = current_handle(s.device)
     ptr: DataPtr = device.allocate(s.size * s.itemsize, stream)
@@ -77,20 +77,20 @@ def fresh(s: Spec) -> Expr:
 
 
 def fresh_by(op: str, s: Spec, allocator: Allocator) -> Expr:
-    """The same, over memory of an allocator that somebody chose."""
+    """Return a leaf over uninitialised memory from an allocator that the user chose."""
     recording.refuse_read("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize
-    ptr = obtained(op, nbytes, s.device, allocator)
+    ptr = allocate_from(op, nbytes, s.device, allocator)
     storage = storage_at(ptr, nbytes, s.device)
     connect_foreign(storage)
     return leaf(storage, s, s.strides, 0)
 
 
-# --- computed -------------------------------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------------------
 
 
 def evaluate(*tensors: Tensor) -> None:
-    """Computes these tensors now, together, so that they share kernels; returns nothing.
+    """Compute these tensors now, together, so that they share kernels; return nothing.
 
     Shapes: any.
     Dtypes: all.
@@ -112,7 +112,7 @@ def evaluate(*tensors: Tensor) -> None:
 
 
 def evaluated(x: Tensor) -> Expr:
-    """The tensor's node, now a leaf in memory."""
+    """Compute a tensor, and return its node, which is a leaf in memory then."""
     e = expr_of(x)
     if e.op is not None:
         evaluate_nodes((e,))
@@ -125,9 +125,9 @@ def evaluated(x: Tensor) -> Expr:
 
 
 def storage(x: Tensor) -> Storage:
-    """The memory that this tensor and its views share; computes a pending value.
+    """Return the memory that this tensor and its views share; compute a pending value.
 
-    Raises: OutOfMemoryError, and what the work that is pending raises.
+    Raises: OutOfMemoryError, and the errors of the pending work.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 3), device="reference")
@@ -137,21 +137,21 @@ def storage(x: Tensor) -> Storage:
     (0.0, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     """
     recording.refuse_read("storage() asks for a tensor's memory", x)
-    found = storage_of(evaluated(strided("storage", x)))
-    if found.dtype is None:
-        found.dtype = x.dtype
-    register_visible(found)
-    return found
+    memory = storage_of(evaluated(strided("storage", x)))
+    if memory.dtype is None:
+        memory.dtype = x.dtype
+    register_visible(memory)
+    return memory
 
 
 def view_storage(storage: Storage, wanted: DType | str | None) -> Tensor:
-    """The elements of a storage as a vector; see `Storage.view`."""
+    """Return the elements of a storage as a vector; see `Storage.view`."""
     recording.refuse_read("a storage shows its elements, which")
-    own = storage.dtype or uint8
-    d = own if wanted is None else dtype(wanted, "view")
-    if d is bool_ and own is not d:
+    stored = storage.dtype or uint8
+    element_dtype = stored if wanted is None else dtype(wanted, "view")
+    if element_dtype is bool_ and stored is not element_dtype:
         raise DTypeError("view: not all bytes are bools; see x != 0")
-    s = spec((storage.nbytes // d.itemsize,), d, storage.device, "view")
+    s = spec((storage.nbytes // element_dtype.itemsize,), element_dtype, storage.device, "view")
     return make(leaf(storage, s, s.strides, 0))
 
 
@@ -182,18 +182,18 @@ def data_ptr(x: Tensor) -> int:
     return int(address if address is not None else ptr.handle)
 
 
-# --- out ------------------------------------------------------------------------------------------
+# --- reads ----------------------------------------------------------------------------------------
 
 
 def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
-    """The values as a NumPy array; where the host reaches the memory, a view of it.
+    """Return the values as a NumPy array: a view of the memory if the host reaches it, else a copy.
 
-    Tensor and view show each other's writes; where the tensor is not to be written, the view is
-    read-only. A pending value is computed, and as long as the view lives, so is at once what reads
-    this memory. Gradients do not know of writes by others: copy what a result was computed of.
-    `force`: as PyTorch has it: a copy where one is needed. Here that is so anyway.
-    Raises: DTypeError for bfloat16 and others that NumPy lacks; IndexOutOfRange, each time, where
-    the values come of a bad index.
+    Tensor and view show each other's writes; the view of a read-only tensor is read-only. A pending
+    value is computed. While the view lives, ops that read this memory are computed at once.
+    Gradients do not notice writes through the view: copy the operands of a result before a write.
+    `force`: accepted for PyTorch: a copy is made if one is needed, with or without it.
+    Raises: DTypeError for bfloat16 and other dtypes that NumPy lacks; IndexOutOfRange, each time,
+    if the values depend on an index out of range.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, device="reference").numpy()
@@ -206,22 +206,22 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
 
 
 def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
-    """For `numpy.asarray(x)`."""
-    found = numpy(strided("__array__", x))
-    if dtype is not None and np.dtype(dtype) != found.dtype:
+    """Implement `numpy.asarray(x)`."""
+    values = numpy(strided("__array__", x))
+    if dtype is not None and np.dtype(dtype) != values.dtype:
         if copy is False:
             raise ArgumentError("__array__: another dtype needs a copy, and copy=False forbids it")
-        return found.astype(dtype)
-    return found.copy() if copy else found
+        return values.astype(dtype)
+    return values.copy() if copy else values
 
 
 def buffer(x: Tensor, flags: int) -> memoryview:
-    """For `memoryview(x)`; where nothing is compiled, from Python 3.12 on."""
+    """Implement `memoryview(x)`; in pure Python only from Python 3.12 on."""
     return memoryview(numpy(strided("memoryview", x)))  # type: ignore[arg-type]  # it is a buffer
 
 
 def values_of(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
-    """The values of a tensor that a function has to look at, on behalf of that; of arrays: those.
+    """Return the values of a tensor that function `name` reads; return an array as it is.
 
     Raises: LayoutError.
     """
@@ -229,7 +229,7 @@ def values_of(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np
 
 
 def shown(x: Tensor) -> np.ndarray:
-    """The values, to be looked at: as float32 where NumPy lacks the dtype."""
+    """Return the values for reading, as float32 if NumPy lacks the dtype."""
     e, dtype = x._expr, x.dtype.__numpy_dtype__
     if dtype is None:
         wide = spec(e.spec.shape, float32, e.spec.device)
@@ -238,23 +238,24 @@ def shown(x: Tensor) -> np.ndarray:
 
 
 def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> Number:
-    """The value of a tensor of one element, as a Python number.
+    """Return the value of a tensor of one element, as a Python number.
 
-    A pending value is computed. `index`: of one element of several: where it is, or which one it is
-    of all of them, row by row. `more`: of further axes, as in `x.item(0, 1)`.
-    Raises: ShapeError for more or no elements; IndexOutOfRange where it comes of a bad index.
+    A pending value is computed. `index`: selects one of several elements, by its indices as a tuple
+    or by its position in row-major order. `more`: indices of further axes, as in `x.item(0, 1)`.
+    Raises: ShapeError for more or no elements; IndexOutOfRange if the value depends on an index out
+    of range.
 
     >>> import dovetail as dt
     >>> dt.asarray([[7]], device="reference").item()
     7
     """
     if index is None:
-        return _only(x)
-    place: Any = (index, *more) if more else index
-    return _only(_element(strided("item", x), place))
+        return _single_element(x)
+    position: Any = (index, *more) if more else index
+    return _single_element(_element(strided("item", x), position))
 
 
-def _only(x: Tensor) -> Number:
+def _single_element(x: Tensor) -> Number:
     e = expr_of(x if is_strided(x) else strided("item", x))
     s = e.spec
     if s.size != 1:
@@ -269,17 +270,17 @@ def _only(x: Tensor) -> Number:
 
 
 def _element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
-    """One element of a tensor, for `item`, which its errors name."""
-    where = integers("item", index, "index")
+    """Return one element of a tensor; its errors name `item`."""
+    position = integers("item", index, "index")
     try:
-        return x[where] if isinstance(index, tuple) else x.reshape(-1)[where]
+        return x[position] if isinstance(index, tuple) else x.reshape(-1)[position]
     except DovetailError as error:
         error.args = (f"item: {error}", *error.args[1:])
         raise
 
 
 def _host_address(e: Expr) -> int | None:
-    """Where the host reads the first element of a leaf, once the work on its device is done."""
+    """Wait for the device; return the host address of a leaf's first element, or None."""
     device: Opened = e.spec.device.opened or opened(e.spec.device)
     if device.asynchronous or device.faults.pending:
         wait(device, current_handle(e.spec.device))
@@ -287,26 +288,26 @@ def _host_address(e: Expr) -> int | None:
     if storage.checks:
         faults.look(storage)
     ptr = storage.ptr
-    found: int | None = device.host_address(ptr.handle, ptr.offset + e.offset * e.spec.itemsize)
-    return found
+    address: int | None = device.host_address(ptr.handle, ptr.offset + e.offset * e.spec.itemsize)
+    return address
 
 
 def tolist(x: Tensor) -> Nested:
-    """The values as nested lists of Python numbers; a 0-dimensional tensor gives the number.
+    """Return the values as nested lists of Python numbers; a 0-dimensional tensor gives the number.
 
     A pending value is computed.
-    Raises: IndexOutOfRange where the values come of a bad index.
+    Raises: IndexOutOfRange if the values depend on an index out of range.
 
     >>> import dovetail as dt
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").tolist()
     [[1, 2], [3, 4]]
     """
-    found: Nested = shown(strided("tolist", x)).tolist()
-    return found
+    values: Nested = shown(strided("tolist", x)).tolist()
+    return values
 
 
 def as_bool(x: Tensor) -> bool:
-    """For `bool(x)`."""
+    """Implement `bool(x)`."""
     if x.size != 1:
         raise ShapeError(
             f"bool: the truth of a tensor of shape {x.shape} is ambiguous; use dt.any or dt.all"
@@ -315,36 +316,36 @@ def as_bool(x: Tensor) -> bool:
 
 
 def as_float(x: Tensor) -> float:
-    """For `float(x)`."""
+    """Implement `float(x)`."""
     return float(_real_item("float", x))
 
 
 def as_int(x: Tensor) -> int:
-    """For `int(x)`."""
+    """Implement `int(x)`."""
     return int(_real_item("int", x))
 
 
 def _real_item(name: str, x: Tensor) -> bool | int | float:
-    found = item(x)
-    if isinstance(found, complex):
-        raise DTypeError(f"{name}: {found} is complex; take its real or imag first, or complex(x)")
-    return found
+    value = item(x)
+    if isinstance(value, complex):
+        raise DTypeError(f"{name}: {value} is complex; take its real or imag first, or complex(x)")
+    return value
 
 
 def as_complex(x: Tensor) -> complex:
-    """For `complex(x)`."""
+    """Implement `complex(x)`."""
     return complex(item(x))
 
 
 def as_index(x: Tensor) -> int:
-    """For `sequence[x]`."""
+    """Implement `sequence[x]`."""
     if not x.dtype.is_integer or x.size != 1:
         raise DTypeError(f"index: needs one integer, not {x.dtype.name} of shape {x.shape}")
     return int(item(x))
 
 
 def rows(x: Tensor) -> Iterator[Tensor]:
-    """For `iter(x)`: x[0], x[1], ... of what is computed once, before."""
+    """Implement `iter(x)`: compute `x` once, then yield x[0], x[1], ..."""
     if x.ndim == 0:
         raise DTypeError("iter: iteration over a 0-dimensional tensor; see x.item()")
     return _rows(x)
@@ -357,7 +358,7 @@ def _rows(x: Tensor) -> Iterator[Tensor]:
 
 
 def _row(x: Tensor, i: int) -> Tensor:
-    """x[i], which general indexing takes four times as long for."""
+    """Return x[i]; general indexing takes four times as long."""
     if type(x) is not Tensor or x._expr.op is not None or x._expr.tape is not None:
         return x[i]
     e = x._expr
@@ -365,7 +366,7 @@ def _row(x: Tensor, i: int) -> Tensor:
     return alias(x, make(leaf(storage_of(e), s, e.strides[1:], e.offset + i * e.strides[0])))
 
 
-# --- memory as NumPy sees it ----------------------------------------------------------------------
+# --- NumPy arrays over memory ---------------------------------------------------------------------
 
 
 def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray:
@@ -390,12 +391,12 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     if storage.checks:
         faults.look(storage)
     if address is None:
-        return _copied_array(x, device.backend, dtype)
-    return _shared_array(e, address, dtype, owner)
+        return _copy_to_array(x, device.backend, dtype)
+    return _view_leaf(e, address, dtype, owner)
 
 
 def is_writable(e: Expr) -> bool:
-    """Whether writes to a leaf are allowed, and each element has memory of its own."""
+    """Return True if a leaf may be written: not read-only, each element with memory of its own."""
     if storage_of(e).read_only:
         return False
     return 0 not in e.strides or not lay.repeats(StridedView(e.spec.shape, e.strides, 0))
@@ -415,7 +416,7 @@ def export(e: Expr) -> Export | Storage:
     return owner
 
 
-def _shared_array(e: Expr, address: int, dtype: np.dtype, owner: Export | Storage) -> np.ndarray:
+def _view_leaf(e: Expr, address: int, dtype: np.dtype, owner: Export | Storage) -> np.ndarray:
     """Return a NumPy array over a leaf's memory, whose storage begins at `address`.
 
     The array keeps the owner alive. It is writable if the owner is an export.
@@ -438,7 +439,7 @@ def _shared_array(e: Expr, address: int, dtype: np.dtype, owner: Export | Storag
 
 
 def is_ours(memory: object) -> bool:
-    """Whether a buffer shows the memory of a tensor of this process."""
+    """Return True if a buffer is over the memory of a tensor of this process."""
     while memory is not None and not isinstance(memory, HostMemory):
         if isinstance(memory, PickleBuffer):
             memory = memory.raw()
@@ -446,7 +447,7 @@ def is_ours(memory: object) -> bool:
     return memory is not None
 
 
-def _copied_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
+def _copy_to_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
     e = evaluated(x if x.is_contiguous() else make(node(ops.COPY, (x._expr,), x._expr.spec)))
     ptr = storage_of(e).ptr
     out = np.empty(e.spec.shape, dtype)
@@ -458,7 +459,7 @@ def _copied_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
     return out
 
 
-# What the host reads a tensor by: methods of Tensor.
+# Methods of Tensor by which the host reads values.
 READS: dict[str, object] = {
     "numpy": numpy, "item": item, "tolist": tolist, "storage": storage, "data_ptr": data_ptr,
     "__array__": array, "__buffer__": buffer, "__bool__": as_bool, "__float__": as_float,

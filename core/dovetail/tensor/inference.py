@@ -1,4 +1,4 @@
-"""The Spec of an elementwise op's result, worked out once for each kind of operands."""
+"""Inference of the Spec of an elementwise op's result, cached by the kinds of its operands."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from ..memo import Memo
 from ..ops.table import Op
 from ..recent import Recent
 
-Range: TypeAlias = tuple[int, int, str]  # the least and the largest int, and the dtype's name
-Limits: TypeAlias = tuple[Range | None, ...]  # of a Python int at each place; None elsewhere
+Range: TypeAlias = tuple[int, int, str]  # the smallest and the largest int, and the dtype's name
+Limits: TypeAlias = tuple[Range | None, ...]  # one per operand; None unless it is a Python int
 
 
-# Of an op on operands: the result's spec, and for each operand the range that a Python int must fit
-# (None in place of all, where there are no ints).
+# The result's spec, and the limits of Python ints (None if no operand is an int).
 Inferred: TypeAlias = tuple[Spec, Limits | None]
-SPECS = 4096  # combinations of operands whose results an operator remembers
-APPLIED = 1 << 15  # and those that `apply` remembers, of all ops
+SPECS = 4096  # cached combinations of operands per operator
+APPLIED = 1 << 15  # cached combinations of `apply`, for all ops
 Key = TypeVar("Key", bound=Hashable)
-# An operator's keys are the operands' specs, or types of numbers; `apply`'s are (op, these, attrs).
-of_operators: dict[Op, Recent[tuple[Spec | type, Spec | type], Inferred]] = {}
-applied: Recent[tuple[object, ...], Inferred] = Recent(APPLIED)
+# An operator's keys are the operands' specs, or types of numbers; `apply`'s: (op, these, attrs).
+operator_caches: dict[Op, Recent[tuple[Spec | type, Spec | type], Inferred]] = {}
+apply_cache: Recent[tuple[object, ...], Inferred] = Recent(APPLIED)
 
 
-lately: Memo[Inferred] = (
-    Memo()
-)  # by the op, and what the two operands are: specs, or the types of numbers
-lately_of_one: Memo[Inferred] = Memo()  # by the op, the operand's spec, attrs
+recent_binary: Memo[Inferred] = Memo()  # by op and the two operands' specs, or types of numbers
+recent_unary: Memo[Inferred] = Memo()  # by op, the operand's spec, attrs
 
 
-def inferred(
-    known: Recent[Key, Inferred], key: Key, op: Op, operands: Sequence[object],
+def infer_cached(
+    cache: Recent[Key, Inferred],
+    key: Key,
+    op: Op,
+    operands: Sequence[object],
     attrs: object = None,
-) -> Inferred:  # fmt: skip
-    """What `infer` says, or said before, noted under `key`."""
-    found = known.find(key)
-    if found is None:
-        found = known[key] = infer(op, operands, attrs)
-    return found
+) -> Inferred:
+    """Return the cached result of `infer`; call it if `key` is not in the cache."""
+    result = cache.find(key)
+    if result is None:
+        result = cache[key] = infer(op, operands, attrs)
+    return result
 
 
-def inferred_of_two(
+def infer_binary(
     op: Op, a: object, kind_of_a: Spec | type, b: object, kind_of_b: Spec | type
 ) -> Inferred:
-    """The same for an operator's two operands, each of a kind."""
-    found = inferred(of_operators[op], (kind_of_a, kind_of_b), op, (a, b))
-    lately.put(op, kind_of_a, kind_of_b, found)
-    return found
+    """Infer the result of an operator's two operands, and cache it for the fast path."""
+    result = infer_cached(operator_caches[op], (kind_of_a, kind_of_b), op, (a, b))
+    recent_binary.put(op, kind_of_a, kind_of_b, result)
+    return result
 
 
-def inferred_of_one(op: Op, a: Expr, attrs: object) -> Inferred:
-    """The same for one operand that is a node."""
-    found = inferred(applied, (op, a.spec, attrs), op, (a,), attrs)
-    lately_of_one.put(op, a.spec, attrs, found)
-    return found
+def infer_unary(op: Op, a: Expr, attrs: object) -> Inferred:
+    """Infer the result of an op on one node, and cache it for the fast path."""
+    result = infer_cached(apply_cache, (op, a.spec, attrs), op, (a,), attrs)
+    recent_unary.put(op, a.spec, attrs, result)
+    return result
 
 
 def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
-    """What is known of an elementwise op's result."""
+    """Infer the spec of an elementwise op's result, and the limits of Python ints."""
     tensors = [a for a in operands if type(a) is Expr]
     if not tensors:
         raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
@@ -77,14 +77,14 @@ def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
     shapes = [a.spec.shape for a in tensors]
     shape = shapes[0] if len(set(shapes)) == 1 else lay.broadcast_shapes(op.name, *shapes)
     limits = tuple(
-        _range(d) if type(a) is int else None for a, d in zip(operands, casts, strict=True)
+        _int_range(d) if type(a) is int else None for a, d in zip(operands, casts, strict=True)
     )
-    made = spec(shape, result, tensors[0].spec.device, op.name)
-    return made, limits if any(limits) else None
+    result_spec = spec(shape, result, tensors[0].spec.device, op.name)
+    return result_spec, limits if any(limits) else None
 
 
-def _range(d: DType) -> Range:
-    """The ints that take part in an op as `d`, and its name. Floats come by way of a float64."""
+def _int_range(d: DType) -> Range:
+    """Return the ints that are representable in an op as `d`; those of floats pass a float64."""
     if d.is_integer:
         return d.min, d.max, d.name
     return 1 - BEYOND_FLOAT, BEYOND_FLOAT - 1, d.name
@@ -101,7 +101,7 @@ def is_within(operands: Sequence[object], limits: Limits) -> bool:
 def with_infinities(op: Op, operands: Sequence[object], limits: Limits) -> tuple[object, ...]:
     """Return the operands with an infinity for each Python int that does not fit its dtype.
 
-    Raises: ValueOverflow where the op needs the int itself, or its dtype has infinities.
+    Raises: ValueOverflow if the op needs the int itself, or its dtype has infinities.
     """
     values: list[object] = []
     for a, bounds in zip(operands, limits, strict=True):

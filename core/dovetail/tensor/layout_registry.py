@@ -1,4 +1,4 @@
-"""Layout plugins: found, checked and loaded like backends, when a name of theirs is first used."""
+"""The registry of layout plugins, which are loaded at the first use of one of their names."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ hookspec = pluggy.HookspecMarker("dovetail")
 
 
 class Hooks:
-    """What a layout plugin implements, as a module-level function marked with `hookimpl`."""
+    """The hooks of a layout plugin: module-level functions marked with `hookimpl`."""
 
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_layout_info() -> LayoutInfo:  # type: ignore[empty-body]  # a spec
-        """The layout, and what it adds to the public namespace."""
+        """Return the layout, and the names that it adds to the public namespace."""
 
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_conformance() -> Mapping[str, str]:  # type: ignore[empty-body]  # a hook
-        """Declared gaps: {pattern of the layout kit's case names: reason}. Optional."""
+        """Return declared gaps: {pattern of the layout kit's case names: reason}. Optional."""
 
 
 class LayoutRegistry(PluginRegistry):
-    """All layout plugins of one process. A loaded one is in state `open`; it has no devices."""
+    """The layout plugins of one process. A loaded one is in state `open`; it has no devices."""
 
     what = "layout"
     groups, interface, hooks = GROUPS, INTERFACE, Hooks
     info_hook = "dovetail_layout_info"
 
     def accept(self, record: Record, info: object) -> None:
-        """See `PluginRegistry.accept`."""
+        """Store a plugin's LayoutInfo, or mark its record as failed."""
         if not isinstance(info, LayoutInfo) or info.layout.name != record.type:
             record.fail(
                 State.IMPORT_FAILED,
@@ -52,20 +52,20 @@ class LayoutRegistry(PluginRegistry):
         self._infos: dict[str, LayoutInfo] = {}
 
     def infos(self) -> list[LayoutInfo]:
-        """Every layout that can be used here."""
+        """Load all layout plugins, and return those that work."""
         for name in self.records():
             self.probe(name)
         return list(self._infos.values())
 
-    def find(self, where: str, name: str) -> Any:  # whatever layouts add
-        """What some layout adds to "functions" or "methods" under a name.
+    def find(self, where: str, name: str) -> Any:  # of any type
+        """Return what a layout adds to "functions" or "methods" under a name.
 
-        Raises: AttributeError where none does; the plugin's own error if one could not be loaded.
+        Raises: AttributeError if none does, caused by the plugin's own error if one failed to load.
         """
         for info in self.infos():
-            found = getattr(info, where).get(name)
-            if found is not None:
-                return found
+            attribute = getattr(info, where).get(name)
+            if attribute is not None:
+                return attribute
         for record in self.records().values():
             if record.state is not State.OPEN:
                 raise AttributeError(f"{name!r} is not known") from record.error()

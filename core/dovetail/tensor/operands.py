@@ -1,7 +1,4 @@
-"""What may stand beside a tensor in an op.
-
-It is numbers, and arrays and lists, which are brought to its device.
-"""
+"""Operands of ops: numbers stay, arrays and lists become tensors on the other operands' device."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from ..errors import DeviceError, DovetailError, DTypeError, GradientError, Valu
 from .tensor import Tensor
 
 PYTHON_NUMBERS = (bool, int, float, complex)
-ARRAYS = (np.ndarray, list, tuple, range)  # what is an operand without being a tensor or a number
+ARRAYS = (np.ndarray, list, tuple, range)  # operands that are neither tensors nor numbers
 
 Scalar: TypeAlias = bool | int | float | complex
 Array: TypeAlias = Tensor | np.ndarray | Sequence[object]  # an operand that has a shape
@@ -26,7 +23,7 @@ Operand: TypeAlias = Array | bool | int | float | complex
 _EXACT = {float32: float64, complex64: complex128}
 
 
-def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
+def operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]:
     """Return tensors and Python numbers, at least one a tensor, all on one device.
 
     NumPy arrays, NumPy scalars and lists become tensors there. As in NumPy, a NumPy scalar has its
@@ -34,15 +31,15 @@ def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
 
     Raises: DTypeError, DeviceError.
     """
-    values = [x.taken() if type(x) is TracedFloat else x for x in given]
-    found = tuple([x if is_kept(x) else beside(op, x, given) for x in values])
-    devices = {x.device for x in found if isinstance(x, Tensor)}
+    values = [x.taken() if type(x) is TracedFloat else x for x in arguments]
+    converted = tuple([x if is_kept(x) else beside(op, x, arguments) for x in values])
+    devices = {x.device for x in converted if isinstance(x, Tensor)}
     if not devices:
         raise DTypeError(f"{op}: at least one operand has to be a tensor; see dt.asarray")
     if len(devices) > 1:
         names = " and ".join(sorted(map(str, devices)))
         raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
-    return found
+    return converted
 
 
 def is_kept(x: object) -> TypeGuard[Tensor | Scalar]:
@@ -53,7 +50,7 @@ def is_kept(x: object) -> TypeGuard[Tensor | Scalar]:
 def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
     """Return a list, a NumPy array or scalar as a tensor on the device of the other operands.
 
-    Raises: DTypeError for what is no operand, and where none of them is a tensor.
+    Raises: DTypeError for other types, and if none of the operands is a tensor.
     """
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":
         x = np.asarray(x)
@@ -68,35 +65,35 @@ def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
         raise DTypeError(f"{name}: at least one operand has to be a tensor; see dt.asarray")
     require_untaped(name, x)
     try:
-        made: Tensor = callbacks.as_tensor(x, device=tensors[0].device)
+        tensor: Tensor = callbacks.as_tensor(x, device=tensors[0].device)
         if isinstance(x, np.ndarray):
-            return made
-        if made.dtype in _EXACT and any(t.dtype.part is float64 for t in tensors):
+            return tensor
+        if tensor.dtype in _EXACT and any(t.dtype.part is float64 for t in tensors):
             return callbacks.as_tensor(
-                x, dtype=_EXACT[made.dtype], device=made.device
+                x, dtype=_EXACT[tensor.dtype], device=tensor.device
             )  # with all digits
-        if made.dtype is int64 and any(t.dtype is uint64 for t in tensors):
-            return _as_uint64(x, made)
-        return made
+        if tensor.dtype is int64 and any(t.dtype is uint64 for t in tensors):
+            return _as_uint64(x, tensor)
+        return tensor
     except DovetailError as error:
         raise type(error)(f"{name}: {error}") from None
 
 
-def _as_uint64(x: object, made: Tensor) -> Tensor:
+def _as_uint64(x: object, tensor: Tensor) -> Tensor:
     """Return a list of integers as uint64 if it has no negative one, else as it was made."""
     try:
-        return callbacks.as_tensor(x, dtype=uint64, device=made.device)
+        return callbacks.as_tensor(x, dtype=uint64, device=tensor.device)
     except ValueOverflow:
-        return made
+        return tensor
 
 
 def brought(name: str, *operands: object) -> tuple[Tensor, ...]:
-    """The operands as tensors: lists and NumPy arrays are brought to the device of the others.
+    """Return the operands as tensors; convert lists and NumPy arrays on the device of the others.
 
     Raises: DTypeError, also for numbers.
     """
     if {*map(type, operands)} == {Tensor}:
-        return operands  # type: ignore[return-value]  # which mypy does not conclude
+        return operands  # type: ignore[return-value]  # mypy does not infer it
     for x in operands:
         if not isinstance(x, (Tensor, *ARRAYS)):
             raise DTypeError(
@@ -107,9 +104,9 @@ def brought(name: str, *operands: object) -> tuple[Tensor, ...]:
 
 
 def require_untaped(name: str, x: object) -> None:
-    """Refuses a list with a tensor whose gradient would be lost: lists are read by value.
+    """Raise GradientError for a list with a tensor that requires a gradient.
 
-    Raises: GradientError.
+    Lists are read by value, so the gradient would be lost.
     """
     if isinstance(x, (list, tuple)):
         for part in x:
@@ -122,12 +119,12 @@ def require_untaped(name: str, x: object) -> None:
 
 
 def decides(other: object) -> bool:
-    """Whether an operand decides itself what an operator gives, as NumPy lets it.
+    """Return True if an operand's class overrides operators by NumPy's protocol.
 
-    Its class has an `__array_ufunc__` of its own, or None for it.
+    Such a class has an `__array_ufunc__` of its own, or None for it.
     """
-    found = getattr(type(other), "__array_ufunc__", _NUMPYS)
-    return found is not _NUMPYS and not isinstance(other, (Tensor, np.generic))
+    handler = getattr(type(other), "__array_ufunc__", _NUMPYS)
+    return handler is not _NUMPYS and not isinstance(other, (Tensor, np.generic))
 
 
 _NUMPYS = np.ndarray.__array_ufunc__

@@ -1,4 +1,4 @@
-# What the compiled form of `operators.py` knows of its types.
+# The C types of `operators.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, binary_node, node
@@ -9,9 +9,9 @@ from dovetail.tensor.verbs cimport apply, view
 from dovetail.tensor.writes cimport write_result
 
 
-cdef Memo lately
+cdef Memo recent_binary
 
-@cython.locals(a=Expr, b=Expr, found=tuple)
-cdef recorded(object op, object x, object other)
-@cython.locals(b=Expr, found=tuple)
-cdef recorded_reflected(object op, object number, object x)
+@cython.locals(a=Expr, b=Expr, inferred=tuple)
+cdef record_binary(object op, object x, object other)
+@cython.locals(b=Expr, inferred=tuple)
+cdef record_reflected(object op, object number, object x)

@@ -11,7 +11,7 @@ from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
 from .fields import expr_of
-from .inference import SPECS, inferred_of_two, is_within, lately, of_operators
+from .inference import SPECS, infer_binary, is_within, operator_caches, recent_binary
 from .operands import PYTHON_NUMBERS, decides
 from .tensor import Size, Tensor, make
 from .verbs import apply, in_place, view
@@ -21,61 +21,61 @@ Result = Tensor | NotImplementedType
 Operator = Callable[[Tensor, object], Result]
 
 
-def recorded(op: Op, x: Tensor, other: object) -> Result:
-    """`x op other`."""
+def record_binary(op: Op, x: Tensor, other: object) -> Result:
+    """Record `x op other`."""
     a = expr_of(x)
     if type(other) is Tensor:
         b = expr_of(other)
-        found = lately.get(op, a.spec, b.spec)
-        if found is None:
-            found = inferred_of_two(op, a, a.spec, b, b.spec)
-        return make(binary_node(op, a, b, found[0]))
+        inferred = recent_binary.get(op, a.spec, b.spec)
+        if inferred is None:
+            inferred = infer_binary(op, a, a.spec, b, b.spec)
+        return make(binary_node(op, a, b, inferred[0]))
     kind = type(other)
     if kind is Size:
-        other, kind = other.plain, int  # type: ignore[attr-defined]  # it has one
+        other, kind = other.plain, int  # type: ignore[attr-defined]  # Size has it
     if kind in PYTHON_NUMBERS and kind is not complex:
-        found = lately.get(op, a.spec, kind)
-        if found is None:
-            found = inferred_of_two(op, a, a.spec, other, kind)
-        if found[1] is not None:
-            low, high, _ = found[1][1]  # type: ignore[misc]  # of the number
+        inferred = recent_binary.get(op, a.spec, kind)
+        if inferred is None:
+            inferred = infer_binary(op, a, a.spec, other, kind)
+        if inferred[1] is not None:
+            low, high, _ = inferred[1][1]  # type: ignore[misc]  # the limits of the number
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
                 return apply(op, (x, other))
-        return make(binary_node(op, a, other, found[0]))
+        return make(binary_node(op, a, other, inferred[0]))
     return NotImplemented if decides(other) else apply(op, (x, other))
 
 
-def recorded_reflected(op: Op, number: object, x: Tensor) -> Result:
-    """`number op x`, for one of Python's numbers."""
+def record_reflected(op: Op, number: object, x: Tensor) -> Result:
+    """Record `number op x` for a Python number."""
     b, kind = expr_of(x), type(number)
-    found = lately.get(op, kind, b.spec)
-    if found is None:
-        found = inferred_of_two(op, number, kind, b, b.spec)
-    if found[1] is not None and not is_within((number, b), found[1]):
+    inferred = recent_binary.get(op, kind, b.spec)
+    if inferred is None:
+        inferred = infer_binary(op, number, kind, b, b.spec)
+    if inferred[1] is not None and not is_within((number, b), inferred[1]):
         return apply(op, (number, x))
-    return make(node(op, (number, b), found[0]))
+    return make(node(op, (number, b), inferred[0]))
 
 
 def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
-    """Operator, reflected operator and in-place operator of a binary op.
+    """Return the operator, reflected operator and in-place operator of a binary op.
 
     The first is dovetail's hot path.
     """
-    of_operators[op] = Recent(SPECS)
+    operator_caches[op] = Recent(SPECS)
 
     def forward(self: Tensor, other: object) -> Result:
-        return recorded(op, self, other)
+        return record_binary(op, self, other)
 
     def reflected(self: Tensor, other: object) -> Result:
         if type(self) is Tensor and type(other) in (bool, int, float):
-            return recorded_reflected(op, other, self)
+            return record_reflected(op, other, self)
         if type(self) is Tensor and type(other) is Size:
-            return recorded_reflected(op, other.plain, self)
+            return record_reflected(op, other.plain, self)
         return NotImplemented if decides(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:
         if type(self) is Tensor and (type(other) is Tensor or type(other) in PYTHON_NUMBERS):
-            return write_result(op.name, self, [recorded(op, self, other)])
+            return write_result(op.name, self, [record_binary(op, self, other)])
         return in_place(op, self, other)  # never NotImplemented, which would rebind the name
 
     return forward, reflected, inplace
@@ -101,29 +101,29 @@ _power = _binary(ops.POW)[0]
 
 
 def power(self: Tensor, other: object) -> Result:
-    """`self ** other`. The power 2 is a multiplication."""
+    """Return `self ** other`. The power 2 is a multiplication."""
     if type(other) is int and other == 2:
         return apply(ops.SQUARE, (self,))
     return _power(self, other)
 
 
-def divided(self: Tensor, other: object) -> tuple[Tensor, Tensor]:
-    """`divmod(self, other)`."""
+def divide_with_remainder(self: Tensor, other: object) -> tuple[Tensor, Tensor]:
+    """Return `divmod(self, other)`."""
     return self // other, self % other  # type: ignore[operator]  # unchecked until here
 
 
-def divides(self: Tensor, other: object) -> tuple[Tensor, Tensor]:
-    """`divmod(other, self)`."""
+def divide_with_remainder_reflected(self: Tensor, other: object) -> tuple[Tensor, Tensor]:
+    """Return `divmod(other, self)`."""
     return other // self, other % self  # type: ignore[operator]  # unchecked until here
 
 
 def contains(self: Tensor, value: object) -> bool:
-    """`value in self`: whether some element equals it."""
+    """Return `value in self`: True if some element equals the value."""
     return bool((self == value).any())
 
 
-def transposed(self: Tensor) -> Tensor:
-    """The transpose of a matrix: a view.
+def transpose_matrix(self: Tensor) -> Tensor:
+    """Return the transpose of a matrix: a view.
 
     Raises: ShapeError for other than 2 dimensions; see `dt.permute_dims`.
 
@@ -137,8 +137,8 @@ def transposed(self: Tensor) -> Tensor:
     return view(self, ("permute", (1, 0)), "T")
 
 
-def matrices_transposed(self: Tensor) -> Tensor:
-    """The transpose of the last two dimensions: a view.
+def transpose_matrices(self: Tensor) -> Tensor:
+    """Return the transpose of the last two dimensions: a view.
 
     Raises: ShapeError below 2 dimensions.
 
@@ -153,19 +153,20 @@ def matrices_transposed(self: Tensor) -> Tensor:
     return view(self, ("permute", axes), "mT")
 
 
-def _all() -> dict[str, object]:
-    found: dict[str, object] = {
-        "__divmod__": divided, "__rdivmod__": divides, "__contains__": contains,
-        "T": property(transposed), "mT": property(matrices_transposed),
+def _operator_methods() -> dict[str, object]:
+    methods: dict[str, object] = {
+        "__divmod__": divide_with_remainder, "__rdivmod__": divide_with_remainder_reflected,
+        "__contains__": contains,
+        "T": property(transpose_matrix), "mT": property(transpose_matrices),
     }  # fmt: skip
     for name, op in BINARY.items():
         forms = _binary(op)
-        found |= {
+        methods |= {
             f"__{n}__": form for n, form in zip((name, f"r{name}", f"i{name}"), forms, strict=True)
         }
-    found |= {f"__{name}__": _binary(op)[0] for name, op in COMPARISONS.items()}
-    found |= {f"__{name}__": _unary(op) for name, op in UNARY.items()}
-    return {**found, "__pow__": power}
+    methods |= {f"__{name}__": _binary(op)[0] for name, op in COMPARISONS.items()}
+    methods |= {f"__{name}__": _unary(op) for name, op in UNARY.items()}
+    return {**methods, "__pow__": power}
 
 
-OPERATORS = _all()  # methods of Tensor
+OPERATORS = _operator_methods()  # methods of Tensor

@@ -1,7 +1,7 @@
-"""Tensors of other layouts than strided: what a layout plugin implements.
+"""The base of tensors with a layout other than strided, for layout plugins.
 
-A plugin derives its tensors from `LayoutTensor` and gives a rule for each *verb* that has a meaning
-for it. All public functions are made of these verbs, so they reach the plugin by themselves:
+A plugin derives its tensors from `LayoutTensor` and defines a rule for each *verb* that it
+supports. All public functions are composed of these verbs, so they call the plugin's rules:
 
     apply(op, operands, attrs)           an elementwise op; some operand is of the layout
     reduce(op, x, axes, keepdims, attrs) a reduction over non-negative, sorted axes
@@ -12,17 +12,16 @@ for it. All public functions are made of these verbs, so they reach the plugin b
     softmax(x, axis)                     over a non-negative axis; also log_softmax
     diagonal(x, offset)                  of the last two axes
     kron(x1, x2)                         the Kronecker product; either may be strided
-    triangle(x, k, upper)                what `tril` and `triu` leave of the last two axes
-    nonzero(x)                           for each axis the positions of what is not zero
+    triangle(x, k, upper)                `tril` or `triu` of the last two axes
+    nonzero(x)                           for each axis the positions of non-zero elements
     sort(x, axis, descending)            along a non-negative axis
     variance(x, axes, correction, keepdims)  over axes as for reduce
     to_device(x, device)                 the same on another device
     to_dense(x)                          the same, strided
 
 A function that needs another verb, or one without a rule, raises LayoutError with its own name.
-So does one that is given tensors of two layouts, unless they are `related`: then the first one's
-rule gets both.
-What a verb is run for (`dispatch`) and what asks for strided memory (`strided`) say that name.
+So does a function on tensors of two layouts, unless they are `related`: then the first one's rule
+gets both. `dispatch` and `strided` get the name of the function from their caller.
 """
 
 from __future__ import annotations
@@ -43,34 +42,44 @@ from ..ops import table as ops
 from ..ops.scatter import Manner
 from ..ops.table import Op
 from .operands import decides
-from .tensor import Size, Tensor, counted, make, without_meaning
+from .tensor import Size, Tensor, create_size, make, without_meaning
 from .verbs import apply, view
 
-INTERFACE = (1, 2)  # of layout plugins; the group of entry points carries the first number
-KEEPS = frozenset((
-    "apply", "view", "index", "concat", "softmax", "log_softmax", "triangle", "sort", "kron",
-    "to_device",
-))  # fmt: skip
+INTERFACE = (1, 2)  # version of the plugin interface; the entry points' group has the major number
+KEEPS = frozenset(
+    (
+        "apply",
+        "view",
+        "index",
+        "concat",
+        "softmax",
+        "log_softmax",
+        "triangle",
+        "sort",
+        "kron",
+        "to_device",
+    )
+)
 
 Rule = Callable[..., Tensor]
 
 
 class Way(Protocol):
-    """How a tensor is made again of what it was taken apart into. Equal ones do the same."""
+    """The inverse of `__flatten__`. Equal objects rebuild tensors in the same way."""
 
     def unflatten(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
-        """The tensor. `known`: what tensors beside it have in common, as `__flatten__` met it."""
+        """Rebuild the tensor. `known`: objects that tensors share, as `__flatten__` met them."""
 
     def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class LayoutInfo:
-    """What a layout plugin says of itself. `functions` and `methods` join `dt` and `Tensor`.
+    """The description of a layout plugin. `functions` and `methods` are added to `dt` and `Tensor`.
 
-    The last two are for the conformance kit (`dovetail test-layout NAME`). `from_dense` gives a
-    strided tensor's elements in this layout, and raises LayoutError for what the layout does not
-    hold: the kit makes its samples with it. `keeps` are the verbs whose results have this layout.
+    The last two are for the conformance kit (`dovetail test-layout NAME`). `from_dense` converts a
+    strided tensor to this layout, and raises LayoutError for values that the layout cannot
+    represent; the kit makes its samples with it. `keeps`: the verbs whose results have this layout.
     """
 
     layout: Layout
@@ -81,11 +90,11 @@ class LayoutInfo:
     keeps: frozenset[str] = KEEPS
 
 
-# --- operators: a new tensor each, also of `+=` --------------------------------------------------
+# --- operators: `+=` returns a new tensor, too ----------------------------------------------------
 
 
 def _binary(op: Op) -> tuple[Rule, Rule, Rule]:
-    """Operator, reflected operator and in-place operator of a binary op."""
+    """Return the operator, reflected operator and in-place operator of a binary op."""
 
     def forward(self: Tensor, other: object) -> Tensor:
         return NotImplemented if decides(other) else apply(op, (self, other))
@@ -101,18 +110,17 @@ def _unary(op: Op) -> Rule:
 
 
 class LayoutTensor(Tensor):
-    """A tensor of another layout: base of what layout plugins define.
+    """A tensor of another layout: the base class of layout plugins' tensors.
 
-    A subclass has `device`, `dtype`, `layout`, `shape` and `parts`, and fills `rules`. With
-    `__reduce_ex__` it can be copied and sent. `related` layouts may be mixed with it.
+    A subclass defines `device`, `dtype`, `layout`, `shape` and `parts`, and fills `rules`. With
+    `__reduce_ex__` it can be copied and pickled. `related` layouts may be mixed with it.
     """
 
     __slots__ = ()
 
     rules: ClassVar[Mapping[str, Rule]] = {}
     related: ClassVar[frozenset[Layout]] = frozenset()
-    """Other layouts that the rules take beside this one, and that results have which it cannot
-    hold."""
+    """Other layouts that the rules accept; results that this one cannot hold have one of them."""
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
@@ -126,92 +134,94 @@ class LayoutTensor(Tensor):
 
     @property
     def size(self) -> Size:
-        """The number of elements, those included that are not stored."""
-        return counted(int(np.prod(self.shape, dtype=object)), self.shape)
+        """The number of elements, including those that are not stored."""
+        return create_size(int(np.prod(self.shape, dtype=object)), self.shape)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The bytes of one element."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that is stored."""
+        """The bytes of all stored parts."""
         return sum(p.nbytes for p in self.parts)
 
     @property
-    def requires_grad(self) -> bool:  # type: ignore[override]  # that of the parts: not settable
-        """Whether gradients flow to or through any of the parts."""
+    def requires_grad(self) -> bool:  # type: ignore[override]  # computed from the parts, so read-only
+        """True if gradients flow to or through any of the parts."""
         return any(p.requires_grad for p in self.parts)
 
     @property
-    def _expr(self) -> Expr:  # type: ignore[override]  # strided ones have a field
-        """What only a strided tensor has.
+    def _expr(self) -> Expr:  # type: ignore[override]  # a field of strided tensors
+        """The node, which only a strided tensor has. Raises: LayoutError.
 
-        Who may be given other tensors asks `tensor.strided` first, by the name of a function.
+        Functions that accept any tensor call `tensor.strided` first, for an error with their name.
         """
         raise LayoutError(without_meaning("strided memory", self))
 
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
-        """What the layout's rule for a verb gives, on behalf of the function `name`.
+        """Run the layout's rule for a verb, in the name of the function `name`.
 
-        Raises: LayoutError where it has none.
+        Raises: LayoutError if it has none.
         """
-        found = self.rules.get(verb)
-        other = self._other_layout(args)
-        if found is None or other:
-            raise LayoutError(without_meaning(name, self, f" and {other}" if other else ""))
-        return found(*args)
+        rule = self.rules.get(verb)
+        foreign_layout = self._other_layout(args)
+        if rule is None or foreign_layout:
+            raise LayoutError(
+                without_meaning(name, self, f" and {foreign_layout}" if foreign_layout else "")
+            )
+        return rule(*args)
 
     def _other_layout(self, args: Sequence[object]) -> str:
-        """The name of a layout among operands that is neither this one nor strided, or empty."""
+        """Return the name of an operand's layout that the rules do not accept, or ""."""
         own, related = self.layout, self.related
         for a in args:
             if isinstance(a, (list, tuple)):
-                if found := self._other_layout(a):
-                    return found
+                if name := self._other_layout(a):
+                    return name
             elif isinstance(a, LayoutTensor) and a.layout is not own and a.layout not in related:
                 return a.layout.name
         return ""
 
     def to_dense(self) -> Tensor:
-        """The same elements as a strided tensor."""
+        """Return the elements as a strided tensor."""
         return self.run_rule("to_dense", "to_dense", self)
 
     @named(widen=False)
     def accumulated(self, other: Tensor) -> Tensor:
-        """The sum of this gradient and another one, which may be strided, of the same tensor.
+        """Return the sum of this gradient and another one of the same tensor, perhaps strided.
 
-        A layout may put the entries of both side by side, to be added up by who reads them.
-        Raises: ArgumentTypeError for what is no tensor, ShapeError.
+        A layout may concatenate the entries of both; readers then add entries of one position.
+        Raises: ArgumentTypeError if `other` is no tensor, ShapeError.
         """
         instance("accumulated", other, "other", Tensor)
         return self.to_dense() + (other if type(other) is Tensor else other.to_dense())
 
     def __reduce_ex__(self, protocol: object) -> tuple[Rule, tuple[object, ...]]:
-        """What makes the tensor again: a function of the plugin, and its arguments."""
+        """Return a function of the plugin, and its arguments, that rebuild the tensor."""
         raise LayoutError(without_meaning("pickle", self))
 
     def __copy__(self) -> Tensor:
-        made, args = self.__reduce_ex__(4)
-        return made(*map(copy.copy, args))
+        rebuild, args = self.__reduce_ex__(4)
+        return rebuild(*map(copy.copy, args))
 
     def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
-        made, args = self.__reduce_ex__(4)
-        return made(*copy.deepcopy(args, memo))
+        rebuild, args = self.__reduce_ex__(4)
+        return rebuild(*copy.deepcopy(args, memo))
 
     def __flatten__(
         self, known: dict[int, tuple[int, object]]
     ) -> tuple[Sequence[Tensor], Way] | None:
-        """What the tensor is for `dt.jit`: strided tensors, and how it is made of such.
+        """Return strided tensors for `dt.jit`, with the way to rebuild this tensor from them.
 
-        The number of these, their shapes and the way are what a function is captured for. `known`:
-        by id what tensors before it had, numbered as it was met. None: it is no argument there.
+        A function is captured for the number of these, their shapes and the way. `known`: objects
+        of earlier tensors by id, numbered in order. None: jit does not accept the tensor.
         """
         return None
 
     def is_contiguous(self, memory_format: None = None) -> bool:
-        """False: memory is not interpreted by strides."""
+        """Return False: the memory has no strides."""
         return False
 
     def __repr__(self) -> str:
@@ -247,35 +257,35 @@ class LayoutTensor(Tensor):
     __invert__ = _unary(ops.BITWISE_INVERT)
 
 
-# --- what a layout's own ops are made with -------------------------------------------------------
+# --- nodes for the ops of a layout ----------------------------------------------------------------
 
 
 def make_node(
     op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: object = None
 ) -> Tensor:
-    """The pending result of a row of one's own (`Op` of kind "kernel") on strided tensors."""
+    """Return the pending result of a plugin's op (`Op` of kind "kernel") on strided tensors."""
     args = tuple([t._expr for t in operands])
     return make(node(op, args, spec(shape, dtype, operands[0].device), attrs))
 
 
 def gather_at(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> Tensor:
-    """`x` read at computed places, unchecked: they must be in range and not negative.
+    """Return `x` at computed positions, which are unchecked: in range and not negative.
 
     `at`: by axis of `x` its positions, which broadcast to the result's `shape`. `axes`: for each
-    axis of the result that of `x`, or -1. Axes of `x` named nowhere have size 1.
+    axis of the result the axis of `x`, or -1. Axes of `x` in neither have size 1.
     """
     operands = (x, *at.values())
     return make_node(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), None))
 
 
 def rows_at(x: Tensor, at: Tensor) -> Tensor:
-    """Rows of `x` at the places `at` along its first axis, unchecked."""
+    """Return rows of `x` at positions `at` along its first axis, unchecked."""
     column = view(at, ("reshape", (at.size, *(1,) * (x.ndim - 1))))
     return gather_at(x, {0: column}, (at.size, *x.shape[1:]), (-1, *range(1, x.ndim)))
 
 
 def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
-    """`x` with rows of `values` at the places `at` along its first axis, unchecked and distinct."""
+    """Return `x` with rows replaced by `values` at distinct positions `at`, unchecked."""
     column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
     positions = view(column, ("expand", values.shape))
     return make_node(

@@ -1,4 +1,4 @@
-"""How tensors are printed: `set_printoptions`, and `printoptions` for a with-block."""
+"""Print options: `set_printoptions`, and `printoptions` for a with-block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..settings import Switch
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
-# None: NumPy's own, as `np.set_printoptions` has set it.
+# None: the option of NumPy, as set by `np.set_printoptions`.
 DEFAULTS: Mapping[str, Any] = {
     "precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 88, "suppress": None,
     "sci_mode": None, "nanstr": None, "infstr": None, "sign": None, "floatmode": None,
@@ -28,20 +28,20 @@ _chosen: dict[str, Any] = {}
 
 
 def options() -> dict[str, Any]:
-    """What is in force here: of the process, and of the blocks that this is in."""
+    """Return the options in force: those of the process, overridden by the enclosing blocks."""
     return {**DEFAULTS, **_chosen, **settings.current().printing}
 
 
 def set_printoptions(**options: object) -> None:
-    """Sets how tensors are printed, in this process; returns nothing.
+    """Set the options for printing tensors in this process; return nothing.
 
-    The `options`, by name: `precision` are digits behind the point (4), `threshold` elements from
-    which on the middle is left out (1000), `edgeitems` those at either end of a long axis (3),
-    `linewidth` letters in a line (88). `suppress` is True for no exponents, `sci_mode` True for
-    exponents always and False for none.
+    The `options`, by name: `precision` is the digits after the point (4), `threshold` the number of
+    elements above which the middle is left out (1000), `edgeitems` those at either end of a long
+    axis (3), `linewidth` the characters per line (88). `suppress` is True for no exponents,
+    `sci_mode` True for exponents always and False for none.
     `nanstr`, `infstr`, `sign` ("-", "+", " "), `floatmode` ("fixed", "unique", "maxprec",
-    "maxprec_equal") and `formatter` are NumPy's. `profile` is "default", "short" or "full", before
-    the others. What is None is as `np.set_printoptions` has it.
+    "maxprec_equal") and `formatter` are those of NumPy. `profile`, "default", "short" or "full", is
+    applied before the others. None is the value of `np.set_printoptions`.
     Raises: ArgumentError for another name or value, ArgumentTypeError.
     Source: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html
 
@@ -51,14 +51,14 @@ def set_printoptions(**options: object) -> None:
     tensor([3.14, 2.72], dtype=float32, device="reference")
     >>> dt.set_printoptions(profile="default")
     """
-    found = _checked("set_printoptions", options)
+    new_options = _validate_options("set_printoptions", options)
     if options.get("profile") is not None:
         _chosen.clear()
-    _chosen.update(found)
+    _chosen.update(new_options)
 
 
 def get_printoptions() -> dict[str, object]:
-    """How tensors are printed here, as a dict that `set_printoptions` takes.
+    """Return the print options in force, as a dict of arguments for `set_printoptions`.
 
     >>> import dovetail as dt
     >>> dt.get_printoptions()["precision"]
@@ -68,9 +68,9 @@ def get_printoptions() -> dict[str, object]:
 
 
 class printoptions(Switch):
-    """A context, or a decorator, in which tensors are printed otherwise.
+    """A context, or a decorator, with other print options.
 
-    Options are those of `set_printoptions`; it is of this thread, or asyncio task, alone.
+    Options are those of `set_printoptions`; it applies to this thread, or asyncio task, alone.
     Raises: ArgumentError for another name or value, ArgumentTypeError.
 
     >>> import dovetail as dt
@@ -80,22 +80,22 @@ class printoptions(Switch):
     """
 
     def __init__(self, **options: object) -> None:
-        super().__init__(printing=_checked("printoptions", options))
+        super().__init__(printing=_validate_options("printoptions", options))
 
 
-def _checked(op: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options given, and those of a profile."""
-    profile = given.get("profile")
-    found: dict[str, Any] = {}
+def _validate_options(op: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the validated options, including those of a profile."""
+    profile = options.get("profile")
+    validated: dict[str, Any] = {}
     if profile is not None:
-        found.update(PROFILES[choice(op, profile, "profile", [*PROFILES])])
-    for name, value in given.items():
+        validated.update(PROFILES[choice(op, profile, "profile", [*PROFILES])])
+    for name, value in options.items():
         if name != "profile":
-            found[name] = _value(op, name, value)
-    return found
+            validated[name] = _validate_value(op, name, value)
+    return validated
 
 
-def _value(op: str, name: str, value: Any) -> Any:
+def _validate_value(op: str, name: str, value: Any) -> Any:
     if name not in DEFAULTS:
         raise ArgumentError(
             f"{op}: there is no option {shown(name)}; there are {', '.join([*DEFAULTS, 'profile'])}"

@@ -1,6 +1,6 @@
-"""How tensors look: `tensor([[1., 2.]], dtype=float32, device="cpu")`.
+"""The text of tensors: `tensor([[1., 2.]], dtype=float32, device="cpu")`.
 
-Of a large one only the corners are fetched.
+Of a large tensor only the corners are copied to the host.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .verbs import slice_along
 
 
 def _corners(x: Tensor, edge: int, axis: int = 0) -> np.ndarray:
-    """The first and last `edge` items of each long axis, and one between them for the dots."""
+    """Return the first and last items of each long axis, and one in between for the dots."""
     if axis == x.ndim:
         return shown(x)
     n = x.shape[axis]
@@ -35,16 +35,21 @@ def _corners(x: Tensor, edge: int, axis: int = 0) -> np.ndarray:
 def _text(x: Tensor, prefix: str) -> str:
     chosen = options()
     large = x.size > chosen["threshold"]
-    evaluated(x)  # once, rather than for each corner
+    evaluated(x)  # once, not for each corner
     values = _corners(x, chosen["edgeitems"]) if large else shown(x)
     return _as_text(
-        values, chosen, max_line_width=chosen["linewidth"], separator=", ", prefix=prefix,
-        threshold=0 if large else max(values.size, 1), edgeitems=chosen["edgeitems"],
-    )  # fmt: skip
+        values,
+        chosen,
+        max_line_width=chosen["linewidth"],
+        separator=", ",
+        prefix=prefix,
+        threshold=0 if large else max(values.size, 1),
+        edgeitems=chosen["edgeitems"],
+    )
 
 
 def _as_text(values: np.ndarray, chosen: Mapping[str, Any], **how: Any) -> str:
-    """What NumPy makes of values, with the options chosen; what is None is as it has them."""
+    """Return NumPy's text of values, with the chosen options; None is NumPy's own option."""
     how["precision"] = chosen["precision"]
     how["suppress_small"] = True if chosen["sci_mode"] is False else chosen["suppress"]
     how |= {k: chosen[k] for k in ("sign", "floatmode", "formatter") if chosen[k] is not None}
@@ -56,7 +61,9 @@ def _as_text(values: np.ndarray, chosen: Mapping[str, Any], **how: Any) -> str:
     named = {k: chosen[k] for k in ("nanstr", "infstr") if chosen[k] is not None}
     if not named:
         return np.array2string(values, **how)
-    with np.printoptions(**named, formatter=np.get_printoptions()["formatter"]):  # else it is lost
+    with np.printoptions(
+        **named, formatter=np.get_printoptions()["formatter"]
+    ):  # else the formatter is lost
         return np.array2string(values, **how)
 
 
@@ -67,23 +74,26 @@ def _with_exponent(chosen: Mapping[str, Any], value: Any) -> str:
 
 
 def texts(x: Tensor) -> np.ndarray:
-    """Each element that `repr(x)` shows, as it shows it; where it has dots two places adjoin."""
+    """Return the formatted elements of `repr(x)`, without elided regions."""
     chosen = options()
     evaluated(x)
     if x.size <= chosen["threshold"]:
         values = shown(x)
     else:
         values = _without_middles(_corners(x, chosen["edgeitems"]), x, chosen["edgeitems"])
-    mark = "\x1f"  # that no number's text has
+    mark = "\x1f"  # in no number's text
     line = _as_text(
-        values.reshape(-1), chosen, max_line_width=1 << 60, separator=mark,
+        values.reshape(-1),
+        chosen,
+        max_line_width=1 << 60,
+        separator=mark,
         threshold=values.size + 1,
-    )  # fmt: skip
+    )
     return np.asarray(line[1:-1].split(mark)).reshape(values.shape)
 
 
 def _without_middles(corners: np.ndarray, x: Tensor, edge: int) -> np.ndarray:
-    """Corners without what is where the dots are."""
+    """Return the corners without the items in place of the dots."""
     for axis, n in enumerate(x.shape):
         if n > 2 * edge:
             corners = np.delete(corners, slice(edge, corners.shape[axis] - edge), axis)
@@ -91,7 +101,7 @@ def _without_middles(corners: np.ndarray, x: Tensor, edge: int) -> np.ndarray:
 
 
 def represent(x: Tensor) -> str:
-    """`repr(x)`: the values, the shape where they do not show it, dtype and device."""
+    """Return `repr(x)`: values, shape if the values do not show it, dtype and device."""
     facts = [f"dtype={x.dtype.name}", f'device="{x.device}"']
     if x.size == 0:
         return f"tensor([], shape={x.shape}, {', '.join(facts)})"
@@ -108,16 +118,16 @@ def represent(x: Tensor) -> str:
 
 
 def text(x: Tensor) -> str:
-    """`str(x)`: the values alone."""
+    """Return `str(x)`: the values alone."""
     return _text(x, "") if x.size else "[]"
 
 
 def formatted(x: Tensor, spec: str) -> str:
-    """`format(x, spec)`: of one element as of its number."""
+    """Return `format(x, spec)`; one element is formatted as a number."""
     return format(item(x), spec) if spec and x.size == 1 else text(x)
 
 
 def in_notebook(x: Tensor) -> str:
-    """What a notebook shows of a tensor, as HTML; docs/storage.md says what that is."""
-    found: str = import_module("..insight.notebook", __package__).html(x)
-    return found
+    """Return the HTML view of a tensor for notebooks; docs/storage.md describes it."""
+    html: str = import_module("..insight.notebook", __package__).html(x)
+    return html

@@ -1,6 +1,6 @@
-"""Host memory, read by the element or as an array.
+"""Reads of host memory: one element, or an array.
 
-Compiled (`reading.pyx`) there is no `ctypes` between, nor a dictionary.
+The compiled form (`reading.pyx`) needs no `ctypes` and no dictionary.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
 
 
 def element(dtype: str, address: int) -> bool | int | float | None:
-    """The number of that dtype at an address; None for a dtype that C does not know."""
+    """Return the number of a dtype at an address, or None for a dtype that C does not have."""
     read = _TYPES.get(dtype)
     if read is None:
         return None
-    found: bool | int | float = read.from_address(address).value
-    return found
+    number: bool | int | float = read.from_address(address).value
+    return number
 
 
 class HostMemory:
-    """Memory that NumPy sees; its owner lives as long as an array over it."""
+    """A buffer over host memory; arrays over it keep its owner alive."""
 
     def __init__(self, address: int, nbytes: int, owner: object, writable: bool) -> None:
         self.__array_interface__ = {
@@ -40,7 +40,7 @@ class HostMemory:
 def array_over(
     memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype, start: int, strides: Any
 ) -> np.ndarray:
-    """The array of such elements that begins at a byte of the memory; strides in bytes, or None."""
+    """Return an array that begins at byte `start` of the memory; strides in bytes, or None."""
     return np.ndarray(shape, dtype, np.asarray(memory).view(dtype), start, strides)
 
 

@@ -1,4 +1,4 @@
-"""Reading host memory, an element or as an array: `reading.py`, compiled."""
+"""Reads of host memory, one element or an array: the compiled form of `reading.py`."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 
 
 cpdef object element(str dtype, Py_ssize_t address):
-    """The number of that dtype at an address; None for a dtype that C does not know."""
+    """Return the number of a dtype at an address, or None for a dtype that C does not have."""
     cdef void* at = <void*><uintptr_t>address
     if dtype == "float32":
         return (<float*>at)[0]
@@ -44,7 +44,7 @@ cdef object _array = np.ndarray
 
 
 cdef class HostMemory:
-    """Memory that NumPy sees; its owner lives as long as an array over it."""
+    """A buffer over host memory; arrays over it keep its owner alive."""
 
     cdef readonly object owner
     cdef void* at
@@ -60,7 +60,7 @@ cdef class HostMemory:
 
 
 cpdef object array_over(object memory, tuple shape, object dtype, object start, object strides):
-    """The array of such elements that begins at a byte of the memory; strides in bytes, or None."""
+    """Return an array that begins at byte `start` of the memory; strides in bytes, or None."""
     if strides is None and not start:
         return _array(shape, dtype, memory)
     return _array(shape, dtype, memory, start, strides)

@@ -1,4 +1,4 @@
-# What other modules know of the compiled form of `slicing.py`.
+# The C interface of `slicing.pyx`.
 from dovetail.graph.expr cimport Expr
 
 

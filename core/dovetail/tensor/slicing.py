@@ -1,7 +1,7 @@
-"""`x[key]` of integers, slices, `...` and None, over memory that is there: the view, at one go.
+"""The fast path of `x[key]` for integers, slices, `...` and None, on tensors in memory.
 
-The general way is in `functions.indexing.index_keys`: it knows every key, layout and gradient, and
-says what is wrong. It takes four times as long.
+The general path is `functions.indexing.index_keys`: it accepts every key, layout and gradient, and
+raises the errors. It takes four times as long.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from .tensor import Tensor
 
 
 def basic_leaf(x: Tensor, key: object) -> Expr | None:
-    """The leaf that a key selects of a tensor in memory; None where this is for the general way."""
+    """Return the leaf that a key selects from a tensor in memory, or None for the general path."""
     if type(x) is not Tensor:
         return None
     e = expr_of(x)
     if e.op is not None or e.storage.pending is not None or e.tape is not None:
         return None
-    whole, steps = e.spec.shape, e.strides
+    extents, steps = e.spec.shape, e.strides
     parts: list[Any] = list(key) if type(key) is tuple else [key]
-    ndim = len(whole)
-    taken = sum(part is not None and part is not Ellipsis for part in parts)
-    if taken > ndim:
+    ndim = len(extents)
+    indexed_axes = sum(part is not None and part is not Ellipsis for part in parts)
+    if indexed_axes > ndim:
         return None
     offset, d = e.offset, 0
     shape: list[int] = []
     strides: list[int] = []
-    new: list[int] = []  # the places of new axes
+    new_axes: list[int] = []  # positions of new axes
     parts += [] if any(part is Ellipsis for part in parts) else [Ellipsis]
-    rest = ndim - taken  # axes that "..." stands for
+    ellipsis_axes = ndim - indexed_axes  # axes that "..." stands for
     for part in parts:
         if part is None:
-            new.append(len(shape))
+            new_axes.append(len(shape))
             shape.append(1)
             strides.append(1)
             continue
         if part is Ellipsis:
-            if rest < 0:
+            if ellipsis_axes < 0:
                 return None
-            shape += whole[d : d + rest]
-            strides += steps[d : d + rest]
-            d, rest = d + rest, -1
+            shape += extents[d : d + ellipsis_axes]
+            strides += steps[d : d + ellipsis_axes]
+            d, ellipsis_axes = d + ellipsis_axes, -1
             continue
         kind = type(part)
-        extent = whole[d]
+        extent = extents[d]
         step = steps[d]
         d += 1
         if kind is int:
@@ -69,19 +69,19 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
             return None
     if 0 in shape or len(shape) > DIMENSIONS:
         return None
-    for place in new:  # as in a dense tensor
-        strides[place] = math.prod(shape[place + 1 :])
+    for new_axis in new_axes:  # new axes get the strides of a dense tensor
+        strides[new_axis] = math.prod(shape[new_axis + 1 :])
     s = spec(tuple(shape), e.spec.dtype, e.spec.device)
     return leaf(e.storage, s, tuple(strides), offset)
 
 
 def span(part: slice, extent: int) -> tuple[int, int, int]:
-    """Start, length and step of a slice along an axis. Raises: as `slice.indices` does."""
+    """Return start, length and step of a slice along an axis. Raises: errors of `slice.indices`."""
     start, stop, step = part.indices(extent)
     length = len(range(start, stop, step))
-    return start, length, step if length > 1 else 1  # which else may be beyond all memory
+    return start, length, step if length > 1 else 1  # a larger step may exceed any memory
 
 
 def is_integer_tensor(key: object) -> TypeGuard[Tensor]:
-    """Whether a key is nothing but a tensor of integers."""
+    """Return True if a key is a tensor of integers."""
     return is_strided(key) and expr_of(key).spec.dtype.kind in "iu"

@@ -1,6 +1,7 @@
 # cython: boundscheck=False, wraparound=False
-"""`x[key]` of integers, slices, `...` and None: `slicing.py`, compiled. Shapes are compared with those of specs
-that were found lately before any tuple is made of them.
+"""The fast path of `x[key]`: the compiled form of `slicing.py`.
+
+Shapes are first compared with those of recently used specs, so no tuple is created on a hit.
 """
 
 from cpython.exc cimport PyErr_Clear, PyErr_Occurred
@@ -22,36 +23,36 @@ cdef extern from "Python.h":
     PyObject* Py_None
 
 cdef enum:
-    MOST = 64  # dimensions
-    LATELY = 256  # specs
+    _AXES_MAX = 64  # dimensions
+    _SPECS_CACHED = 256  # specs
 
-cdef Py_ssize_t FRESH = -(1 << 62) - 1  # no stride
+cdef Py_ssize_t _NEW_AXIS = -(1 << 62) - 1  # no stride
 
-assert DIMENSIONS <= MOST
+assert DIMENSIONS <= _AXES_MAX
 
-cdef list _parents = [None] * LATELY, _found = [None] * LATELY
+cdef list _parents = [None] * _SPECS_CACHED, _children = [None] * _SPECS_CACHED
 
 
 cpdef Expr basic_leaf(object x, object key):
-    """The leaf that a key selects of a tensor in memory; None where this is for the general way."""
+    """Return the leaf that a key selects from a tensor in memory, or None for the general path."""
     if not is_strided(x):
         return None
     cdef Expr e = expr_of(x)
     if e.op is not None or e.storage.pending is not None or e.tape is not None:
         return None
-    cdef tuple whole = e.spec.shape, steps = e.strides
+    cdef tuple extents = e.spec.shape, steps = e.strides
     cdef bint several = type(key) is tuple, dotted = False, widened = False
-    cdef Py_ssize_t count = len(<tuple>key) if several else 1, ndim = len(whole), kept = 0, offset = e.offset
+    cdef Py_ssize_t count = len(<tuple>key) if several else 1, ndim = len(extents), kept = 0, offset = e.offset
     cdef Py_ssize_t i, extent, step, start, stop, by, length, d = 0, rest = ndim
-    cdef Py_ssize_t shape[MOST]
-    cdef Py_ssize_t strides[MOST]
-    if type(key) is slice and 0 < ndim <= MOST:  # the most frequent key, without a look at the rest
-        extent, step = whole[0], steps[0]
+    cdef Py_ssize_t shape[_AXES_MAX]
+    cdef Py_ssize_t strides[_AXES_MAX]
+    if type(key) is slice and 0 < ndim <= _AXES_MAX:  # the most frequent key has a path of its own
+        extent, step = extents[0], steps[0]
         if _are_near(<PySliceObject*>key, extent, &start, &stop) and start < stop:
             shape[0] = stop - start
             for d in range(1, ndim):
-                shape[d] = whole[d]
-            return leaf(e.storage, _of_shape(e.spec, shape, ndim), steps, offset + start * step)
+                shape[d] = extents[d]
+            return leaf(e.storage, _spec_of_shape(e.spec, shape, ndim), steps, offset + start * step)
     elif not several and type(key) is not int and key is not None and key is not Ellipsis:
         return None
     for i in range(count):
@@ -60,7 +61,7 @@ cpdef Expr basic_leaf(object x, object key):
             widened = True
         elif part is not Ellipsis:
             rest -= 1
-    if rest < 0 or count + ndim > MOST:  # which is not so many as there may be, yet enough
+    if rest < 0 or count + ndim > _AXES_MAX:  # sufficient, although larger keys can be valid
         return None
     for i in range(count + 1):
         part = Ellipsis if i == count else (<tuple>key)[i] if several else key
@@ -71,17 +72,17 @@ cpdef Expr basic_leaf(object x, object key):
                 break
             dotted = True
             for d in range(d, d + rest):
-                shape[kept], strides[kept] = whole[d], steps[d]
+                shape[kept], strides[kept] = extents[d], steps[d]
                 kept += 1
                 if widened and shape[kept - 1] == 0:
                     return None
             d += rest > 0
             continue
         if part is None:
-            shape[kept], strides[kept] = 1, FRESH
+            shape[kept], strides[kept] = 1, _NEW_AXIS
             kept += 1
             continue
-        extent, step = whole[d], steps[d]
+        extent, step = extents[d], steps[d]
         d += 1
         if type(part) is int:
             try:
@@ -106,78 +107,78 @@ cpdef Expr basic_leaf(object x, object key):
             kept += 1
         else:
             return None
-    if widened:  # new axes have the strides that they have in a dense tensor
+    if widened:  # new axes get the strides of a dense tensor
         step = 1
         for d in range(kept - 1, -1, -1):
-            if strides[d] == FRESH:
+            if strides[d] == _NEW_AXIS:
                 strides[d] = step
             step *= shape[d]
-    return leaf(e.storage, _of_shape(e.spec, shape, kept), _kept(steps, strides, kept), offset)
+    return leaf(e.storage, _spec_of_shape(e.spec, shape, kept), _reuse_strides(steps, strides, kept), offset)
 
 
 cdef bint _are_near(PySliceObject* key, Py_ssize_t extent, Py_ssize_t* start, Py_ssize_t* stop) noexcept:
-    """Whether a slice is of neighbours, by ints or None: `start` and `stop` within the extent, if so."""
+    """Return True for a slice of step 1 with ints or None; set `start` and `stop`, clamped."""
     if key.step != Py_None:
         return False
     start[0], stop[0] = 0, extent
-    return (key.start == Py_None or _is_put(key.start, extent, start)) and (
-        key.stop == Py_None or _is_put(key.stop, extent, stop)
+    return (key.start == Py_None or _clamp_index(key.start, extent, start)) and (
+        key.stop == Py_None or _clamp_index(key.stop, extent, stop)
     )
 
 
-cdef inline bint _is_put(PyObject* part, Py_ssize_t extent, Py_ssize_t* to) noexcept:
+cdef inline bint _clamp_index(PyObject* part, Py_ssize_t extent, Py_ssize_t* to) noexcept:
     if not PyLong_CheckExact(part):
         return False
-    cdef Py_ssize_t found = PyLong_AsSsize_t(part)
-    if found < 0:
-        if found == -1 and PyErr_Occurred() != NULL:  # an int beyond all memory
+    cdef Py_ssize_t index = PyLong_AsSsize_t(part)
+    if index < 0:
+        if index == -1 and PyErr_Occurred() != NULL:  # an int that exceeds Py_ssize_t
             PyErr_Clear()
             return False
-        found = max(found + extent, 0)
-    to[0] = min(found, extent)
+        index = max(index + extent, 0)
+    to[0] = min(index, extent)
     return True
 
 
-cdef tuple _kept(tuple known, Py_ssize_t* strides, Py_ssize_t ndim):
-    """The strides, which are often those of what is sliced: the same tuple is soon compared."""
+cdef tuple _reuse_strides(tuple previous, Py_ssize_t* strides, Py_ssize_t ndim):
+    """Return the strides as a tuple: that of the sliced tensor if equal, which compares faster."""
     cdef Py_ssize_t d
-    if len(known) == ndim:
+    if len(previous) == ndim:
         for d in range(ndim):
-            if <Py_ssize_t>known[d] != strides[d]:
+            if <Py_ssize_t>previous[d] != strides[d]:
                 break
         else:
-            return known
-    return _in_tuple(strides, ndim)
+            return previous
+    return _to_tuple(strides, ndim)
 
 
-cdef Spec _of_shape(Spec parent, Py_ssize_t* shape, Py_ssize_t ndim):
-    """As `parent`, but for the shape."""
-    cdef Py_ssize_t d, place = (<Py_ssize_t><void*>parent) >> 4
-    cdef Spec found
+cdef Spec _spec_of_shape(Spec parent, Py_ssize_t* shape, Py_ssize_t ndim):
+    """Return the spec with the dtype and device of `parent` and another shape."""
+    cdef Py_ssize_t d, slot = (<Py_ssize_t><void*>parent) >> 4
+    cdef Spec child
     for d in range(ndim):
-        place = place * 31 + shape[d]
-    place &= LATELY - 1
-    if _parents[place] is parent:
-        found = <Spec>_found[place]
-        if _is_shape(found.shape, shape, ndim):
-            return found
-    found = spec(_in_tuple(shape, ndim), parent.dtype, parent.device)
-    _parents[place], _found[place] = None, found  # in this order: both change, or none is believed
-    _parents[place] = parent
-    return found
+        slot = slot * 31 + shape[d]
+    slot &= _SPECS_CACHED - 1
+    if _parents[slot] is parent:
+        child = <Spec>_children[slot]
+        if _is_shape(child.shape, shape, ndim):
+            return child
+    child = spec(_to_tuple(shape, ndim), parent.dtype, parent.device)
+    _parents[slot], _children[slot] = None, child  # in this order: an interrupt in between leaves a miss
+    _parents[slot] = parent
+    return child
 
 
-cdef bint _is_shape(tuple known, Py_ssize_t* shape, Py_ssize_t ndim) except -1:
+cdef bint _is_shape(tuple expected, Py_ssize_t* shape, Py_ssize_t ndim) except -1:
     cdef Py_ssize_t d
-    if len(known) != ndim:
+    if len(expected) != ndim:
         return False
     for d in range(ndim):
-        if <Py_ssize_t>known[d] != shape[d]:
+        if <Py_ssize_t>expected[d] != shape[d]:
             return False
     return True
 
 
-cdef tuple _in_tuple(Py_ssize_t* numbers, Py_ssize_t count):
+cdef tuple _to_tuple(Py_ssize_t* numbers, Py_ssize_t count):
     if count == 1:
         return (numbers[0],)
     if count == 2:
@@ -186,14 +187,14 @@ cdef tuple _in_tuple(Py_ssize_t* numbers, Py_ssize_t count):
 
 
 cpdef tuple span(object part, object extent):
-    """Start, length and step of a slice along an axis. Raises: as `slice.indices` does."""
+    """Return start, length and step of a slice along an axis. Raises: errors of `slice.indices`."""
     start, stop, step = part.indices(extent)
     length = len(range(start, stop, step))
-    return start, length, step if length > 1 else 1  # which else may be beyond all memory
+    return start, length, step if length > 1 else 1  # a larger step may exceed any memory
 
 
 cpdef bint is_integer_tensor(object key) except -1:
-    """Whether a key is nothing but a tensor of integers."""
+    """Return True if a key is a tensor of integers."""
     if not is_strided(key):
         return False
     kind = expr_of(key).spec.dtype.kind

@@ -1,1 +1,1 @@
-# Compiled from `slots.pyx`; nobody calls its functions but Python, by the slots of Tensor.
+# Compiled from `slots.pyx`. Only Python calls its functions, by the type slots of Tensor.

@@ -1,7 +1,7 @@
-"""The slots by which Python finds Tensor's operators.
+"""The type slots of Tensor's operators.
 
-Compiled (`slots.pyx`), the most used of them lead straight to what records an op, not by a look at
-the class; and before Python 3.12, which finds `__buffer__` by itself, there is one for buffers.
+In the compiled form (`slots.pyx`) the most frequent ones record an op directly, without a look-up
+of the method. Before Python 3.12, which calls `__buffer__` itself, there is a slot for buffers.
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 
 def fill(tensor: type[Tensor]) -> None:
-    """Fills them, when the class has all of its methods."""
+    """Fill the slots of Tensor, once the class has all of its methods."""

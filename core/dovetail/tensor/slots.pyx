@@ -1,15 +1,14 @@
-"""The slots by which Python finds Tensor's operators and its memory: `slots.py`, compiled.
+"""The type slots of Tensor's operators and buffer: the compiled form of `slots.py`.
 
-A class of Python's has a function in each slot that looks the method up and calls it, which takes
-longer than recording an op does. What stands in the slots here records at once where operands are
-tensors and numbers, and calls the method otherwise. Whoever sets `Tensor.__add__` gets the usual
-slot back.
+Python's default slots look the method up and call it, which takes longer than to record an op.
+The slots here record directly if the operands are tensors and numbers, and call the method
+otherwise. An assignment to `Tensor.__add__` restores the default slot.
 """
 
 from cpython.object cimport PyObject
 
 from dovetail.graph.expr cimport Expr
-from dovetail.tensor.operators cimport recorded, recorded_reflected
+from dovetail.tensor.operators cimport record_binary, record_reflected
 from dovetail.tensor.slicing cimport basic_leaf
 from dovetail.tensor.fields cimport alias
 from dovetail.tensor.tensor cimport make
@@ -44,8 +43,8 @@ cdef enum:
     ADD, SUBTRACT, MULTIPLY, DIVIDE, COUNT
 
 cdef type _tensor = None
-cdef Binary _usual_subscript = NULL
-cdef Assignment _usual_assignment = NULL
+cdef Binary _default_subscript = NULL
+cdef Assignment _default_assignment = NULL
 cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE]
 cdef list _forward = [], _reflected = []
 cdef object _product = None, _product_reflected = None, _write_at = None
@@ -53,11 +52,11 @@ cdef object _product = None, _product_reflected = None, _write_at = None
 
 cdef inline object _binary(int k, object a, object b):
     if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
-        return recorded(_ops[k], a, b)
+        return record_binary(_ops[k], a, b)
     if type(a) is _tensor:
         return _forward[k](a, b)
     if type(b) is _tensor and (type(a) is float or type(a) is int):
-        return recorded_reflected(_ops[k], a, b)
+        return record_reflected(_ops[k], a, b)
     return _reflected[k](b, a) if type(b) is _tensor else NotImplemented
 
 
@@ -85,7 +84,7 @@ cdef object _multiply_matrices(object a, object b):
 
 cdef object _subscript(object x, object key):
     cdef Expr e = basic_leaf(x, key)
-    return _usual_subscript(x, key) if e is None else alias(x, make(e))
+    return _default_subscript(x, key) if e is None else alias(x, make(e))
 
 
 cdef int _assign(object x, object key, PyObject* value) except -1:
@@ -97,19 +96,19 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
     elif value != NULL and type(x) is _tensor:
         _write_at(x, key, <object>value)
     else:
-        return _usual_assignment(x, key, value)
+        return _default_assignment(x, key, value)
     return 0
 
 
 cdef int _buffer(object x, Buffer* view, int flags) except -1:
-    """What Python 3.12 does with `__buffer__` by itself: the memoryview it gives is asked."""
+    """Get the buffer of the memoryview from `__buffer__`, as Python 3.12 does by itself."""
     view.obj = NULL
     return PyObject_GetBuffer(x.__buffer__(flags), view, flags)
 
 
 def fill(type tensor):
-    """Fills them, when the class has all of its methods."""
-    global _tensor, _usual_subscript, _usual_assignment, _product, _product_reflected, _write_at
+    """Fill the slots of Tensor, once the class has all of its methods."""
+    global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _write_at
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
     if _tensor is not None:
@@ -122,8 +121,8 @@ def fill(type tensor):
     numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
     _product, _product_reflected = tensor.__dict__["__matmul__"], tensor.__dict__["__rmatmul__"]
     numbers.nb_matrix_multiply = _multiply_matrices
-    _usual_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
-    _usual_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
+    _default_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
+    _default_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
     _write_at = tensor.__dict__["__setitem__"]
     if (<Type*>tensor).tp_as_buffer.bf_getbuffer == NULL:  # before Python 3.12
         (<Type*>tensor).tp_as_buffer.bf_getbuffer = _buffer

@@ -1,7 +1,7 @@
 """The Tensor: a device, a layout and a dtype over a deferred expression.
 
-What it is stands here; what can be done with it is put on it by others: `operators` (`+`, `x.T`),
-`host` (`x.numpy()`), and `functions` (`x.sum()`), all made of the few `verbs`.
+This module has the fields and properties. Other modules attach the methods: `operators` (`+`,
+`x.T`), `host` (`x.numpy()`), and `functions` (`x.sum()`), all composed of the few `verbs`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..layout import Shape
 from ..memory.storage import Storage, storage_at
 from ..records import DEPTH_LIMIT
 from ..settings import flags
-from .fields import Aliases, Fields, bind, made
+from .fields import Aliases, Fields, bind, new_tensor
 
 if TYPE_CHECKING:
     from .attached import HostReads, Operators
     from .signatures import Methods
 
     class Attached(Operators, HostReads, Methods):
-        """What other files put on Tensor."""
+        """The methods that other modules attach to Tensor."""
 else:
     Attached = object
 
@@ -35,7 +35,7 @@ __all__ = ["Tensor"]
 
 
 class Size(int):
-    """A number of elements, an int; called it gives the shape that it is of, or one size of it.
+    """A number of elements: an int that, if called, returns the shape, or the size of one axis.
 
     >>> import dovetail as dt
     >>> dt.zeros((2, 3), device="reference").size(-1)
@@ -43,7 +43,7 @@ class Size(int):
     """
 
     shape: Shape
-    plain: int  # the same, for who asks of what type it is
+    plain: int  # the value as an int, for code that compares types
 
     @overload
     def __call__(self, dim: None = None) -> Shape: ...
@@ -58,26 +58,26 @@ class Size(int):
         return int, (int(self),)
 
 
-def sized(s: Spec) -> Size:
-    """The size of tensors of a Spec."""
-    s.sized = found = counted(s.size, s.shape)
-    return found
+def size_of_spec(s: Spec) -> Size:
+    """Return the size of tensors of a Spec, and store it there."""
+    s.sized = size = create_size(s.size, s.shape)
+    return size
 
 
-def counted(n: int, shape: Shape) -> Size:
-    """The size of tensors of a shape, which have so many elements."""
-    made = Size(n)
-    made.shape, made.plain = shape, n
-    return made
+def create_size(n: int, shape: Shape) -> Size:
+    """Return the Size of tensors of a shape with `n` elements."""
+    size = Size(n)
+    size.shape, size.plain = shape, n
+    return size
 
 
 class Tensor(Fields, Attached):
     """An n-dimensional array: a device, a layout and a dtype over memory or pending work.
 
-    Tensors are made by `dt.asarray`, `dt.zeros`, ... and by every op. What an op returns is
-    computed when somebody looks at it; shape, dtype and device are known, and errors raised, at
-    once. Functions of `dt` that take a tensor first are methods too: `dt.sum(x)` is `x.sum()`;
-    those that end in "_" write into the tensor.
+    Tensors are made by `dt.asarray`, `dt.zeros`, ... and by every op. The result of an op is
+    computed when its values are read; shape, dtype and device are known, and errors raised, at
+    once. Functions of `dt` whose first argument is a tensor are methods too: `dt.sum(x)` is
+    `x.sum()`; those that end in "_" write into the tensor.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
@@ -87,7 +87,7 @@ class Tensor(Fields, Attached):
 
     __slots__ = ("__weakref__", "_aliases", "_expr")
 
-    __array_priority__ = 1000.0  # Dask chooses by it; NumPy does not, as there is `__array_ufunc__`
+    __array_priority__ = 1000.0  # for Dask; NumPy uses `__array_ufunc__`
 
     _expr: Expr
     _aliases: Aliases | None
@@ -108,7 +108,7 @@ class Tensor(Fields, Attached):
 
     @property
     def dtype(self) -> DType:
-        """What the elements are: the one DType, to be compared with `is`.
+        """The dtype of the elements: a unique object, compared with `is`.
 
         >>> import dovetail as dt
         >>> x = dt.zeros((2, 3), device="reference")
@@ -119,7 +119,7 @@ class Tensor(Fields, Attached):
 
     @property
     def layout(self) -> lay.Layout:
-        """How memory is interpreted: `dt.strided`, or what a layout plugin adds.
+        """The layout of the memory: `dt.strided`, or one of a layout plugin.
 
         >>> import dovetail as dt
         >>> x = dt.zeros((2, 3), device="reference")
@@ -152,7 +152,7 @@ class Tensor(Fields, Attached):
 
     @property
     def size(self) -> Size:
-        """The number of elements; called as PyTorch has it, the shape, or the size of one axis.
+        """The number of elements; a call, as in PyTorch, returns the shape or the size of one axis.
 
         >>> import dovetail as dt
         >>> x = dt.zeros((2, 3), device="reference")
@@ -160,7 +160,7 @@ class Tensor(Fields, Attached):
         (6, (2, 3), 3)
         """
         s = self._expr.spec
-        return s.sized or sized(s)  # type: ignore[return-value]  # made below
+        return s.sized or size_of_spec(s)  # type: ignore[return-value]  # made below
 
     @property
     def itemsize(self) -> int:
@@ -189,7 +189,7 @@ class Tensor(Fields, Attached):
         return self.size * self.itemsize
 
     def __sizeof__(self) -> int:
-        """The bytes of the object and of all elements, by which Dask plans what to keep and send.
+        """Return the bytes of the object and of all elements, for Dask's scheduler.
 
         >>> import dovetail as dt
         >>> x = dt.zeros((100,), device="reference")
@@ -199,7 +199,7 @@ class Tensor(Fields, Attached):
         return object.__sizeof__(self) + self.nbytes
 
     def numel(self) -> int:
-        """The number of elements, as PyTorch has it: `x.size`.
+        """Return the number of elements: PyTorch's name of `x.size`.
 
         >>> import dovetail as dt
         >>> x = dt.zeros((2, 3), device="reference")
@@ -209,7 +209,7 @@ class Tensor(Fields, Attached):
         return self.size
 
     def dim(self) -> int:
-        """The number of dimensions, as PyTorch has it: `x.ndim`.
+        """Return the number of dimensions: PyTorch's name of `x.ndim`.
 
         >>> import dovetail as dt
         >>> x = dt.zeros((2, 3), device="reference")
@@ -223,7 +223,7 @@ class Tensor(Fields, Attached):
     @overload
     def stride(self, axis: int) -> int: ...
     def stride(self, axis: int | None = None) -> Shape | int:
-        """The strides, or that of one axis: how far it is to the next element.
+        """Return the strides, or that of one axis: the distance to the next element.
 
         Units: elements, not bytes.
         Raises: AxisError.
@@ -238,7 +238,7 @@ class Tensor(Fields, Attached):
         return strides if axis is None else strides[lay.axis("stride", axis, self.ndim)]
 
     def storage_offset(self) -> int:
-        """The position of the first element in the storage.
+        """Return the position of the first element in the storage.
 
         Units: elements, not bytes.
 
@@ -251,7 +251,7 @@ class Tensor(Fields, Attached):
         return 0 if e.op is not None else e.offset
 
     def is_contiguous(self, memory_format: None = None) -> bool:
-        """Whether the elements lie densely in row-major order, which is the one format.
+        """Return True if the elements are dense in row-major order, the only memory format.
 
         Raises: ArgumentTypeError for another `memory_format` than None.
 
@@ -279,58 +279,58 @@ bind(Tensor)
 
 
 def required(op: str, x: object) -> Tensor:
-    """`x`, which is a tensor. Raises: DTypeError."""
+    """Return `x` if it is a tensor. Raises: DTypeError."""
     if not isinstance(x, Tensor):
         raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
     return x
 
 
 def strided(op: str, x: object) -> Tensor:
-    """`x`, which is a tensor over strided memory. Raises: DTypeError, LayoutError."""
+    """Return `x` if it is a tensor over strided memory. Raises: DTypeError, LayoutError."""
     if type(x) is not Tensor:
         raise LayoutError(without_meaning(op, required(op, x)))
     return x
 
 
 class OtherLayout(Protocol):
-    """What a tensor that is not strided has; see `other_layouts.LayoutTensor`."""
+    """The interface of a tensor that is not strided; see `other_layouts.LayoutTensor`."""
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
-        """The strided tensors that it is made of."""
+        """The strided tensors that this one is made of."""
 
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
-        """What its layout's rule for a verb gives."""
+        """Run the layout's rule for a verb, in the name of function `name`."""
 
 
 def parts_of(x: Tensor) -> tuple[Tensor, ...]:
-    """The strided tensors that a tensor of any layout is made of."""
+    """Return the strided tensors that a tensor of any layout is made of."""
     return (x,) if type(x) is Tensor else cast(OtherLayout, x).parts
 
 
-def without_meaning(name: str, x: Tensor, beside: str = "") -> str:
-    """What is said where an op has no meaning for a tensor's layout."""
+def without_meaning(name: str, x: Tensor, addition: str = "") -> str:
+    """Return the text of the error for an op that a tensor's layout does not support."""
     return (
-        f"{name}: has no meaning for the layout {x.layout.name}{beside} "
+        f"{name}: has no meaning for the layout {x.layout.name}{addition} "
         f"({x.dtype.name}{list(x.shape)} on {x.device}); convert it with x.to_dense()"
     )
 
 
 def make(e: Expr) -> Tensor:
-    """The tensor of a node."""
-    t = made(Tensor, e)
+    """Create the tensor of a node, and evaluate it if it must not stay pending."""
+    t = new_tensor(Tensor, e)
     if e.depth > flags.depth:
-        _bound(e)
+        _limit_pending(e)
     return t
 
 
-def _bound(e: Expr) -> None:
-    """Computes what is deep, what others may change, and where each op runs at once, anything."""
+def _limit_pending(e: Expr) -> None:
+    """Evaluate a node that is too deep, reads exported memory, or is recorded in eager mode."""
     eager = settings.is_eager()
     if flags.depth == 0 and settings.current().lines:
         lines.note(e)
-    if eager and (looker := settings.current().anomaly) is not None:
-        looker.look(e)
+    if eager and (watcher := settings.current().anomaly) is not None:
+        watcher.look(e)
         return
     if is_to_finish(e):
         run.finish(e)
@@ -339,15 +339,15 @@ def _bound(e: Expr) -> None:
 
 
 def is_to_finish(e: Expr) -> bool:
-    """Whether a node reads what others may write to, so that it is not to be left pending.
+    """Return True if a node reads exported memory, so that it must not stay pending.
 
-    A captured function leaves nothing pending, and reads at each call what is there then.
+    A captured function leaves nothing pending, and reads the current values at each call.
     """
     return flags.depth == 0 and recording.current() is None and reads_exported(e)
 
 
 def lazy_storage(x: Tensor) -> Expr:
-    """Gives a pending tensor a storage without memory yet, which its views can share; its leaf."""
+    """Give a pending tensor a lazy storage, which views can share, and return its leaf."""
     e = x._expr
     x._expr = leaf(waiting_storage(e), e.spec, e.spec.strides, 0)
     x._expr.tape = e.tape
@@ -355,13 +355,13 @@ def lazy_storage(x: Tensor) -> Expr:
 
 
 def waiting_storage(e: Expr) -> Storage:
-    """A storage without memory yet, which a pending node will fill."""
+    """Create a lazy storage: without memory, to be filled by a pending node."""
     storage = storage_at(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
     storage.pending = e
     return storage
 
 
 def untaped(x: Tensor) -> Tensor:
-    """`x`, a result that nobody has seen yet, as something that no gradient flows through."""
+    """Remove the tape of a new result, so that no gradient flows through it, and return it."""
     x._expr.tape = None
     return x

@@ -1,4 +1,4 @@
-"""Writing several tensors at once, in as few launches as that takes."""
+"""Batched writes: several tensors written in as few launches as possible."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ..graph.ownership import Holder
 from .fields import expr_of
 from .other_layouts import scatter_rows
 from .tensor import Tensor, lazy_storage, make, strided
-from .writes import _noted, _require_writable, to_spec, write
+from .writes import _before_write, _require_writable, to_spec, write
 
 
 def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -> None:
-    """Makes each value, broadcast and cast, the contents of its target; `values` is emptied.
+    """Write each value, broadcast and cast, into its target; empty `values`.
 
-    They are computed together, from what is in memory before, and where nobody else holds them
-    right into the targets: over tensors of one shape in a single launch. Pending values that are
-    left in other tensors are the old ones' still.
-    Raises: as `copy_`; ReadOnlyError.
+    All values are computed together from the old contents of memory. Values without other
+    references are computed right into the targets: in a single launch for tensors of one shape.
+    Pending values in other tensors keep the old contents.
+    Raises: the errors of `copy_`; ReadOnlyError.
     """
-    wanted = [expr_of(strided(name, x)).spec for x in targets]
+    specs = [expr_of(strided(name, x)).spec for x in targets]
     exprs = [strided(name, v)._expr for v in values]
     values.clear()
-    roots = [to_spec(name, e, s) for e, s in zip(exprs, wanted, strict=True)]
+    roots = [to_spec(name, e, s) for e, s in zip(exprs, specs, strict=True)]
     exprs.clear()
-    if _written(name, targets, roots):
+    if _write_directly(name, targets, roots):
         return
     holders: list[Holder[Expr]] = [[r] for r in roots]
     roots.clear()
@@ -36,11 +36,11 @@ def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -
         write(name, x, holder)
 
 
-def _written(
+def _write_directly(
     name: str, targets: Sequence[Tensor], roots: list[Expr], at: Expr | None = None
 ) -> bool:
     leaves = [_leaf(x) for x in targets]
-    notes = [_noted(name, x, r) for x, r in zip(targets, roots, strict=True)]
+    notes = [_before_write(name, x, r) for x, r in zip(targets, roots, strict=True)]
     for e in leaves:
         _require_writable(name, e)
     if any(notes) or not write_memory(roots, leaves, at):
@@ -51,7 +51,7 @@ def _written(
 
 
 def _leaf(x: Tensor) -> Expr:
-    """The leaf of what is to be written; what is pending gets memory first."""
+    """Return the leaf of a target; a pending one gets a lazy storage first."""
     e = expr_of(x)
     recorder = recording.current()
     if recorder is not None and e.op is not None:
@@ -60,16 +60,20 @@ def _leaf(x: Tensor) -> Expr:
 
 
 def put_rows(name: str, targets: Sequence[Tensor], values: list[Tensor], at: Tensor) -> None:
-    """Makes each value the rows of its target at places `at`; `values` is emptied.
+    """Write each value into the rows of its target at positions `at`; empty `values`.
 
-    The places are unchecked and distinct, along the first axis. All values are of what was there
-    before, and go right there where one launch reads and writes these rows.
+    The positions along the first axis are unchecked and distinct. All values are computed from the
+    old contents, and right into the rows if one launch reads and writes these.
     Raises: ReadOnlyError.
     """
     roots = [v._expr for v in values]
     values.clear()
-    place = at._expr
-    if place.op is None and recording.current() is None and _written(name, targets, roots, place):
+    positions = at._expr
+    if (
+        positions.op is None
+        and recording.current() is None
+        and _write_directly(name, targets, roots, positions)
+    ):
         return
     evaluate(roots)
     for x, new in zip(targets, map(make, roots), strict=True):

@@ -1,7 +1,7 @@
-"""The few verbs that all functions of the public namespace are made of.
+"""The primitives of which all functions of the public namespace are composed.
 
-`apply` (an elementwise op), `reduce`, `view` (a move that shares memory), `in_place`; and
-`dispatch`, which has another layout's rule for a verb do it.
+These are `apply` (an elementwise op), `reduce`, `view` (a move that shares memory) and `in_place`;
+`dispatch` calls the rule of another layout for a primitive.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..ops.table import Op
 from ..recent import Recent
 from .fields import alias, expr_of
 from .inference import (
-    applied,
-    inferred,
-    inferred_of_one,
+    apply_cache,
+    infer_cached,
+    infer_unary,
     is_within,
-    lately,
-    lately_of_one,
+    recent_binary,
+    recent_unary,
     with_infinities,
 )
 from .operands import PYTHON_NUMBERS, beside
@@ -44,23 +44,24 @@ from .writes import (
     write_result,
 )
 
-Argument: TypeAlias = Expr | Tensor | bool | int | float | complex  # a Tensor: of another layout
+Argument: TypeAlias = (
+    Expr | Tensor | bool | int | float | complex
+)  # a Tensor is one of another layout
 
 _WHOLE = (slice(None),) * DIMENSIONS
 
 
-# --- of any layout --------------------------------------------------------------------------------
+# --- other layouts --------------------------------------------------------------------------------
 
 
 def dispatch(verb: str, name: str, among: Sequence[object], *args: object) -> Tensor:
-    """What the layout of the first operand that is not strided answers to `verb`.
+    """Run the rule for `verb` of the first operand that is not strided (`other_layouts`).
 
-    Its rule runs on behalf of the function `name`.
-
-    See `other_layouts`. Raises: LayoutError where that layout has no such rule.
+    name: the function in whose name errors are raised.
+    Raises: LayoutError if that layout has no such rule.
     """
     x = next(x for x in among if isinstance(x, Tensor) and type(x) is not Tensor)
-    other: OtherLayout = x  # type: ignore[assignment]  # no Tensor itself, so a LayoutTensor
+    other: OtherLayout = x  # type: ignore[assignment]  # a proper subclass of Tensor is a LayoutTensor
     return other.run_rule(verb, name, *args)
 
 
@@ -71,113 +72,113 @@ def _is_plain(a: object) -> bool:
     return type(a) is Tensor or type(a) in PYTHON_NUMBERS
 
 
-def _of_two(op: Op, a: Expr, other: object) -> Tensor | None:
-    """An op of a node and a tensor or number, where the result of such operands is known."""
+def _apply_cached_binary(op: Op, a: Expr, other: object) -> Tensor | None:
+    """Record an op of a node and a tensor or number if its spec is cached, else return None."""
     if type(other) is Tensor:
         b = expr_of(other)
-        found = lately.get(op, a.spec, b.spec)
-        return None if found is None else make(binary_node(op, a, b, found[0]))
+        inferred = recent_binary.get(op, a.spec, b.spec)
+        return None if inferred is None else make(binary_node(op, a, b, inferred[0]))
     if type(other) is Size:
         other = other.plain
-    found = lately.get(op, a.spec, type(other))
-    if found is None or found[1] is not None:  # limits, that numbers have to keep
+    inferred = recent_binary.get(op, a.spec, type(other))
+    if inferred is None or inferred[1] is not None:  # the number must be checked against limits
         return None
-    return make(binary_node(op, a, other, found[0]))
+    return make(binary_node(op, a, other, inferred[0]))
 
 
 def apply(
     op: Op, args: Sequence[object], attrs: object = None, out: Tensor | None = None
 ) -> Tensor:
-    """An elementwise op on tensors and Python numbers, with broadcasting.
+    """Record an elementwise op on tensors and Python numbers, with broadcasting.
 
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
     """
     if out is None and type(args[0]) is Tensor:
         e = expr_of(args[0])
         if len(args) == 1:
-            found = lately_of_one.get(op, e.spec, attrs)
-            if found is None:
-                found = inferred_of_one(op, e, attrs)
-            return make(node(op, (e,), found[0], attrs))
+            inferred = recent_unary.get(op, e.spec, attrs)
+            if inferred is None:
+                inferred = infer_unary(op, e, attrs)
+            return make(node(op, (e,), inferred[0], attrs))
         if len(args) == 2 and attrs is None:
-            made = _of_two(op, e, args[1])
-            if made is not None:
-                return made
-    return _applied(op, args, attrs, out)
+            result = _apply_cached_binary(op, e, args[1])
+            if result is not None:
+                return result
+    return _apply_general(op, args, attrs, out)
 
 
 def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
-    """`apply` of a function of one operand."""
+    """Record an op of one operand: the fast path of `apply`."""
     if out is None and type(x) is Tensor:
         e = expr_of(x)
-        found = lately_of_one.get(op, e.spec, None)
-        if found is None:
-            found = inferred_of_one(op, e, None)
-        return make(node(op, (e,), found[0], None))
-    return _applied(op, (x,), None, out)
+        inferred = recent_unary.get(op, e.spec, None)
+        if inferred is None:
+            inferred = infer_unary(op, e, None)
+        return make(node(op, (e,), inferred[0], None))
+    return _apply_general(op, (x,), None, out)
 
 
 def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
-    """`apply` of a function of two operands."""
+    """Record an op of two operands: the fast path of `apply`."""
     if out is None and type(x1) is Tensor:
-        made = _of_two(op, expr_of(x1), x2)
-        if made is not None:
-            return made
-    return _applied(op, (x1, x2), None, out)
+        result = _apply_cached_binary(op, expr_of(x1), x2)
+        if result is not None:
+            return result
+    return _apply_general(op, (x1, x2), None, out)
 
 
 def apply_noted(
-    known: Memo[Op], key: object, x1: object, x2: object, out: Tensor | None
+    ops_by_key: Memo[Op], key: object, x1: object, x2: object, out: Tensor | None
 ) -> Tensor | None:
-    """What the op noted in `known` gives, by `key` and what one or two operands are.
+    """Record the op that is cached for `key` and the kinds of one or two operands.
 
-    None where none is noted. `x2`: UNGIVEN where there is one operand.
+    Return None if none is cached. `x2`: UNGIVEN if there is one operand.
     """
     if type(x1) is not Tensor:
         return None
     if x2 is UNGIVEN:
-        op = known.get(key, expr_of(x1).spec)
+        op = ops_by_key.get(key, expr_of(x1).spec)
         return None if op is None else apply_one(op, x1, out)
     kind = expr_of(x2).spec if type(x2) is Tensor else type(x2)
-    op = known.get(key, expr_of(x1).spec, kind)
+    op = ops_by_key.get(key, expr_of(x1).spec, kind)
     return None if op is None else apply_two(op, x1, x2, out)
 
 
-def _applied(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) -> Tensor:
+def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) -> Tensor:
     operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
-    found = applied.young.get((op, key, attrs))
-    if found is None:
-        if _is_any_other(operands):
-            given = [make(a) if type(a) is Expr else a for a in operands]
-            made = dispatch("apply", op.name, operands, op, given, attrs)
-            return made if out is None else write_out(op.name, out, made)
-        found = inferred(applied, (op, key, attrs), op, operands, attrs)
-    s, limits = found
+    inferred = apply_cache.young.get((op, key, attrs))
+    if inferred is None:
+        if _has_other_layout(operands):
+            tensors = [make(a) if type(a) is Expr else a for a in operands]
+            result = dispatch("apply", op.name, operands, op, tensors, attrs)
+            return result if out is None else write_out(op.name, out, result)
+        inferred = infer_cached(apply_cache, (op, key, attrs), op, operands, attrs)
+    s, limits = inferred
     if len(key) == 2 and attrs is None and _is_plain(args[0]) and _is_plain(args[1]):
-        lately.put(op, key[0], key[1], found)
+        recent_binary.put(op, key[0], key[1], inferred)
     if limits is not None and not is_within(operands, limits):
-        given = [make(a) if type(a) is Expr else a for a in operands]
-        return _applied(op, with_infinities(op, given, limits), attrs, out)
+        tensors = [make(a) if type(a) is Expr else a for a in operands]
+        return _apply_general(op, with_infinities(op, tensors, limits), attrs, out)
     if out is not None:
         return write_node_out(op.name, out, [node(op, operands, s, attrs)])
     return make(node(op, operands, s, attrs))
 
 
-def _is_any_other(operands: Sequence[Argument]) -> bool:
-    """Whether an operand is a tensor of another layout."""
+def _has_other_layout(operands: Sequence[Argument]) -> bool:
+    """Return True if an operand is a tensor of another layout."""
     return any(isinstance(a, Tensor) for a in operands)
 
 
 def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
-    """What stands for an operand that is no strided tensor.
+    """Convert an operand that is no strided tensor, for a node's arguments.
 
-    It is a number, a tensor of another layout, or the node of an array.
+    The result is a number, a tensor of another layout, or the node of an array.
     """
     if type(x) is complex:
         return _complex(op, x, among)
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
-        return x  # type: ignore[return-value]  # mypy does not see what `in` says
+        return x  # type: ignore[return-value]  # mypy does not narrow by `in`
     if type(x) is TracedFloat:
         return x.taken()
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
@@ -187,9 +188,9 @@ def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
 
 
 def _complex(op: Op, x: complex, among: Sequence[object]) -> Expr:
-    """The node of a complex number: of the dtype that it has beside these operands.
+    """Return the node of a complex number, with the dtype that it has next to these operands.
 
-    Raises: DTypeError where none of them is a tensor.
+    Raises: DTypeError if none of them is a tensor.
     """
     tensors = [t for t in among if isinstance(t, Tensor)]
     if not tensors:
@@ -199,7 +200,7 @@ def _complex(op: Op, x: complex, among: Sequence[object]) -> Expr:
 
 
 def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor:
-    """`x` after op(x, others) has been written into it.
+    """Write op(x, others) into `x`, and return `x`.
 
     The result must have x's shape and a dtype that fits.
     """
@@ -211,102 +212,104 @@ def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor
 
 
 def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: object = None) -> Tensor:
-    """A reduction over `axes` (non-negative and sorted). With `keepdims` they stay, with size 1."""
+    """Record a reduction over `axes` (non-negative, sorted); `keepdims` keeps them with size 1."""
     e = x._expr
     shape = e.spec.shape
     _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
-    kept = tuple([n for d, n in enumerate(shape) if d not in axes])
-    full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else kept
+    remaining = tuple([n for d, n in enumerate(shape) if d not in axes])
+    full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else remaining
     return make(node(op, (e,), spec(full, dtype, e.spec.device, op.name), (axes, attrs)))
 
 
 # --- views ----------------------------------------------------------------------------------------
 
-Moved: TypeAlias = tuple[Spec, Shape, int]  # spec and strides after a move, and how far it starts
+MoveResult: TypeAlias = tuple[Spec, Shape, int]  # spec and strides after a move, and the offset
 
-# A move of a layout -> what that gives, which takes 1 us to find; False where it needs a copy.
-_moves: Recent[tuple[Spec, Shape, Move], Moved | Literal[False]] = Recent(8192)
+# The results of moves, which take 1 us to compute; False if the move needs a copy.
+_moves: Recent[tuple[Spec, Shape, Move], MoveResult | Literal[False]] = Recent(8192)
 
 
 def view(x: Tensor, m: Move, name: str = "") -> Tensor:
-    """The tensor after a layout move, sharing memory.
+    """Return the tensor after a layout move, sharing memory.
 
-    It is a copy for a reshape that strides do not permit. `name` is the function's, where that is
-    not the move's.
+    A reshape that the strides do not permit is a copy. `name`: the function, if it is not named
+    like the move.
     """
     if type(x) is not Tensor:
         return dispatch("view", name or m[0], (x,), x, m)
-    seen = seen_as(x, m)
-    return view(apply(ops.COPY, (x,)), m) if seen is None else alias(x, make(seen))
+    viewed_leaf = seen_as(x, m)
+    return view(apply(ops.COPY, (x,)), m) if viewed_leaf is None else alias(x, make(viewed_leaf))
 
 
 def seen_as(x: Tensor, m: Move) -> Expr | None:
-    """What `view` makes a tensor of; None where that is a copy.
+    """Return the node of a view, or None if the move needs a copy.
 
-    By itself it is for an operand, or for a result of which nobody has `x`: no alias is noted.
+    No alias is recorded: callers other than `view` use the node as an operand, or own `x`.
     """
     e = x._expr
     if e.op is not None:
         e = lazy_storage(x)
-    found = _moves.young.get((e.spec, e.strides, m)) or _moved(e, m)
-    if not found:
+    result = _moves.young.get((e.spec, e.strides, m)) or _apply_move(e, m)
+    if not result:
         return None
-    s, strides, offset = found
+    s, strides, offset = result
     moves = (*e.moves, m) if storage_of(e).pending is not None else ()
-    seen = leaf(e.storage, s, strides, e.offset + offset, moves)
+    viewed_leaf = leaf(e.storage, s, strides, e.offset + offset, moves)
     if e.tape is not None:
-        seen.tape = tape_of(ops.VIEW, (e,), s, m)
-    return seen
+        viewed_leaf.tape = tape_of(ops.VIEW, (e,), s, m)
+    return viewed_leaf
 
 
-def _moved(e: Expr, m: Move) -> Moved | Literal[False]:
+def _apply_move(e: Expr, m: Move) -> MoveResult | Literal[False]:
     key = (e.spec, e.strides, m)
-    found = _moves.find(key)
-    if found is None:
+    result = _moves.find(key)
+    if result is None:
         after = lay.move(StridedView(e.spec.shape, e.strides, 0), m)
-        found = False
+        result = False
         if after is not None:
             s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
-            found = (s, after.strides, after.offset)
-        _moves[key] = found
-    return found
+            result = (s, after.strides, after.offset)
+        _moves[key] = result
+    return result
 
 
-# A function, what it was given - a tensor's spec and strides, and ints - and the view that it gave:
-# spec, strides and how far it starts.
-_views: Recent[tuple[object, ...], Moved] = Recent(8192)
-_young_views = _views.young  # which stays the same dict
+# By function, the tensor's spec and strides, and integer arguments: the resulting view.
+_views: Recent[tuple[object, ...], MoveResult] = Recent(8192)
+_young_views = _views.young  # the cache keeps this dict object
 
 
 def viewed(name: str, x: object, first: object = None, second: object = None) -> Tensor | None:
-    """What a function that makes views gave for such a tensor, in memory, and these ints or tuples.
+    """Return the view that a function returned before for such a tensor and these arguments.
 
-    None where it is not known; the function then tells `noted_view`.
+    The tensor is in memory, the arguments are ints or tuples of ints. Return None if the view is
+    not cached; the function then passes its result to `noted_view`.
     """
     if type(x) is not Tensor:
         return None
-    e, given = expr_of(x), (first, second)
-    if not _is_in_memory(e) or not _are_plain(given):  # equal ones would else be found: 1.0, True
+    e, arguments = expr_of(x), (first, second)
+    if not _is_in_memory(e) or not _are_int_tuples(
+        arguments
+    ):  # otherwise equal keys would match: 1.0, True
         return None
-    key = (name, e.spec, e.strides, given)
-    found = _young_views.get(key) or _views.find(key)
-    if found is None:
+    key = (name, e.spec, e.strides, arguments)
+    result = _young_views.get(key) or _views.find(key)
+    if result is None:
         return None
-    s, strides, offset = found
+    s, strides, offset = result
     return alias(x, make(leaf(e.storage, s, strides, e.offset + offset)))
 
 
 def _is_in_memory(e: Expr) -> bool:
-    """Whether a node is a leaf in memory, through which no gradient flows."""
+    """Return True for a leaf in memory without a tape."""
     return e.op is None and e.tape is None and e.storage.pending is None
 
 
-def _are_plain(given: tuple[object, ...]) -> bool:
-    """Whether they are ints, None or tuples of such."""
-    for value in given:
+def _are_int_tuples(values: tuple[object, ...]) -> bool:
+    """Return True if all values are ints, None or tuples of these."""
+    for value in values:
         kind = type(value)
         if kind is tuple:
-            if not _are_plain(value):  # type: ignore[arg-type]  # it is one
+            if not _are_int_tuples(value):  # type: ignore[arg-type]  # it is one
                 return False
         elif kind is not int and value is not None:
             return False
@@ -316,42 +319,42 @@ def _are_plain(given: tuple[object, ...]) -> bool:
 def noted_view(
     seen: Tensor, name: str, x: object, first: object = None, second: object = None
 ) -> Tensor:
-    """`seen`, a view of `x` that a function made, which `viewed` makes again."""
-    given = (first, second)
-    if type(x) is Tensor and type(seen) is Tensor and _are_plain(given):
-        e, made = expr_of(x), expr_of(seen)
-        if _is_in_memory(e) and made.op is None and made.storage is e.storage:
-            found = made.spec, made.strides, made.offset - e.offset
-            _views[name, e.spec, e.strides, given] = found
+    """Cache a view of `x` that a function has made, for `viewed`; return it."""
+    arguments = (first, second)
+    if type(x) is Tensor and type(seen) is Tensor and _are_int_tuples(arguments):
+        e, view_expr = expr_of(x), expr_of(seen)
+        if _is_in_memory(e) and view_expr.op is None and view_expr.storage is e.storage:
+            result = view_expr.spec, view_expr.strides, view_expr.offset - e.offset
+            _views[name, e.spec, e.strides, arguments] = result
     return seen
 
 
 def slice_along(x: Tensor, axis: int, start: int, length: int, name: str = "") -> Tensor:
-    """A view of `length` consecutive places along one axis."""
+    """Return a view of `length` consecutive positions along one axis."""
     e = basic_leaf(x, (*_WHOLE[:axis], slice(start, start + length)))
     if e is not None:
         return alias(x, make(e))
     return view(x, lay.slice_along(x.shape, axis, start, length), name)
 
 
-def place_along(x: Tensor, axis: int, place: int, name: str = "") -> Tensor:
-    """A view of one place along an axis, without that axis."""
-    e = basic_leaf(x, (*_WHOLE[:axis], place))
+def place_along(x: Tensor, axis: int, position: int, name: str = "") -> Tensor:
+    """Return a view of one position along an axis, without that axis."""
+    e = basic_leaf(x, (*_WHOLE[:axis], position))
     if e is not None:
         return alias(x, make(e))
     rest = x.shape[:axis] + x.shape[axis + 1 :]
-    return view(slice_along(x, axis, place, 1, name), ("reshape", rest), name)
+    return view(slice_along(x, axis, position, 1, name), ("reshape", rest), name)
 
 
 def is_viewable(x: Tensor, m: Move) -> bool:
-    """Whether the move shares memory."""
+    """Return True if the result of a move shares memory."""
     e = x._expr
     strides = e.spec.strides if e.op is not None else e.strides
     return lay.move(StridedView(e.spec.shape, strides, 0), m) is not None
 
 
 def pending_view(e: Expr, *moves: Move) -> Expr:
-    """A node after some moves, as a node: nothing is shared."""
+    """Return a node with moves recorded as ops: no memory is shared."""
     for m in moves:
         shape = lay.move_shape(e.spec.shape, m)
         if shape != e.spec.shape or m[0] in ("permute", "slice"):

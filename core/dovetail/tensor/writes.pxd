@@ -1,4 +1,4 @@
-# What the compiled form of `writes.py` knows of its types.
+# The C types of `writes.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node, overwritten, spec, storage_of
@@ -20,13 +20,13 @@ cdef dict _ORDER
 cpdef write(object name, object x, list value, bint updates=*, Py_ssize_t others=*)
 cpdef _require_writable(object name, Expr e)
 @cython.locals(group=Aliases)
-cpdef _noted(object name, object x, Expr value)
+cpdef _before_write(object name, object x, Expr value)
 @cython.locals(want=Spec)
 cpdef write_value(object name, object x, object value)
 @cython.locals(before=Expr, after=Expr, e=Expr)
 cpdef _move(object name, object x, object value)
-cpdef bint _is_pending(Expr e, Spec want) except -1
-cpdef bint _is_same_memory(Expr a, Expr b) except -1
+cpdef bint _is_pending_as(Expr e, Spec want) except -1
+cpdef bint _views_same_memory(Expr a, Expr b) except -1
 cpdef Expr _result(object name, object made)
 @cython.locals(value=list, want=Spec)
 cpdef write_result(object name, object x, list made)
@@ -34,7 +34,7 @@ cpdef write_node_out(object name, object out, list result)
 @cython.locals(have=Spec, want=Spec)
 cpdef require_fits_out(object name, object out, Expr result)
 cpdef Expr value_node(object name, object value, object want, object device)
-@cython.locals(found=tuple)
+@cython.locals(spec_and_attrs=tuple)
 cpdef Expr _number(object name, object value, object want, object device)
 cpdef bint _fits(str kind, str into) except -1
 @cython.locals(have=Spec)

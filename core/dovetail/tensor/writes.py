@@ -1,11 +1,11 @@
-"""Writing in place: `x[key] = v`, `x += y`, `x.add_(y)`, `out=`, `x.scatter_(...)`.
+"""Writes in place: `x[key] = v`, `x += y`, `x.add_(y)`, `out=`, `x.scatter_(...)`.
 
-Each of them says three things, once: the target (a tensor, whose memory its views share), the value
-(made a node of exactly the target's spec by `value_node` and `to_spec`), and the mode: the value
-replaces what is there, or is an op that updates it. Then there is one way, `write`.
+All of them call `write` with a target (a tensor, whose memory its views share), a value (a node of
+exactly the target's spec, from `value_node` and `to_spec`), and a mode: the value replaces the
+contents, or is an op that updates them.
 
-A value is handed on in a `Holder`, which is emptied by who takes it: what nothing else refers to
-gets no memory of its own, but is computed right into the target's.
+A value is passed in a `Holder`, from which the callee pops it. A value without other references
+gets no memory of its own: it is computed right into the target's memory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ..graph.expr import (
     spec,
     storage_of,
 )
-from ..graph.ownership import Holder, is_alone, take
+from ..graph.ownership import Holder, is_sole_owner, take
 from ..layout import Move, Shape, StridedView
 from ..memo import Memo
 from ..ops import table as ops
@@ -55,65 +55,65 @@ from .host import from_host
 from .operands import PYTHON_NUMBERS, require_untaped
 from .tensor import Tensor, lazy_storage, make, strided
 
-# --- the one way ----------------------------------------------------------------------------------
+# --- write ----------------------------------------------------------------------------------------
 
 
 def write(
     name: str, x: Tensor, value: Holder[Expr], updates: bool = False, others: int = 0
 ) -> None:
-    """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees.
+    """Write `value`, of the spec of `x`, into the memory of `x`, for all views of it.
 
-    Where it `updates`, it is an op that does so in the memory of its first operand, which is `x`.
-    So many `others` as hold it will find it there.
+    updates: the value is an op that updates the memory of its first operand, which is `x`.
+    others: this many other references to the value will read it from the target.
     """
     e = expr_of(x)
     recorder = recording.current() if flags.captures else None
     if recorder is not None:
         if e.op is not None:
-            recorder.evaluate_earlier(e)  # so that a replay writes there, too
+            recorder.evaluate_earlier(e)  # otherwise a replay would not write there
         if recorder.mask is not None and e.op is None:
             value = [node(ops.WHERE, (expr_of(recorder.mask), value[0], e), e.spec)]
             updates, others = False, 0
-    if e.op is not None:  # nobody else can see a pending value through another view
+    if e.op is not None:  # a pending value has no other views
         if not ((is_any_asked() or flags.tainted) and may_be_bad(value[0])):
             _replace(name, x, value)
             return
-        e = lazy_storage(x)  # what it is now must stay where the write is an error
+        e = lazy_storage(x)  # the old value must survive if the write fails
     _require_writable(name, e)
-    note = _noted(name, x, value[0])
+    after_write = _before_write(name, x, value[0])
     try:
         if updates:
             update_memory(value.pop(), e)
         else:
             write_memory(value, e, others)
     except BaseException as error:
-        # Ours come before anything is written; Ctrl-C comes at any time, so values that were kept
-        # for gradients count as overwritten.
+        # dovetail's errors come before anything is written; Ctrl-C comes at any time, so values
+        # that are saved for gradients count as overwritten.
         if not isinstance(error, DovetailError | MemoryError):
             overwritten(e, name)
         raise
     overwritten(e, name)
-    if note is not None:
-        note()
+    if after_write is not None:
+        after_write()
 
 
 def _replace(name: str, x: Tensor, value: Holder[Expr]) -> None:
-    """Has a tensor that is pending stand for another value.
+    """Replace the node of a pending tensor by that of another value.
 
-    What is also someone else's (a leaf always is) must not become one with it: later writes would
-    be seen by both.
+    A value with other owners (a leaf always has some) is copied: otherwise later writes to the
+    tensor would change it for them, too.
     """
     e = x._expr
-    if value[0].op is None or value[0].tape is not None or not is_alone(value):
+    if value[0].op is None or value[0].tape is not None or not is_sole_owner(value):
         value = [node(ops.COPY, (value[0],), value[0].spec)]
     if not settings.current().grad:
-        value[0].tape = e.tape  # as of memory that is written: it is not recorded
+        value[0].tape = e.tape  # like a write to memory under no_grad: not recorded
     x._expr = make(value.pop())._expr
     overwritten(e, name)
 
 
 def _require_writable(name: str, e: Expr) -> None:
-    """Raises ReadOnlyError where a write must not happen or would have no meaning."""
+    """Raise ReadOnlyError for read-only memory, and for elements that share memory."""
     if storage_of(e).read_only:
         raise ReadOnlyError(
             f"{name}: the memory of this {e.spec!r} is read-only; write to x.copy()"
@@ -125,10 +125,10 @@ def _require_writable(name: str, e: Expr) -> None:
         )
 
 
-def _noted(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
-    """What is to be called after `value` has been written into x's memory, for the gradients' sake.
+def _before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
+    """Return a function to call after the write of `value` into `x`, for autograd, or None.
 
-    Raises: GradientError where the write would break a gradient.
+    Raises: GradientError if the write would break a gradient.
     """
     if value.tape is None and expr_of(x).tape is None:
         group = aliases_of(x)
@@ -141,25 +141,25 @@ def _noted(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
 
 
 def write_value(name: str, x: Tensor, value: object) -> None:
-    """Writes a tensor, a number or what NumPy understands, broadcast and cast."""
+    """Write a tensor, a number or an array-like into `x`, broadcast and cast."""
     want = expr_of(x if is_strided(x) else strided(name, x)).spec
     if is_strided(value):
-        if _is_same_memory(expr_of(x), expr_of(value)):
-            return  # the last act of `x[key] += ...`
+        if _views_same_memory(expr_of(x), expr_of(value)):
+            return  # the last step of `x[key] += ...`
         recorder = recording.current() if flags.captures else None
         if recorder is not None and expr_of(value).op is not None:
             recorder.evaluate_earlier(expr_of(value))  # it must outlive the trace
-        if _is_pending(expr_of(value), want) and recording.mask() is None:
+        if _is_pending_as(expr_of(value), want) and recording.mask() is None:
             _move(name, x, value)
             return
     write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])
 
 
 def _move(name: str, x: Tensor, value: Tensor) -> None:
-    """Writes what is pending right into x's memory, though its tensor holds it.
+    """Write a pending value right into the memory of `x`, although its tensor refers to it.
 
-    That then stands for a copy of what is there: taken before that is written again, if anybody
-    still has it.
+    The tensor then gets a pending copy of the target, which is computed before the next write to
+    the target if the tensor is alive then.
     """
     before = expr_of(x)
     write(name, x, [expr_of(value)], False, 1)
@@ -168,22 +168,26 @@ def _move(name: str, x: Tensor, value: Tensor) -> None:
         become(value, expr_of(make(node(COPY, (after,), after.spec))))
 
 
-def _is_pending(e: Expr, want: Spec) -> bool:
+def _is_pending_as(e: Expr, want: Spec) -> bool:
     return e.op is not None and e.spec is want
 
 
-def _is_same_memory(a: Expr, b: Expr) -> bool:
+def _views_same_memory(a: Expr, b: Expr) -> bool:
     return (
-        a.op is None and b.op is None and a.storage is b.storage
-        and a.spec is b.spec and a.strides == b.strides and a.offset == b.offset
-    )  # fmt: skip
+        a.op is None
+        and b.op is None
+        and a.storage is b.storage
+        and a.spec is b.spec
+        and a.strides == b.strides
+        and a.offset == b.offset
+    )
 
 
-def write_result(name: str, x: Tensor, made: Holder[Tensor]) -> Tensor:
-    """Writes the result of op `name` on `x` into `x`, which is returned."""
+def write_result(name: str, x: Tensor, result: Holder[Tensor]) -> Tensor:
+    """Write the result of op `name` on `x` into `x`, and return `x`."""
     if not is_strided(x):
         strided(f"{name} in place", x)
-    value = [_result(name, take(made))]
+    value = [_result(name, take(result))]
     want = expr_of(x).spec
     if value[0].spec is not want:
         value.append(to_spec(name, value.pop(), want, " in place"))
@@ -192,7 +196,7 @@ def write_result(name: str, x: Tensor, made: Holder[Tensor]) -> Tensor:
 
 
 def require_written_in_place(name: str, x: Tensor) -> None:
-    """Raises: LayoutError for a tensor of a layout that is not written in place."""
+    """Raise LayoutError for a tensor that is not strided."""
     if type(x) is not Tensor:
         raise LayoutError(
             f"{name} in place: a tensor of layout {x.layout.name} is not written in place; "
@@ -200,29 +204,29 @@ def require_written_in_place(name: str, x: Tensor) -> None:
         )
 
 
-def _result(name: str, made: Tensor) -> Expr:
-    if not is_strided(made):
+def _result(name: str, result: Tensor) -> Expr:
+    if not is_strided(result):
         raise LayoutError(
-            f"{name} in place: the result has the layout {made.layout.name}, and the tensor it "
+            f"{name} in place: the result has the layout {result.layout.name}, and the tensor it "
             "would be written into is strided; convert the operand with to_dense()"
         )
-    return expr_of(made)
+    return expr_of(result)
 
 
 def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
-    """Writes a result into `out=`, which must have exactly its shape, dtype and device."""
+    """Write a result into `out=`, which must have exactly its shape, dtype and device."""
     return write_node_out(name, out, [strided(name, result)._expr])
 
 
 def write_node_out(name: str, out: Tensor, result: Holder[Expr]) -> Tensor:
-    """As `write_out`, for a result that is no tensor yet, so that nothing else holds it."""
+    """Write a result without a tensor, which nothing else refers to, into `out=`."""
     require_fits_out(name, out, result[0])
     write(name, out, result)
     return out
 
 
 def require_fits_out(name: str, out: object, result: Expr) -> None:
-    """Raises where a result cannot be written into `out`: nothing has been done then."""
+    """Raise an error if a result cannot be written into `out`, before anything is done."""
     if not isinstance(out, Tensor):
         raise DTypeError(f"{name}: out= must be a tensor, not {type(out).__name__}")
     have, want = strided(name, out)._expr.spec, result.spec
@@ -239,9 +243,9 @@ def require_fits_out(name: str, out: object, result: Expr) -> None:
 
 
 def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
-    """The node of a value that is to be stored as dtype `want`.
+    """Return the node of a value that will be stored as dtype `want`.
 
-    The value is a tensor, a number, or what NumPy understands.
+    The value is a tensor, a number, or an array-like of NumPy.
 
     Raises: DTypeError, ShapeError, ValueOverflow.
     """
@@ -277,7 +281,7 @@ def _is_of_ints(array: np.ndarray) -> bool:
 
 
 def array_of(name: str, value: object) -> np.ndarray:
-    """What NumPy makes of lists. Raises: ShapeError, DTypeError."""
+    """Convert lists by NumPy. Raises: ShapeError, DTypeError."""
     try:
         return np.asarray(value)
     except ValueError as error:
@@ -286,14 +290,14 @@ def array_of(name: str, value: object) -> np.ndarray:
         raise DTypeError(f"{name}: {shown(value)} is no array; see dt.asarray") from error
 
 
-def whole_numbers(values: np.ndarray, given: object) -> np.ndarray:
-    """What NumPy made of lists; where that is floats, of ints of which some are over int64: these.
+def whole_numbers(values: np.ndarray, original: object) -> np.ndarray:
+    """Return lists of ints that NumPy has converted to floats because of their size, as ints.
 
-    As uint64, or as objects where they do not fit that either.
+    They become uint64, or objects if they do not fit that either. Other values are unchanged.
     """
     if values.dtype != np.float64 or not (values >= 2.0**63).any():
         return values
-    whole = np.array(given, dtype=object)
+    whole = np.array(original, dtype=object)
     if not all(isinstance(v, (int, np.integer)) for v in whole.flat):
         return values
     fits = all(0 <= v < 1 << 64 for v in whole.flat)
@@ -301,7 +305,7 @@ def whole_numbers(values: np.ndarray, given: object) -> np.ndarray:
 
 
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
-    """A 0-dimensional node. Raises: DTypeError, ValueOverflow."""
+    """Return a 0-dimensional node of a number. Raises: DTypeError, ValueOverflow."""
     if not _fits(_KINDS.get(type(value), "c"), want.kind):
         raise DTypeError(f"{name}: {shown(value)} does not fit {want.name}; cast with astype()")
     if type(value) is int and want.kind in "iu" and not want.min <= value <= want.max:
@@ -312,22 +316,22 @@ def _number(name: str, value: bool | int | float | complex, want: DType, device:
         raise ValueOverflow(f"{name}: {shown(value)} does not fit {want.name}")
     if isinstance(value, complex):
         return full_complex(value, spec((), want, device))
-    found = _scalars.get(want, device)
-    if found is None:
-        found = spec((), want, device), ((want,), want)
-        _scalars.put(want, device, None, found)
-    return node(FULL, (value,), found[0], found[1])
+    spec_and_attrs = _scalars.get(want, device)
+    if spec_and_attrs is None:
+        spec_and_attrs = spec((), want, device), ((want,), want)
+        _scalars.put(want, device, None, spec_and_attrs)
+    return node(FULL, (value,), spec_and_attrs[0], spec_and_attrs[1])
 
 
 def full_complex(x: complex, s: Spec) -> Expr:
-    """The node of a complex number everywhere."""
+    """Return a node filled with a complex number."""
     part = s.dtype.part
     return node(ops.FULL_COMPLEX, (x.real, x.imag), s, ((part, part), s.dtype))
 
 
 _KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
-_scalars: Memo[tuple[Spec, Attrs]] = Memo()  # of numbers, by dtype and device
-_expanded: Memo[Move] = Memo()  # by the spec of a value, and that wanted
+_scalars: Memo[tuple[Spec, Attrs]] = Memo()  # spec and attrs of numbers, by dtype and device
+_expanded: Memo[Move] = Memo()  # by the specs of value and target
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
@@ -336,9 +340,9 @@ def _fits(kind: str, into: str) -> bool:
 
 
 def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:
-    """`e` broadcast and cast to `want`, where that loses no kind of number.
+    """Return `e` broadcast and cast to `want`, unless the cast loses a kind of number.
 
-    A float into an int is an error. `how` is what messages add to the name.
+    For example, a float into an int is an error. `how`: an addition to the name in messages.
     """
     have = e.spec
     if have is want:
@@ -367,7 +371,7 @@ def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:
 
 
 def _expand(name: str, shape: Shape, want: Shape) -> Move:
-    """The move from one shape to another. Raises: ShapeError."""
+    """Return the move that broadcasts a shape to another. Raises: ShapeError."""
     if len(shape) > len(want) or lay.broadcast_shapes(name, shape, want) != want:
         raise ShapeError(f"{name}: a value of shape {shape} does not fit into shape {want}")
     return "expand", want

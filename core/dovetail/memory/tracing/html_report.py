@@ -81,8 +81,8 @@ def _digest(script: str) -> str:
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
-def _fill(template: str, **parts: str) -> str:
-    return re.sub(r"\$([a-z]+)", lambda match: parts[match[1]], template)
+def _fill(template: str, **fields: str) -> str:
+    return re.sub(r"\$([a-z]+)", lambda match: fields[match[1]], template)
 
 
 def escape(text: str) -> str:

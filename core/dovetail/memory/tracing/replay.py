@@ -42,12 +42,12 @@ def read(text: str) -> list[Step]:
 
 
 def _step(n: int, words: list[str]) -> Step:
-    verb, *rest = words
-    if NUMBERS.get(verb) != len(rest) or not all(map(_NUMBER.fullmatch, rest)):
-        known = ", ".join(f"{v} and {k} numbers" for v, k in NUMBERS.items())
+    verb, *numbers = words
+    if NUMBERS.get(verb) != len(numbers) or not all(map(_NUMBER.fullmatch, numbers)):
+        steps = ", ".join(f"{v} and {k} numbers" for v, k in NUMBERS.items())
         shown = " ".join(words)[:80]
-        raise ArgumentError(f"line {n}: {shown!r} is no step of a trace ({known})")
-    return Step(verb, tuple(map(int, rest)))
+        raise ArgumentError(f"line {n}: {shown!r} is no step of a trace ({steps})")
+    return Step(verb, tuple(map(int, numbers)))
 
 
 def write(steps: Iterable[Step]) -> str:

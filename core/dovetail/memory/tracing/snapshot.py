@@ -25,8 +25,15 @@ INTEGER_MAX = 1 << 62
 STREAMS_MAX = 1 << 16
 TIME_MS_MAX = 1e15
 STATES = ("live", "cached", "waiting")
-STATS = ("live_bytes", "live_blocks", "peak_live_bytes", "cached_bytes", "reserved_bytes",
-         "allocations", "cache_hits")  # fmt: skip
+STATS = (
+    "live_bytes",
+    "live_blocks",
+    "peak_live_bytes",
+    "cached_bytes",
+    "reserved_bytes",
+    "allocations",
+    "cache_hits",
+)
 
 
 def build(

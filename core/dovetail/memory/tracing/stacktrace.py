@@ -12,9 +12,9 @@ Line: TypeAlias = object  # a source line, formatted by `str`
 _SKIPPED = {__name__.partition(".")[0]}  # packages that are not the user's: dovetail and plugins
 
 
-def pass_over(place: str) -> None:
-    """Skip the package of a plugin, loaded from `place` ("module:object"), in `caller`."""
-    _SKIPPED.add(re.split("[.:]", place.strip())[0])
+def pass_over(entry_point: str) -> None:
+    """Skip the package of a plugin, loaded from `entry_point` ("module:object"), in `caller`."""
+    _SKIPPED.add(re.split("[.:]", entry_point.strip())[0])
     is_ours.cache_clear()
 
 

@@ -23,9 +23,9 @@ cdef set _SKIPPED = {__name__.partition(".")[0]}
 cdef dict _known = {}  # module name -> result of `is_ours`
 
 
-def pass_over(place):
+def pass_over(entry_point):
     """See `stacktrace.py`."""
-    _SKIPPED.add(re.split("[.:]", place.strip())[0])
+    _SKIPPED.add(re.split("[.:]", entry_point.strip())[0])
     _known.clear()
 
 
