@@ -1,4 +1,4 @@
-"""Logs of training for TensorBoard, by its own writer of events."""
+"""Training logs for TensorBoard, written by TensorBoard's own event writer."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PROTOS = "tensorboard.compat.proto"
 EMPTY = "a histogram of no values"
 
 
-def _needed(name: str) -> Any:
-    """A module of TensorBoard's. Raises: ModuleNotFoundError that says what to install."""
+def _import(name: str) -> Any:
+    """Import a module of TensorBoard. Raises: ModuleNotFoundError with the package to install."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -42,12 +42,13 @@ _INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
 class SummaryWriter(Explained):
-    """Writes what is to be seen in TensorBoard: `tensorboard --logdir runs`.
+    """A writer of training logs that TensorBoard shows: `tensorboard --logdir runs`.
 
-    `log_dir`: where to; unless given runs/ with the time, the machine and `comment`. `purge_step`:
-    from which step on what was written before is left out. `max_queue`, `flush_secs`: how many
-    events wait at most, and how long. It is a context manager that closes it.
-    Raises: ModuleNotFoundError where TensorBoard is not installed, OSError.
+    `log_dir`: the folder, by default one in runs/ named for the time, the machine and `comment`.
+    `purge_step`: TensorBoard hides what was written before for this step and later ones.
+    `max_queue`, `flush_secs`: the greatest number of queued events and their longest wait.
+    As a context manager it closes itself.
+    Raises: ModuleNotFoundError if TensorBoard is not installed, OSError.
 
     >>> import tempfile
     >>> import dovetail as dt
@@ -74,8 +75,8 @@ class SummaryWriter(Explained):
             arguments.integer("SummaryWriter", flush_secs, "flush_secs", 0, 1 << 31),
             arguments.instance("SummaryWriter", filename_suffix, "filename_suffix", str),
         )
-        self._events = _needed(f"{PROTOS}.event_pb2")
-        self._summaries = _needed(f"{PROTOS}.summary_pb2")
+        self._events = _import(f"{PROTOS}.event_pb2")
+        self._summaries = _import(f"{PROTOS}.summary_pb2")
         self._writers: dict[str, Any] = {}
         if purge_step is not None:
             self._write(self._events.Event(file_version="brain.Event:2"), purge_step, None)
@@ -88,22 +89,24 @@ class SummaryWriter(Explained):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.close()
 
     def get_logdir(self) -> str:
-        """The folder that it writes to."""
+        """Return the folder of the log."""
         return self.log_dir
 
     def flush(self) -> None:
-        """Has all that was added be in the files."""
+        """Write all events added so far to the files."""
         for writer in self._writers.values():
             writer.flush()
 
     def close(self) -> None:
-        """Ends the files; what is added later begins others."""
+        """Close the files; events added later go to new files."""
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
@@ -111,7 +114,7 @@ class SummaryWriter(Explained):
     # --- events
     def _writer(self, folder: str) -> Any:
         if folder not in self._writers:
-            files = _needed("tensorboard.summary.writer.event_file_writer")
+            files = _import("tensorboard.summary.writer.event_file_writer")
             self._writers[folder] = files.EventFileWriter(folder, *self._options)
         return self._writers[folder]
 
@@ -119,7 +122,7 @@ class SummaryWriter(Explained):
         event.wall_time = time.time() if when is None else when
         if step is not None:
             event.step = arguments.integer(
-                "tensorboard", _whole("global_step", step), "global_step", *_INT64
+                "tensorboard", _integer("global_step", step), "global_step", *_INT64
             )
         self._writer(folder or self.log_dir).add_event(event)
 
@@ -127,85 +130,111 @@ class SummaryWriter(Explained):
         summary = self._summaries.Summary(value=[value])
         self._write(self._events.Event(summary=summary), step, when, folder)
 
-    # --- what is added
+    # --- adding values
     def add_scalar(
-        self, tag: str, scalar_value: Any, global_step: Any = None, walltime: float | None = None,
-        new_style: bool = False, double_precision: bool = False,
-    ) -> None:  # fmt: skip
-        """Adds a number: a Python number, or a tensor of one element.
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
+        """Add a number: a Python number, or a tensor of one element.
 
-        `tag`: its name, with parts set apart by "/". `global_step`: at which step; `walltime`:
-        when, in seconds since 1970. `double_precision`: as float64. Raises: ArgumentTypeError.
+        `tag`: its name, with "/" between groups. `global_step`: the training step; `walltime`: the
+        time in seconds since 1970, by default now. `double_precision`: store it as float64.
+        Raises: ArgumentTypeError.
         """
         number = _number("scalar_value", scalar_value)
         if not (new_style or double_precision):
-            made = self._summaries.Summary.Value(tag=tag, simple_value=number)
+            value = self._summaries.Summary.Value(tag=tag, simple_value=number)
         else:
-            metadata = _needed("tensorboard.plugins.scalar.metadata")
+            metadata = _import("tensorboard.plugins.scalar.metadata")
             dtype = np.float64 if double_precision else np.float32
-            tensor = _needed("tensorboard.util.tensor_util").make_tensor_proto(dtype(number))
-            described = metadata.create_summary_metadata("", "")
-            made = self._summaries.Summary.Value(tag=tag, tensor=tensor, metadata=described)
-        self._add(made, global_step, walltime)
+            tensor = _import("tensorboard.util.tensor_util").make_tensor_proto(dtype(number))
+            summary_metadata = metadata.create_summary_metadata("", "")
+            value = self._summaries.Summary.Value(tag=tag, tensor=tensor, metadata=summary_metadata)
+        self._add(value, global_step, walltime)
 
     def add_scalars(
-        self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None,
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: Any = None,
         walltime: float | None = None,
-    ) -> None:  # fmt: skip
-        """Adds several numbers that are drawn in one picture: each in a run of its own below."""
-        for tag, number in tag_scalar_dict.items():
+    ) -> None:
+        """Add several numbers to one chart; each is written to a sub-folder, as its own run."""
+        for tag, scalar in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
-            value = _number(f"tag_scalar_dict[{tag!r}]", number)
-            made = self._summaries.Summary.Value(tag=main_tag, simple_value=value)
-            self._add(made, global_step, walltime, folder)
+            number = _number(f"tag_scalar_dict[{tag!r}]", scalar)
+            value = self._summaries.Summary.Value(tag=main_tag, simple_value=number)
+            self._add(value, global_step, walltime, folder)
 
     def add_histogram(
-        self, tag: str, values: Any, global_step: Any = None,
-        bins: str | int | Sequence[float] = "tensorflow", walltime: float | None = None,
+        self,
+        tag: str,
+        values: Any,
+        global_step: Any = None,
+        bins: str | int | Sequence[float] = "tensorflow",
+        walltime: float | None = None,
         max_bins: int | None = None,
-    ) -> None:  # fmt: skip
-        """Adds a histogram of a tensor's elements.
+    ) -> None:
+        """Add a histogram of a tensor's elements.
 
-        `bins`: "tensorflow", whose width grows with the distance from 0, or what `np.histogram`
-        takes; `max_bins`: so many at most. Raises: ArgumentError for no finite values.
+        `bins`: "tensorflow", whose width grows with the distance from 0, or a value that
+        `np.histogram` accepts; `max_bins`: merge bins until there are at most so many.
+        Raises: ArgumentError for no finite values.
         """
         array = _array("values", values).astype(np.float64).reshape(-1)
         array = array[np.isfinite(array)]
         if array.size == 0:
             raise dt.ArgumentError(f"tensorboard.add_histogram: {tag!r} is {EMPTY}")
-        edges = _growing(array) if bins == "tensorflow" else bins
+        edges = _exponential_edges(array) if bins == "tensorflow" else bins
         counts, limits = np.histogram(array, edges)
         if max_bins is not None and len(counts) > max_bins:
             several = -(-len(counts) // max_bins)
             starts = np.arange(0, len(counts), several)
             counts, limits = np.add.reduceat(counts, starts), np.append(limits[starts], limits[-1])
-        found = np.flatnonzero(counts)
-        low, high = found[0], found[-1] + 1
+        occupied = np.flatnonzero(counts)
+        low, high = occupied[0], occupied[-1] + 1
         histo = self._summaries.HistogramProto(
-            min=array.min(), max=array.max(), num=len(array), sum=array.sum(),
-            sum_squares=array @ array, bucket_limit=[limits[low], *limits[low + 1 : high + 1]],
+            min=array.min(),
+            max=array.max(),
+            num=len(array),
+            sum=array.sum(),
+            sum_squares=array @ array,
+            bucket_limit=[limits[low], *limits[low + 1 : high + 1]],
             bucket=[0, *counts[low:high]],
-        )  # fmt: skip
+        )
         self._add(self._summaries.Summary.Value(tag=tag, histo=histo), global_step, walltime)
 
     def add_image(
-        self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
         dataformats: str = "CHW",
-    ) -> None:  # fmt: skip
-        """Adds a picture: uint8, or floats between 0 and 1, with 1, 3 or 4 channels.
+    ) -> None:
+        """Add a picture: uint8, or floats between 0 and 1, with 1, 3 or 4 channels.
 
-        `dataformats`: what its axes are, of "CHW", "HWC" and "HW". Raises: ShapeError.
+        `dataformats`: its axes, one of "CHW", "HWC" and "HW". Raises: ShapeError.
         """
         pixels = _pixels("add_image", tag, _array("img_tensor", img_tensor), dataformats)
         self._add_picture(tag, pixels, global_step, walltime)
 
     def add_images(
-        self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
         dataformats: str = "NCHW",
-    ) -> None:  # fmt: skip
-        """Adds several pictures of one size, side by side in a grid.
+    ) -> None:
+        """Add several pictures of one size, side by side in a grid.
 
-        See `add_image`.
+        Arguments: those of `add_image`, with an axis "N" in `dataformats`.
         """
         array = _array("img_tensor", img_tensor)
         axes = dataformats.upper()
@@ -217,98 +246,106 @@ class SummaryWriter(Explained):
         if not len(each):
             raise dt.ShapeError(f"tensorboard.add_images: {tag!r} has no pictures")
         inner = axes.replace("N", "")
-        made = [_pixels("add_images", tag, x, inner) for x in each]
-        columns = int(np.ceil(len(made) ** 0.5))
-        made += [np.zeros_like(made[0])] * (-len(made) % columns)
-        rows = [np.concatenate(made[i : i + columns], 1) for i in range(0, len(made), columns)]
+        tiles = [_pixels("add_images", tag, x, inner) for x in each]
+        columns = int(np.ceil(len(tiles) ** 0.5))
+        tiles += [np.zeros_like(tiles[0])] * (-len(tiles) % columns)
+        rows = [np.concatenate(tiles[i : i + columns], 1) for i in range(0, len(tiles), columns)]
         self._add_picture(tag, np.concatenate(rows), global_step, walltime)
 
     def _add_picture(self, tag: str, pixels: np.ndarray, step: Any, when: float | None) -> None:
-        pictures, file = _needed("PIL.Image"), io.BytesIO()
+        pictures, file = _import("PIL.Image"), io.BytesIO()
         one = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
         pictures.fromarray(one).save(file, "PNG")
         image = self._summaries.Summary.Image(
-            height=pixels.shape[0], width=pixels.shape[1], colorspace=pixels.shape[2],
+            height=pixels.shape[0],
+            width=pixels.shape[1],
+            colorspace=pixels.shape[2],
             encoded_image_string=file.getvalue(),
-        )  # fmt: skip
+        )
         self._add(self._summaries.Summary.Value(tag=tag, image=image), step, when)
 
     def add_text(
         self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None
     ) -> None:
-        """Add a text, which the page shows as Markdown.
+        """Add a text, which TensorBoard shows as Markdown.
 
         Raises: ArgumentTypeError.
         """
         arguments.instance("tensorboard", text_string, "text_string", str)
-        metadata = _needed("tensorboard.plugins.text.metadata").create_summary_metadata("", "")
-        tensor = _needed("tensorboard.util.tensor_util").make_tensor_proto(
+        metadata = _import("tensorboard.plugins.text.metadata").create_summary_metadata("", "")
+        tensor = _import("tensorboard.util.tensor_util").make_tensor_proto(
             np.array([text_string], object)
         )
-        made = self._summaries.Summary.Value(
+        value = self._summaries.Summary.Value(
             tag=f"{tag}/text_summary", tensor=tensor, metadata=metadata
         )
-        self._add(made, global_step, walltime)
+        self._add(value, global_step, walltime)
 
     def add_graph(
-        self, model: Any, input_to_model: Any = None, verbose: bool = False,
+        self,
+        model: Any,
+        input_to_model: Any = None,
+        verbose: bool = False,
         use_strict_trace: bool = True,
-    ) -> None:  # fmt: skip
-        """Adds the graph of what a model does, as launches that follow each other.
+    ) -> None:
+        """Add the graph of a model's launches.
 
-        `model`: a module, a function, or one that `dt.jit` gave; `input_to_model`: what it is
-        called with, a tensor or a tuple. `verbose`: prints the launches, too.
-        Raises: CaptureError, ArgumentError where it cannot be captured.
+        `model`: a module, a function, or the result of `dt.jit`; `input_to_model`: its argument, a
+        tensor or a tuple of arguments. `verbose`: also print the launches.
+        Raises: CaptureError, ArgumentError if the model cannot be captured.
         """
-        given = input_to_model if isinstance(input_to_model, (tuple, list)) else (input_to_model,)
-        given = () if input_to_model is None else tuple(given)
-        replay = _captured(model, given)
+        args = input_to_model if isinstance(input_to_model, (tuple, list)) else (input_to_model,)
+        args = () if input_to_model is None else tuple(args)
+        replay = _capture(model, args)
         if verbose:
             print(replay.text())
-        self._write(self._events.Event(graph_def=_graph(replay).SerializeToString()), None, None)
+        graph = _graph_def(replay).SerializeToString()
+        self._write(self._events.Event(graph_def=graph), None, None)
 
 
-def _captured(model: Any, given: tuple[Any, ...]) -> Any:
-    """What is replayed for a model and what it is called with."""
+def _capture(model: Any, args: tuple[Any, ...]) -> Any:
+    """Return the replay that `dt.jit` captures for a call of the model. Raises: ArgumentError."""
     f = model if hasattr(model, "programs") else dt.jit(lambda *args: model(*args))
     with dt.no_grad():
-        for _ in range(3):  # a first call may make what later ones have
-            f(*given)
-            found = dt.explain(f, *given)
-            if found.captures:
-                return found.captures[0]
+        for _ in range(3):  # the first calls may create state that later calls only use
+            f(*args)
+            explanation = dt.explain(f, *args)
+            if explanation.captures:
+                return explanation.captures[0]
     raise dt.ArgumentError(
         f"tensorboard.add_graph: what the model does is not captured: "
-        f"{'; '.join(found.reasons) or 'no launches'}"
+        f"{'; '.join(explanation.reasons) or 'no launches'}"
     )
 
 
-def _graph(replay: Any) -> Any:
-    """The launches as TensorFlow's graphs have nodes: inputs are what they read of earlier ones."""
-    graphs, nodes = _needed(f"{PROTOS}.graph_pb2"), _needed(f"{PROTOS}.node_def_pb2")
-    values = _needed(f"{PROTOS}.attr_value_pb2")
-    made: list[Any] = []
-    writer: dict[Any, str] = {}
+def _graph_def(replay: Any) -> Any:
+    """Return a TensorFlow GraphDef: a node per launch, with the writers of its reads as inputs."""
+    graphs, nodes = _import(f"{PROTOS}.graph_pb2"), _import(f"{PROTOS}.node_def_pb2")
+    values = _import(f"{PROTOS}.attr_value_pb2")
+    node_defs: list[Any] = []
+    writer: dict[Any, str] = {}  # the last node that wrote a buffer
     for i, launch in enumerate(replay.launches):
         inputs = []
-        for place in launch.reads:
-            if place not in writer:
-                writer[place] = f"input_{len(writer)}"
-                made.append(nodes.NodeDef(name=writer[place], op="Placeholder"))
-            if writer[place] not in inputs:
-                inputs.append(writer[place])
-        name = f"{i + 1:03}_{_plain(launch.name)}"
-        node = nodes.NodeDef(name=name, op=_plain(launch.name), input=inputs, device=launch.device)
+        for buffer in launch.reads:
+            if buffer not in writer:
+                writer[buffer] = f"input_{len(writer)}"
+                node_defs.append(nodes.NodeDef(name=writer[buffer], op="Placeholder"))
+            if writer[buffer] not in inputs:
+                inputs.append(writer[buffer])
+        name = f"{i + 1:03}_{_node_name(launch.name)}"
+        node = nodes.NodeDef(
+            name=name, op=_node_name(launch.name), input=inputs, device=launch.device
+        )
         for key, text in (("kernel", launch.text), ("grid", str(launch.grid))):
             node.attr[key].CopyFrom(values.AttrValue(s=text.encode()))
         node.attr["bytes"].CopyFrom(values.AttrValue(i=launch.nbytes))
-        made.append(node)
+        node_defs.append(node)
         writer.update(dict.fromkeys(launch.writes, name))
-    return graphs.GraphDef(node=made)
+    return graphs.GraphDef(node=node_defs)
 
 
-def _plain(name: str) -> str:
-    """A name that a node may have."""
+def _node_name(name: str) -> str:
+    """Return `name` with characters replaced that are not allowed in the name of a node."""
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "launch"
 
 
@@ -316,42 +353,43 @@ def _plain(name: str) -> str:
 
 
 def _array(name: str, x: Any) -> np.ndarray:
-    """Values on the host. Raises: ArgumentTypeError."""
+    """Return the values of `x` as a NumPy array of numbers. Raises: ArgumentTypeError."""
     if isinstance(x, dt.Tensor):
         x = x.detach()
         x = (x.astype(dt.float32) if x.dtype is dt.bfloat16 else x).numpy()
     try:
-        made: np.ndarray = np.asarray(x)
+        array: np.ndarray = np.asarray(x)
     except ValueError:
         raise arguments.refused("tensorboard", name, "numbers", x) from None
-    if made.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise dt.ArgumentTypeError(f"tensorboard: {name} is a {type(x).__name__}, no numbers")
-    return made
+    return array
 
 
 def _number(name: str, x: Any) -> float:
-    found = _array(name, x)
-    if found.size != 1:
-        raise dt.ArgumentTypeError(f"tensorboard: {name} has shape {found.shape}; it is one number")
-    return found.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
+    array = _array(name, x)
+    if array.size != 1:
+        raise dt.ArgumentTypeError(f"tensorboard: {name} has shape {array.shape}; it is one number")
+    return array.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
 
 
-def _whole(name: str, x: Any) -> int:
+def _integer(name: str, x: Any) -> int:
+    """Return a finite number, truncated to an integer. Raises: ArgumentError."""
     number = _number(name, x)
     if not math.isfinite(number):
         raise dt.ArgumentError(f"tensorboard: {name} must be finite, got {number}")
     return int(number)
 
 
-def _growing(array: np.ndarray) -> np.ndarray:
-    """Edges whose distance grows by a tenth, on both sides of 0, as TensorFlow has them."""
-    most = max(float(np.abs(array).max()), 1e-12)
-    up = 1e-12 * 1.1 ** np.arange(int(np.ceil(np.log(most / 1e-12) / np.log(1.1))) + 2)
-    return np.concatenate([-up[::-1], [0.0], up])
+def _exponential_edges(array: np.ndarray) -> np.ndarray:
+    """Return TensorFlow's bin edges: on each side of 0, an edge is 1.1 times the previous one."""
+    largest = max(float(np.abs(array).max()), 1e-12)
+    edges = 1e-12 * 1.1 ** np.arange(int(np.ceil(np.log(largest / 1e-12) / np.log(1.1))) + 2)
+    return np.concatenate([-edges[::-1], [0.0], edges])
 
 
 def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
-    """Bytes as height, width, channels. Raises: ShapeError."""
+    """Return a picture as uint8 of shape (height, width, channels). Raises: ShapeError."""
     axes = axes.upper()
     if array.ndim != len(axes) or sorted(axes) not in (["C", "H", "W"], ["H", "W"]):
         raise dt.ShapeError(
