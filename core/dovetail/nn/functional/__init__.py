@@ -1,4 +1,4 @@
-"""Functions of networks: PyTorch's names, arguments and defaults; each of tensor operations.
+"""Functions of networks, composed of tensor operations, with PyTorch's names and defaults.
 
 What parameters of the same name mean in all of them:
 

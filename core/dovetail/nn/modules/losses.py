@@ -1,4 +1,4 @@
-"""Layers of losses: each is the function of its name in `dt.nn.functional`.
+"""Layers of losses. Each applies the function of its name in `dt.nn.functional`.
 
 `reduction`: "mean", "sum", or "none". `size_average`, `reduce`: what once said the same.
 """
@@ -27,7 +27,7 @@ Flag: TypeAlias = bool | None
 
 
 class _Loss(Module):
-    """What is reduced."""
+    """The base of losses with a reduction."""
 
     def __init__(
         self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
@@ -39,7 +39,7 @@ class _Loss(Module):
 
 
 class _Weighted(_Loss):
-    """What has weights, which are a buffer."""
+    """The base of losses with a weight, which is a buffer."""
 
     weight: Tensor | None
 
@@ -60,7 +60,7 @@ class L1Loss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.l1_loss`."""
+        """Apply `dt.nn.functional.l1_loss`."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -73,7 +73,7 @@ class MSELoss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.mse_loss`."""
+        """Apply `dt.nn.functional.mse_loss`."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -93,7 +93,7 @@ class SmoothL1Loss(_Loss):
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.smooth_l1_loss`."""
+        """Apply `dt.nn.functional.smooth_l1_loss`."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -110,7 +110,7 @@ class HuberLoss(_Loss):
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.huber_loss`."""
+        """Apply `dt.nn.functional.huber_loss`."""
         return F.huber_loss(input, target, self.reduction, self.delta)
 
 
@@ -131,7 +131,7 @@ class KLDivLoss(_Loss):
         self.log_target = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.kl_div`."""
+        """Apply `dt.nn.functional.kl_div`."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -144,7 +144,7 @@ class BCELoss(_Weighted):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.binary_cross_entropy`."""
+        """Apply `dt.nn.functional.binary_cross_entropy`."""
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
@@ -167,7 +167,7 @@ class BCEWithLogitsLoss(_Weighted):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.binary_cross_entropy_with_logits`."""
+        """Apply `dt.nn.functional.binary_cross_entropy_with_logits`."""
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
@@ -190,7 +190,7 @@ class CrossEntropyLoss(_Weighted):
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.cross_entropy`."""
+        """Apply `dt.nn.functional.cross_entropy`."""
         return F.cross_entropy(
             input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
             label_smoothing=self.label_smoothing,
@@ -214,7 +214,7 @@ class NLLLoss(_Weighted):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.nll_loss`."""
+        """Apply `dt.nn.functional.nll_loss`."""
         return F.nll_loss(
             input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
         )
@@ -237,7 +237,7 @@ class PoissonNLLLoss(_Loss):
         self.log_input, self.full, self.eps = log_input, full, eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.poisson_nll_loss`."""
+        """Apply `dt.nn.functional.poisson_nll_loss`."""
         return F.poisson_nll_loss(
             log_input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction
         )
@@ -257,7 +257,7 @@ class GaussianNLLLoss(_Loss):
         self.full, self.eps = full, eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """See `dt.nn.functional.gaussian_nll_loss`."""
+        """Apply `dt.nn.functional.gaussian_nll_loss`."""
         return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
 
 
@@ -271,7 +271,7 @@ class SoftMarginLoss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.soft_margin_loss`."""
+        """Apply `dt.nn.functional.soft_margin_loss`."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -285,7 +285,7 @@ class MultiLabelMarginLoss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.multilabel_margin_loss`."""
+        """Apply `dt.nn.functional.multilabel_margin_loss`."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -299,7 +299,7 @@ class MultiLabelSoftMarginLoss(_Weighted):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.multilabel_soft_margin_loss`."""
+        """Apply `dt.nn.functional.multilabel_soft_margin_loss`."""
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
@@ -326,14 +326,14 @@ class MultiMarginLoss(_Weighted):
         self.p, self.margin = p, margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.multi_margin_loss`."""
+        """Apply `dt.nn.functional.multi_margin_loss`."""
         return F.multi_margin_loss(
             input, target, self.p, self.margin, self.weight, reduction=self.reduction
         )
 
 
 class _Margin(_Loss):
-    """What has a margin."""
+    """The base of losses with a margin."""
 
     def __init__(
         self, margin: float = 0.0, size_average: Flag = None, reduce: Flag = None,
@@ -344,7 +344,7 @@ class _Margin(_Loss):
 
 
 class HingeEmbeddingLoss(_Margin):
-    """Distances, near of what is alike, far of what is not: `hinge_embedding_loss`.
+    """Distances, small for similar pairs and large for others: `hinge_embedding_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(2, device="reference"), dt.asarray([1, -1], device="reference")
@@ -359,12 +359,12 @@ class HingeEmbeddingLoss(_Margin):
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.hinge_embedding_loss`."""
+        """Apply `dt.nn.functional.hinge_embedding_loss`."""
         return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
 class MarginRankingLoss(_Margin):
-    """Whether one is larger than the other by a margin: `margin_ranking_loss`.
+    """A ranking of two inputs by a margin: `margin_ranking_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(1, device="reference"), dt.zeros(1, device="reference")
@@ -373,12 +373,12 @@ class MarginRankingLoss(_Margin):
     """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.margin_ranking_loss`."""
+        """Apply `dt.nn.functional.margin_ranking_loss`."""
         return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Margin):
-    """Angles, small of what is alike, large of what is not: `cosine_embedding_loss`.
+    """Angles, small for similar pairs and large for others: `cosine_embedding_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones((1, 4), device="reference"), dt.asarray([1], device="reference")
@@ -387,7 +387,7 @@ class CosineEmbeddingLoss(_Margin):
     """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.cosine_embedding_loss`."""
+        """Apply `dt.nn.functional.cosine_embedding_loss`."""
         return F.cosine_embedding_loss(
             input1, input2, target, self.margin, reduction=self.reduction
         )
@@ -400,7 +400,7 @@ def _positive(name: str, margin: float) -> float:
 
 
 class TripletMarginLoss(_Loss):
-    """An anchor nearer to one than to another by a margin: `triplet_margin_loss`.
+    """An anchor nearer to a positive than to a negative by a margin: `triplet_margin_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
@@ -417,7 +417,7 @@ class TripletMarginLoss(_Loss):
         self.eps, self.swap = eps, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """See `dt.nn.functional.triplet_margin_loss`."""
+        """Apply `dt.nn.functional.triplet_margin_loss`."""
         return F.triplet_margin_loss(
             anchor, positive, negative, self.margin, self.p, self.eps, self.swap,
             reduction=self.reduction,
@@ -442,7 +442,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.margin, self.swap = _positive("TripletMarginWithDistanceLoss", margin), swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """See `dt.nn.functional.triplet_margin_with_distance_loss`."""
+        """Apply `dt.nn.functional.triplet_margin_with_distance_loss`."""
         return F.triplet_margin_with_distance_loss(
             anchor, positive, negative, distance_function=self.distance_function,
             margin=self.margin, swap=self.swap, reduction=self.reduction,
@@ -462,7 +462,7 @@ class CosineSimilarity(Module):
         self.dim, self.eps = dim, eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """See `dt.nn.functional.cosine_similarity`."""
+        """Apply `dt.nn.functional.cosine_similarity`."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -480,5 +480,5 @@ class PairwiseDistance(Module):
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """See `dt.nn.functional.pairwise_distance`."""
+        """Apply `dt.nn.functional.pairwise_distance`."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
