@@ -22,7 +22,7 @@ FUSED_ELEMENTS_MAX = 1 << 16  # a larger tensor has a launch to itself
 class Bucket:
     """The parameters of one group that have the same number of steps.
 
-    `options`: what the group's rule depends on besides numbers. `by_rows`: gradients are sparse.
+    `options`: the values that select the rule's branches. `by_rows`: gradients are sparse.
     """
 
     __slots__ = ("by_rows", "grads", "group", "options", "params", "states")

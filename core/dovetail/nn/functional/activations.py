@@ -59,7 +59,7 @@ def hardtanh(
     """Return the input, clipped to `min_val` and `max_val`.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Dtypes: real; the result has the input's; results for integers are cast to it.
     Raises: ArgumentError where min_val > max_val; DTypeError for complex numbers.
 
     >>> import dovetail as dt
@@ -76,7 +76,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the input, clipped to 0 and 6.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Dtypes: real; the result has the input's; results for integers are cast to it.
     Raises: DTypeError for complex numbers.
 
     >>> import dovetail as dt
@@ -196,7 +196,7 @@ def _negative_part(x: Tensor) -> Tensor:
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return the input where it is positive, else alpha * (exp(x) - 1).
 
-    `alpha`: minus what the result goes to far below 0.
+    `alpha`: minus the limit of the result at -infinity.
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: DTypeError for other than floats.
@@ -213,7 +213,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return the input where it is positive, else alpha * (exp(x / alpha) - 1).
 
-    `alpha`: minus what the result goes to far below 0; smaller is sharper.
+    `alpha`: minus the limit of the result at -infinity; a smaller one is sharper.
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError for alpha = 0; DTypeError for other than floats.
@@ -315,7 +315,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Return log(1 + exp(beta * x)) / beta; x where beta * x is above `threshold`.
 
-    `beta`: how sharp the bend is.
+    `beta`: the sharpness of the bend.
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: DTypeError for other than floats.
@@ -417,7 +417,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """Return the input where it is above `threshold`, else `value`.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Dtypes: real; the result has the input's; results for integers are cast to it.
     Raises: DTypeError for complex numbers.
 
     >>> import dovetail as dt

@@ -99,8 +99,8 @@ def conv_transpose1d(
 ) -> Tensor:  # fmt: skip
     """Return the transpose of `conv1d` at `input`: each element is spread by a filter.
 
-    `output_padding`: how many elements longer the result is, at its end: positions of a convolution
-    with a stride are as many for several lengths. See `conv1d` for the others.
+    `output_padding`: additional elements at the end of the result, because with a stride several
+    lengths have the same number of positions. See `conv1d` for the other arguments.
     Shapes: input (n, c, length) or (c, length), weight (c, o // groups, taps), bias (o,); the
     result (n, o, more) or (o, more), of (length - 1) * stride - 2 * padding + dilation *
     (taps - 1) + output_padding + 1.

@@ -181,11 +181,11 @@ def binary_cross_entropy(
     """Return -(t log(x) + (1 - t) log(1 - x)); logarithms are no less than -100.
 
     `weight`: a factor for each, broadcast. With sigmoids before it,
-    `binary_cross_entropy_with_logits` is more exact. What is below 0 or above 1, in the input or
-    in the target, is no probability: its loss and its gradient are NaN, and `dt.debug_nans()` names
-    the line (PyTorch raises, for which the host has to wait for the values).
-    Gradient: (x - t) / (x (1 - x)), the divisor no less than 1e-12: also where x is 0 or 1 what is
-    wrong learns, and nothing is infinite.
+    `binary_cross_entropy_with_logits` is more exact. A value below 0 or above 1, in the input or in
+    the target, is not a probability: its loss and its gradient are NaN, and `dt.debug_nans()` names
+    the line (PyTorch raises an error, for which the host has to wait for the values).
+    Gradient: (x - t) / (x (1 - x)), the divisor no less than 1e-12. It is finite for x of 0 and 1,
+    and not 0 if the target differs.
     Shapes: input and target are the same.
     Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
@@ -301,8 +301,8 @@ def gaussian_nll_loss(
 ) -> Tensor:  # fmt: skip
     """Return minus the log density of `target` under normal distributions.
 
-    `var`: their variances; what is less than `eps` counts as that, without changing gradients.
-    `full`: with the part that nothing depends on. Negative variances are not looked for.
+    `var`: their variances; lesser ones count as `eps`, without a change of gradients. `full`: add
+    the constant part. Negative elements of a tensor are not detected.
     Shapes: var has input's shape, or that without the last axis, or 1 along one axis.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target and
     variances of real numbers.

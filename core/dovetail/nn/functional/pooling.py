@@ -46,10 +46,10 @@ def max_pool1d(
 ) -> Found:  # fmt: skip
     """Return the largest element of each window of signals.
 
-    `stride`: how far windows are apart, without one as far as they are long; `padding`: how many
-    elements less than any come before and after; `dilation`: how far a window's elements are apart;
-    `ceil_mode`: whether windows that begin within and end beyond the end count; `return_indices`:
-    whether a tensor of where they are in the input comes too, as `max_unpool1d` takes it.
+    `stride`: the distance of windows, by default their size; `padding`: the number of elements
+    before and after the input, which are less than any number; `dilation`: the distance of a
+    window's elements; `ceil_mode`: include windows that begin within the input and end beyond it;
+    `return_indices`: also return the elements' indices in the input, for `max_unpool1d`.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: real numbers. NaN is larger than any number.
     Gradient: to the element that is the result; of equal ones to the first.
@@ -140,8 +140,8 @@ def max_unpool1d(
 ) -> Tensor:  # fmt: skip
     """Return signals of zeros with window maxima at the positions that `max_pool1d` returned.
 
-    `output_size`: how long they are, where several lengths have as many windows.
-    Shapes: those of `max_pool1d`, back.
+    `output_size`: the length of the result, which the windows may leave undetermined.
+    Shapes: those of `max_pool1d`, exchanged.
     Dtypes: real numbers; `indices` integers.
     Raises: ShapeError, ArgumentError, IndexOutOfRange, DTypeError.
 
@@ -245,8 +245,8 @@ def avg_pool1d(
 ) -> Tensor:  # fmt: skip
     """Return the mean of each window of signals.
 
-    `count_include_pad`: whether zeros that `padding` puts before and after count; see `max_pool1d`
-    for the others.
+    `count_include_pad`: count the zeros of `padding` as elements; see `max_pool1d` for the other
+    arguments.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -267,7 +267,7 @@ def avg_pool2d(
 ) -> Tensor:  # fmt: skip
     """Return the mean of each window of images; see `avg_pool1d`.
 
-    `count_include_pad`: as of `avg_pool1d`. `divisor_override`: what sums are divided by instead.
+    `count_include_pad`: as of `avg_pool1d`. `divisor_override`: the divisor of sums.
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.

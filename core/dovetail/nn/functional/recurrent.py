@@ -34,7 +34,7 @@ class Weights(NamedTuple):
 
 
 class LayerOptions(NamedTuple):
-    """The options of a layer: its kind, the rows of each step, and whether it runs in reverse."""
+    """The options of a layer: its kind, the number of rows of each step, and its direction."""
 
     mode: str
     sizes: tuple[int, ...]

@@ -38,16 +38,15 @@ def interpolate(
 ) -> Tensor:  # fmt: skip
     """Resize a grid over the same area, by the elements near each position.
 
-    `size` or `scale_factor`: that of the result, for all axes or one for each. `mode`: "nearest"
-    and "nearest-exact" take one element, from the start of a place or its middle; "linear",
-    "bilinear" and "trilinear", of one, two and three axes, weigh two along each; "bicubic" four;
-    "area" takes means of windows. `align_corners`: whether the first and last elements stay where
-    they are, so that the area is that between them. `recompute_scale_factor`: whether places are
-    worked out by the sizes instead of the factor that is given. `antialias`: where the grid becomes
-    smaller, "bilinear" and "bicubic" weigh as many elements as a step is wide, as Pillow does; so
-    does "lanczos", which is for nothing else.
-    Shapes: (n, c, *axes), of one to three axes; the result has other axes.
-    Dtypes: floats; the nearest of others, too.
+    `size` or `scale_factor`: of the result, for all axes or one for each. `mode`: "nearest" and
+    "nearest-exact" use one element, by the start of a position or its middle; "linear", "bilinear"
+    and "trilinear", for one, two and three axes, use two elements along each; "bicubic" four;
+    "area" uses means of windows. `align_corners`: the area is that between the first and last
+    elements, which keep their positions. `recompute_scale_factor`: compute positions from the sizes
+    instead of the factor. `antialias`: if the grid becomes smaller, "bilinear" and "bicubic" use
+    as many elements as a step is wide, like Pillow. "lanczos" needs it.
+    Shapes: (n, c, *axes), of one to three axes; the result has other sizes of axes.
+    Dtypes: floats; the nearest modes accept others, too.
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
@@ -231,9 +230,9 @@ def pad(
 ) -> Tensor:
     """Return a tensor with elements added or removed at its ends.
 
-    `pad`: how many before and after, of the last axis first; fewer than none takes elements away.
-    `mode`: what they are: "constant" `value`, or 0; "reflect" mirrored elements; "replicate" the
-    nearest one; "circular" those from the other end.
+    `pad`: the numbers of elements before and after, the last axis first; a negative number removes
+    elements. `mode`: the values: "constant" `value`, by default 0; "reflect" mirrored elements;
+    "replicate" the nearest one; "circular" those from the other end.
     Shapes: any; modes other than "constant" are for up to three axes behind one or two others.
     Dtypes: all.
     Raises: ShapeError, ArgumentError.
@@ -338,7 +337,7 @@ def _patches(
     )  # fmt: skip
 
 
-# --- channels as places ---------------------------------------------------------------------------
+# --- channels -------------------------------------------------------------------------------------
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -416,15 +415,15 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return split.permute_dims((0, 2, 1, *range(3, 3 + len(axes)))).reshape(x.shape)
 
 
-# --- read at places in between --------------------------------------------------------------------
+# --- sampling -------------------------------------------------------------------------------------
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return the positions, from -1 to 1 along each axis, to which affine maps move a grid's.
 
-    For `grid_sample`. `theta`: the matrix of each map. `size`: that of its result, (n, c, h, w) or
-    (n, c, d, h, w). `align_corners`: whether -1 and 1 are the middles of the first and last
-    elements, or their outer edges.
+    The result is the `grid` of `grid_sample`. `theta`: the matrix of each map. `size`: the shape of
+    the sampled images, (n, c, h, w) or (n, c, d, h, w). `align_corners`: True if -1 and 1 are the
+    middles of the first and last elements, False if they are the outer edges.
     Shapes: theta (n, 2, 3) or (n, 3, 4); the result (n, h, w, 2) or (n, d, h, w, 3).
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.

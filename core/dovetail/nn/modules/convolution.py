@@ -170,10 +170,10 @@ class _Transposed(_Convolution):
 class Conv1d(_Convolution):
     """A layer that convolves signals with learnable filters; see `conv1d`.
 
-    `in_channels`, `out_channels`: how many channels come in, and how many filters there are.
-    `padding_mode`: what is around: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
-    is False; drawn evenly within 1 / sqrt(in_channels // groups * taps).
+    is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -200,10 +200,10 @@ class Conv1d(_Convolution):
 class Conv2d(_Convolution):
     """A layer that convolves images with learnable filters; see `conv2d`.
 
-    `in_channels`, `out_channels`: how many channels come in, and how many filters there are.
-    `padding_mode`: what is around: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
-    is False; drawn evenly within 1 / sqrt(in_channels // groups * taps).
+    is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -230,10 +230,10 @@ class Conv2d(_Convolution):
 class Conv3d(_Convolution):
     """A layer that convolves volumes with learnable filters; see `conv3d`.
 
-    `in_channels`, `out_channels`: how many channels come in, and how many filters there are.
-    `padding_mode`: what is around: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
-    is False; drawn evenly within 1 / sqrt(in_channels // groups * taps).
+    is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -260,7 +260,7 @@ class Conv3d(_Convolution):
 class ConvTranspose1d(_Transposed):
     """A layer that spreads each element of signals by learnable filters.
 
-    See `conv_transpose1d`, and `Conv1d` for what else it is given.
+    See `conv_transpose1d`, and `Conv1d` for its arguments.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, length), or without n.
@@ -289,7 +289,7 @@ class ConvTranspose1d(_Transposed):
 class ConvTranspose2d(_Transposed):
     """A layer that spreads each element of images by learnable filters.
 
-    See `conv_transpose2d`, and `Conv2d` for what else it is given.
+    See `conv_transpose2d`, and `Conv2d` for its arguments.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, h, w), or without n.
@@ -318,7 +318,7 @@ class ConvTranspose2d(_Transposed):
 class ConvTranspose3d(_Transposed):
     """A layer that spreads each element of volumes by learnable filters.
 
-    See `conv_transpose3d`, and `Conv3d` for what else it is given.
+    See `conv_transpose3d`, and `Conv3d` for its arguments.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, d, h, w), or without n.

@@ -107,7 +107,7 @@ class Embedding(_Table):
     ) -> Self:  # fmt: skip
         """Return an embedding with a given weight, which is not trained if `freeze` is True.
 
-        Raises: ShapeError for what is no matrix.
+        Raises: ShapeError if the weight is not a matrix.
         """
         rows, columns = _sizes("Embedding", embeddings)
         return cls(
@@ -182,7 +182,7 @@ class EmbeddingBag(_Table):
     ) -> Self:  # fmt: skip
         """Return bags with a given weight, which is not trained if `freeze` is True.
 
-        Raises: ShapeError for what is no matrix.
+        Raises: ShapeError if the weight is not a matrix.
         """
         rows, columns = _sizes("EmbeddingBag", embeddings)
         layer = cls(

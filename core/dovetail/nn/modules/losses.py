@@ -1,6 +1,6 @@
 """Layers of losses. Each applies the function of its name in `dt.nn.functional`.
 
-`reduction`: "mean", "sum", or "none". `size_average`, `reduce`: what once said the same.
+`reduction`: "mean", "sum", or "none". `size_average`, `reduce`: PyTorch's older flags for it.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def _shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
 class LayerNorm(_Affine):
     """Mean 0 and variance 1 over the last axes, times weight, plus bias: `layer_norm`.
 
-    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: whether it
-    has weight and bias, which begin with ones and zeros; `bias`: whether it has a bias then.
+    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: have a
+    weight and a bias, initially ones and zeros; `bias`: with `elementwise_affine`, have a bias.
 
     >>> import dovetail as dt
     >>> dt.nn.LayerNorm(2, device="reference")
@@ -96,8 +96,8 @@ class LayerNorm(_Affine):
 class RMSNorm(_Affine):
     """Mean square 1 over the last axes, times weight: `rms_norm`.
 
-    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: whether it
-    has a weight, which begins with ones.
+    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: have a
+    weight, initially ones.
 
     >>> import dovetail as dt
     >>> dt.nn.RMSNorm(2, device="reference")
@@ -134,9 +134,9 @@ class RMSNorm(_Affine):
 class GroupNorm(_Affine):
     """Mean 0 and variance 1 in each group of channels of each example: `group_norm`.
 
-    `affine`: whether it has weight and bias, one number for each channel; `bias`: whether it has a
-    bias then.
-    Raises: ArgumentError where the channels are no such number of groups.
+    `affine`: have a weight and a bias, one number for each channel; `bias`: with `affine`, have a
+    bias.
+    Raises: ArgumentError if the number of channels is not a multiple of the number of groups.
 
     >>> import dovetail as dt
     >>> dt.nn.GroupNorm(2, 4, device="reference")
