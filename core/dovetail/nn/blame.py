@@ -106,9 +106,13 @@ def _method_title(name: str, args: tuple[Any, ...]) -> str:
 
 
 def explain_error(
-    error: Exception, name: str, function: Callable[..., Any], args: tuple[Any, ...],
-    named: Mapping[str, Any], prefix: bool = True,
-) -> dt.DovetailError | None:  # fmt: skip
+    error: Exception,
+    name: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    prefix: bool = True,
+) -> dt.DovetailError | None:
     """Return a clearer error to raise instead of `error`, or None to raise `error` again.
 
     None if the error passed through code of the user, or if it is an error of dovetail other than

@@ -200,11 +200,14 @@ def _hint(cls: type, theirs: str, parameters: Parameters) -> str:
 def _format_parameters(parameters: Parameters) -> str:
     """Return the parameters as in a call: "in_features, out_features, bias="."""
     texts = [
-        f"*{n}" if p.kind is p.VAR_POSITIONAL
-        else f"**{n}" if p.kind is p.VAR_KEYWORD
-        else n if p.default is p.empty
+        f"*{n}"
+        if p.kind is p.VAR_POSITIONAL
+        else f"**{n}"
+        if p.kind is p.VAR_KEYWORD
+        else n
+        if p.default is p.empty
         else f"{n}="
         for n, p in parameters.items()
         if not n.startswith("_")
-    ]  # fmt: skip
+    ]
     return ", ".join(texts) or "nothing"

@@ -27,10 +27,13 @@ __all__ = [
 
 Tensor: TypeAlias = dt.Tensor
 Generator: TypeAlias = dt.random.Generator
-_LINEAR = frozenset((
-    "linear", "sigmoid",
-    *(f"conv{kind}{d}d" for kind in ("", "_transpose") for d in (1, 2, 3)),
-))  # fmt: skip
+_LINEAR = frozenset(
+    (
+        "linear",
+        "sigmoid",
+        *(f"conv{kind}{d}d" for kind in ("", "_transpose") for d in (1, 2, 3)),
+    )
+)
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -103,9 +106,13 @@ def normal_(
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Fill a tensor from the normal distribution between the bounds a and b.
 
     Values are drawn by the inverse distribution function, without rejection. `mean`, `std`: of the
@@ -121,9 +128,15 @@ def trunc_normal_(
     """
     with dt.no_grad():
         values = dt.random.truncated_normal(
-            a, b, tensor.shape, mean=mean, std=std, dtype=tensor.dtype, device=tensor.device,
+            a,
+            b,
+            tensor.shape,
+            mean=mean,
+            std=std,
+            dtype=tensor.dtype,
+            device=tensor.device,
             generator=generator,
-        )  # fmt: skip
+        )
         return tensor.copy_(values)
 
 
@@ -269,9 +282,12 @@ def _deviation(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Fill a weight uniformly so that values keep their variance through the nonlinearity.
 
     `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
@@ -292,9 +308,12 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Fill a weight from a normal distribution so that values keep their variance.
 
     `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
@@ -339,9 +358,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     dtype = tensor.dtype if tensor.dtype.itemsize > 2 else dt.float32
     with dt.no_grad():
         normal = dt.random.normal(
-            (max(rows, columns), min(rows, columns)), dtype=dtype, device=tensor.device,
+            (max(rows, columns), min(rows, columns)),
+            dtype=dtype,
+            device=tensor.device,
             generator=generator,
-        )  # fmt: skip
+        )
         q, r = dt.linalg.qr(normal)
         q = q * dt.sign(dt.diagonal(r))
         q = (q.T if rows < columns else q) * gain

@@ -80,9 +80,23 @@ __all__ += recurrent.__all__
 __all__ += resampling.__all__
 
 for _module in (
-    activations, adaptive, along_axis, attention, classes, convolution, distances, dropouts,
-    embeddings, losses, multi_head, normalization, pooling, products, recurrent, resampling,
-):  # fmt: skip
+    activations,
+    adaptive,
+    along_axis,
+    attention,
+    classes,
+    convolution,
+    distances,
+    dropouts,
+    embeddings,
+    losses,
+    multi_head,
+    normalization,
+    pooling,
+    products,
+    recurrent,
+    resampling,
+):
     globals().update(widen_functions(_module))
 explain_all(globals(), __all__)
 

@@ -162,9 +162,12 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def rrelu(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
     inplace: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return `leaky_relu` with a random slope per element in training, else with the mean slope.
 
     `lower`, `upper`: between which slopes are drawn, evenly, by `dt.random`.

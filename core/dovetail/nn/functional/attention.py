@@ -33,10 +33,15 @@ FLOATS = (dt.float32, dt.float64, *HALVES)
 
 
 def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
     enable_gqa: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return values weighted for each query by the softmax of its products with the keys.
 
     `attn_mask`: bool, True where a query sees a key, or a float that is added to the scores.
@@ -157,9 +162,14 @@ def _mask(mask: Tensor | None, shape: Shape, dtype: Any) -> Tensor | None:
 
 
 def _attend_grouped(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
-    dropout_p: float, is_causal: bool, scale: float | None,
-) -> Tensor:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+) -> Tensor:
     """Compute attention in which several heads of queries, along axis -3, share keys and values."""
     if min(query.ndim, key.ndim, value.ndim) < 3:
         raise dt.ShapeError(
@@ -185,9 +195,13 @@ def _attend_grouped(
         mask = dt.reshape(mask, (*mask.shape[:-3], *cut, *mask.shape[-2:]))
     out = scaled_dot_product_attention(
         dt.reshape(query, (*query.shape[:-3], n, heads // n, *query.shape[-2:])),
-        dt.expand_dims(key, axis=-3), dt.expand_dims(value, axis=-3),
-        mask, dropout_p, is_causal, scale,
-    )  # fmt: skip
+        dt.expand_dims(key, axis=-3),
+        dt.expand_dims(value, axis=-3),
+        mask,
+        dropout_p,
+        is_causal,
+        scale,
+    )
     return dt.reshape(out, (*out.shape[:-4], heads, *out.shape[-2:]))
 
 
@@ -275,9 +289,14 @@ class _Attention(dt.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, keep: Tensor | None,
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        keep: Tensor | None,
         options: _Options,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:
         ctx.options = options
         with products(q):
             out, sums = _Forward(q, k, v, mask, keep, options).compute()

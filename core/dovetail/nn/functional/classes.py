@@ -73,9 +73,14 @@ def _class_axis(op: str, x: Tensor) -> int:
 
 
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Return minus the entry at the class of each; `input` has logarithms of probabilities.
 
     `weight`: a factor for each class; the mean divides by the sum of the factors of the targets.
@@ -105,10 +110,15 @@ def _reduce_weighted(loss: Tensor, weight: Tensor, reduction: str, like: Tensor)
 
 
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the cross entropy of softmax(input) and the target: classes or probabilities.
 
     `weight`: a factor for each class; the mean over classes divides by the sum of the factors of
@@ -185,9 +195,15 @@ def _cross_entropy_of_probabilities(
 
 
 def multi_margin_loss(
-    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Return the mean over other classes of max(0, margin - x[class] + x[other])**p.
 
     `p`: 1 or 2. `weight`: a factor for each class. `margin`: the margin by which the class's score
@@ -218,9 +234,12 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the sum of max(0, 1 - x[class] + x[other]), divided by the number of classes.
 
     `target`: the classes of each example, before the first -1; all others are other classes.
@@ -254,9 +273,13 @@ def multilabel_margin_loss(
 
 
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Return the mean over classes of `binary_cross_entropy_with_logits`.
 
     `weight`: a factor for each class.

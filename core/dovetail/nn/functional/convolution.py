@@ -29,9 +29,14 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the convolution of signals with filters: sums of products at each position.
 
     `stride`: the distance of positions; `padding`: the number of zeros before and after, or "same"
@@ -54,9 +59,14 @@ def conv1d(
 
 
 def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the convolution of images with filters; see `conv1d`.
 
     Sizes are ints, for both axes, or one for each.
@@ -74,9 +84,14 @@ def conv2d(
 
 
 def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the convolution of volumes with filters; see `conv1d`.
 
     Shapes: input (n, c, d, h, w) or (c, d, h, w), weight (o, c // groups, *taps), bias (o,); the
@@ -94,9 +109,15 @@ def conv3d(
 
 
 def conv_transpose1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
     """Return the transpose of `conv1d` at `input`: each element is spread by a filter.
 
     `output_padding`: additional elements at the end of the result, because with a stride several
@@ -114,15 +135,29 @@ def conv_transpose1d(
     [[1.0, 12.0, 20.0]]
     """
     return _transposed_convolution(
-        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
+        "conv_transpose1d",
+        1,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )
 
 
 def conv_transpose2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
     """Return the transpose of `conv2d` at `input`; see `conv_transpose1d`.
 
     `output_padding`: as of `conv_transpose1d`.
@@ -138,15 +173,29 @@ def conv_transpose2d(
     [[[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]]
     """
     return _transposed_convolution(
-        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
+        "conv_transpose2d",
+        2,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )
 
 
 def conv_transpose3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
     """Return the transpose of `conv3d` at `input`; see `conv_transpose1d`.
 
     `output_padding`: as of `conv_transpose1d`.
@@ -161,18 +210,33 @@ def conv_transpose3d(
     [[[[1.0, 2.0, 1.0]]], [[[1.0, 2.0, 1.0]]]]
     """
     return _transposed_convolution(
-        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
+        "conv_transpose3d",
+        3,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )
 
 
 # --- checks and calls of the ops ------------------------------------------------------------------
 
 
 def _convolution(
-    op: str, axes: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
-    padding: Sizes | str, dilation: Sizes, groups: int,
-) -> Tensor:  # fmt: skip
+    op: str,
+    axes: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes | str,
+    dilation: Sizes,
+    groups: int,
+) -> Tensor:
     x, had_batch = with_batch(op, input, axes)
     w = _weight(op, weight, axes, x)
     by, apart = sizes(op, stride, "stride", axes, 1), sizes(op, dilation, "dilation", axes, 1)
@@ -209,9 +273,17 @@ def _pointwise(x: Tensor, w: Tensor, b: Tensor | None, groups: int) -> Tensor:
 
 
 def _transposed_convolution(
-    op: str, axes: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
-    padding: Sizes, output_padding: Sizes, groups: int, dilation: Sizes,
-) -> Tensor:  # fmt: skip
+    op: str,
+    axes: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    output_padding: Sizes,
+    groups: int,
+    dilation: Sizes,
+) -> Tensor:
     y, had_batch = with_batch(op, input, axes)
     w = _weight(op, weight, axes, y)
     by, apart = sizes(op, stride, "stride", axes, 1), sizes(op, dilation, "dilation", axes, 1)

@@ -21,9 +21,13 @@ EPSILON = 1e-12  # PyTorch's, in `cosine_embedding_loss`
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Return x where the target is 1, max(0, margin - x) where it is -1.
 
     `margin`: the distance from which a pair with target -1 costs nothing.
@@ -45,9 +49,14 @@ def hinge_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Return max(0, margin - target * (input1 - input2)): 1 ranks the first higher, -1 the second.
 
     `margin`: the difference that is demanded.
@@ -73,10 +82,17 @@ def margin_ranking_loss(
 
 
 def triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
-    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Return max(0, margin + |anchor - positive| - |anchor - negative|), by `pairwise_distance`.
 
     The loss is 0 if `anchor` is nearer to `positive` than to `negative` by `margin`. `swap`: use
@@ -96,17 +112,26 @@ def triplet_margin_loss(
     if margin <= 0:
         raise dt.ArgumentError(f"triplet_margin_loss: margin is positive, not {margin}")
     return triplet_margin_with_distance_loss(
-        anchor, positive, negative, margin=margin, swap=swap,
+        anchor,
+        positive,
+        negative,
+        margin=margin,
+        swap=swap,
         distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
         reduction=reduction_of("triplet_margin_loss", reduction, size_average, reduce),
-    )  # fmt: skip
+    )
 
 
 def triplet_margin_with_distance_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, *,
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
-    swap: bool = False, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """Return `triplet_margin_loss` with another distance than `pairwise_distance`.
 
     The loss is 0 if `anchor` is nearer to `positive` than to `negative` by `margin`.
@@ -141,9 +166,14 @@ def triplet_margin_with_distance_loss(
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Return 1 - cos(angle) where the target is 1, max(0, cos - margin) where it is -1.
 
     `margin`: the cosine up to which a pair with target -1 costs nothing.

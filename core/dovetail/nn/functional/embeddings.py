@@ -43,8 +43,10 @@ class _Rows(dt.autograd.Function):
         g = gradients[0].reshape((at.size, ctx.shape[1]))
         rows = at.reshape((1, at.size))
         return (
-            dt.sparse_coo_tensor(rows, g, ctx.shape, check_invariants=False), None, None,
-        )  # fmt: skip
+            dt.sparse_coo_tensor(rows, g, ctx.shape, check_invariants=False),
+            None,
+            None,
+        )
 
 
 def _require(op: str, input: Tensor, weight: Tensor) -> None:
@@ -94,9 +96,14 @@ def _read(
 
 
 def embedding(
-    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """Return rows of `weight`, by their indices.
 
     `padding_idx`: a row without a gradient. `max_norm`, `norm_type`: before rows are read, scale
@@ -122,11 +129,18 @@ def embedding(
 
 
 def embedding_bag(
-    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
-    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
-    sparse: bool = False, per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """Return sums, means or maxima of bags of rows of `weight`.
 
     `input`: a bag in each row; or all bags concatenated in one dimension, with their first
@@ -167,7 +181,7 @@ def embedding_bag(
 
 def _require_bags(
     op: str, input: Tensor, offsets: Tensor | None, mode: str, factors: Tensor | None
-) -> None:  # fmt: skip
+) -> None:
     if mode not in ("sum", "mean", "max"):
         raise dt.ArgumentError(f'{op}: mode is "sum", "mean" or "max", not {mode!r}')
     if input.ndim not in (1, 2):
@@ -230,9 +244,7 @@ def _reduce_bags(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, m
     return total / dt.expand_dims(dt.maximum(lengths, 1.0), -1)
 
 
-def _max_of_bags(
-    x: Tensor, counts: Tensor | None, bag: Tensor, shape: tuple[int, int]
-) -> Tensor:  # fmt: skip
+def _max_of_bags(x: Tensor, counts: Tensor | None, bag: Tensor, shape: tuple[int, int]) -> Tensor:
     """Return the maximum of each bag: NaN wins, the first of equals is used; empty bags give 0."""
     n = x.shape[0]
     if not n:

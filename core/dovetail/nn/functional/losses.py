@@ -36,9 +36,13 @@ def _weighted(op: str, loss: Tensor, input: Tensor, weight: Tensor | None) -> Te
 
 
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """Return the squared differences.
 
     `weight`: a factor for each; the mean is then by the sum of the weights.
@@ -63,9 +67,13 @@ def mse_loss(
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """Return the absolute differences.
 
     `weight`: a factor for each; the mean is then by the sum of the weights.
@@ -89,9 +97,13 @@ def l1_loss(
 
 
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", beta: float = 1.0,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """Return d**2 / (2 beta) for differences d below `beta`, else |d| - beta / 2.
 
     Shapes: the same; a target that is broadcast is warned of.
@@ -119,9 +131,12 @@ def smooth_l1_loss(
 
 
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
     weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return d**2 / 2 for differences d up to `delta`, else delta * (|d| - delta / 2).
 
     `weight`: a factor for each loss.
@@ -149,9 +164,13 @@ def huber_loss(
 
 
 def kl_div(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", log_target: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """Return target * (log(target) - input); `input` has logarithms of probabilities.
 
     `reduction`: "batchmean" too, the sum by the size of the first axis, which is the divergence's
@@ -175,9 +194,13 @@ def kl_div(
 
 
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Return -(t log(x) + (1 - t) log(1 - x)); logarithms are no less than -100.
 
     `weight`: a factor for each, broadcast. With sigmoids before it,
@@ -234,9 +257,14 @@ def _log_complement(x: Tensor) -> Tensor:
 
 
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """Return `binary_cross_entropy` of sigmoid(input), without overflow.
 
     `weight`: a factor for each element, broadcast. `pos_weight`: a factor for the part of the
@@ -265,10 +293,15 @@ def binary_cross_entropy_with_logits(
 
 
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
-    size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return minus the log probability of `target` under Poisson distributions.
 
     `log_input`: the input has logarithms of the rates; else rates, to which `eps` is added.
@@ -296,9 +329,13 @@ def poisson_nll_loss(
 
 
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return minus the log density of `target` under normal distributions.
 
     `var`: their variances; lesser ones count as `eps`, without a change of gradients. `full`: add
@@ -349,9 +386,12 @@ def _variances(input: Tensor, var: Tensor | float) -> Tensor:
 
 
 def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return log(1 + exp(-target * input)), for targets 1 or -1.
 
     Shapes: both are broadcast.

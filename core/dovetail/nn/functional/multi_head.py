@@ -20,16 +20,32 @@ NAME = "multi_head_attention_forward"
 
 
 def multi_head_attention_forward(
-    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
-    in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
-    bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
-    out_proj_bias: Tensor | None, training: bool = True, key_padding_mask: Tensor | None = None,
-    need_weights: bool = True, attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None,
-    k_proj_weight: Tensor | None = None, v_proj_weight: Tensor | None = None,
-    static_k: Tensor | None = None, static_v: Tensor | None = None,
-    average_attn_weights: bool = True, is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
     """Return the output of multi-head attention, and its weights if they are needed.
 
     `embed_dim_to_check`: the size e of a query; `num_heads`: the number of equal parts into which
@@ -62,9 +78,11 @@ def multi_head_attention_forward(
     alone = query.ndim == 2
     _require_fitting(query, key, value, embed_dim_to_check, num_heads)
     projected = _project_inputs(
-        (query, key, value), in_proj_weight, in_proj_bias,
+        (query, key, value),
+        in_proj_weight,
+        in_proj_bias,
         (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None,
-    )  # fmt: skip
+    )
     if alone:
         projected = tuple(dt.expand_dims(x, axis=1) for x in projected)
         if key_padding_mask is not None:

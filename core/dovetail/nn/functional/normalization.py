@@ -50,9 +50,12 @@ def _apply_affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tens
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
-    bias: Tensor | None = None, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    normalized_shape: int | Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalise over the last axes to mean 0 and variance 1, times `weight`, plus `bias`.
 
     `normalized_shape`: the sizes of those axes, or the size of the last one. `eps`: is added to the
@@ -75,9 +78,11 @@ def layer_norm(
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+    input: Tensor,
+    normalized_shape: int | Sequence[int],
+    weight: Tensor | None = None,
     eps: float | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Divide the input by the root of its mean square over its last axes, times `weight`.
 
     `eps`: is added to the mean square; unless given, the dtype's `dt.finfo(...).eps`.
@@ -133,10 +138,15 @@ def _update_running(running: Tensor, current: Tensor, momentum: float | Tensor) 
 
 
 def batch_norm(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-    weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-    momentum: float | Tensor = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float | Tensor = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalise each channel to mean 0 and variance 1, times `weight`, plus `bias`.
 
     `training`: use the mean and variance of the batch, and move the running ones towards them in
@@ -172,9 +182,12 @@ def batch_norm(
 
 
 def _batch_statistics(
-    op: str, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+    op: str,
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
     momentum: float | Tensor,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Return the mean and variance of the batch, and update the running statistics."""
     count = x.size // max(x.shape[1], 1)
     if count == 1:
@@ -194,10 +207,15 @@ def _batch_statistics(
 
 
 def instance_norm(
-    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-    weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
-    momentum: float = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalise each channel of each example to mean 0 and variance 1.
 
     `use_input_stats`: use the mean and variance of each channel and example, and move the running
@@ -240,9 +258,12 @@ def instance_norm(
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Normalise each group of channels of each example to mean 0 and variance 1.
 
     `num_groups`: the number of groups, of equal size. `eps`: is added to the variance.

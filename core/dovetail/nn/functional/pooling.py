@@ -27,9 +27,15 @@ TILE_TAPS_MAX = 16  # larger windows that tile the grid are summed as rows, not 
 
 
 def _max_pool(
-    axes: int, input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
-    dilation: Sizes, ceil_mode: bool, return_indices: bool,
-) -> Found:  # fmt: skip
+    axes: int,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Found:
     op = f"max_pool{axes}d"
     x, had_batch = with_batch(op, input, axes)
     require_numbers(op, x)
@@ -41,9 +47,14 @@ def _max_pool(
 
 
 def max_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Found:  # fmt: skip
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Found:
     """Return the largest element of each window of signals.
 
     `stride`: the distance of windows, by default their size; `padding`: the number of elements
@@ -60,15 +71,18 @@ def max_pool1d(
     >>> dt.nn.functional.max_pool1d(x, 2).tolist()
     [[3.0, 5.0]]
     """
-    return _max_pool(
-        1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )  # fmt: skip
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Found:  # fmt: skip
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Found:
     """Return the largest element of each window of images; see `max_pool1d`.
 
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes. Places are
@@ -81,15 +95,18 @@ def max_pool2d(
     >>> dt.nn.functional.max_pool2d(x, 2).tolist()
     [[[5.0, 7.0], [13.0, 15.0]]]
     """
-    return _max_pool(
-        2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )  # fmt: skip
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool3d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Found:  # fmt: skip
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Found:
     """Return the largest element of each window of volumes; see `max_pool1d`.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
@@ -101,18 +118,21 @@ def max_pool3d(
     >>> dt.nn.functional.max_pool3d(x, 2).tolist()
     [[[[7.0]]]]
     """
-    return _max_pool(
-        3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )  # fmt: skip
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 # --- unpooling ------------------------------------------------------------------------------------
 
 
 def _max_unpool(
-    axes: int, input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None,
-    padding: Sizes, output_size: Sequence[int] | None,
-) -> Tensor:  # fmt: skip
+    axes: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    output_size: Sequence[int] | None,
+) -> Tensor:
     op = f"max_unpool{axes}d"
     x, had_batch = with_batch(op, input, axes)
     at = required(op, indices)
@@ -135,9 +155,13 @@ def _max_unpool(
 
 
 def max_unpool1d(
-    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
-    padding: Sizes = 0, output_size: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
     """Return signals of zeros with window maxima at the positions that `max_pool1d` returned.
 
     `output_size`: the length of the result, which the windows may leave undetermined.
@@ -155,9 +179,13 @@ def max_unpool1d(
 
 
 def max_unpool2d(
-    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
-    padding: Sizes = 0, output_size: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
     """Return images of zeros with window maxima at their positions; see `max_unpool1d`.
 
     Shapes: those of `max_pool2d`, back.
@@ -173,9 +201,13 @@ def max_unpool2d(
 
 
 def max_unpool3d(
-    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
-    padding: Sizes = 0, output_size: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
     """Return volumes of zeros with window maxima at their positions; see `max_unpool1d`.
 
     Shapes: those of `max_pool3d`, back.
@@ -195,9 +227,16 @@ def max_unpool3d(
 
 
 def pool_means(
-    axes: int, input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
-    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None, op: str = "",
-) -> Tensor:  # fmt: skip
+    axes: int,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+    op: str = "",
+) -> Tensor:
     """Return the mean of each window; `op`: the name in errors, by default avg_pool{axes}d."""
     op = op or f"avg_pool{axes}d"
     x, had_batch = with_batch(op, input, axes)
@@ -240,9 +279,13 @@ def _divide_by_counts(total: Tensor, w: Windows, with_padding: bool) -> Tensor:
 
 
 def avg_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
     """Return the mean of each window of signals.
 
     `count_include_pad`: count the zeros of `padding` as elements; see `max_pool1d` for the other
@@ -256,15 +299,18 @@ def avg_pool1d(
     >>> dt.nn.functional.avg_pool1d(x, 2).tolist()
     [[2.0, 3.5]]
     """
-    return pool_means(
-        1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None
-    )  # fmt: skip
+    return pool_means(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 def avg_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """Return the mean of each window of images; see `avg_pool1d`.
 
     `count_include_pad`: as of `avg_pool1d`. `divisor_override`: the divisor of sums.
@@ -279,13 +325,18 @@ def avg_pool2d(
     """
     return pool_means(
         2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )  # fmt: skip
+    )
 
 
 def avg_pool3d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """Return the mean of each window of volumes; see `avg_pool1d` and `avg_pool2d`.
 
     `count_include_pad`, `divisor_override`: as of `avg_pool2d`.
@@ -300,16 +351,20 @@ def avg_pool3d(
     """
     return pool_means(
         3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )  # fmt: skip
+    )
 
 
 # --- norms ----------------------------------------------------------------------------------------
 
 
 def _lp_pool(
-    axes: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None,
+    axes: int,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None,
     ceil_mode: bool,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     op = f"lp_pool{axes}d"
     p = arguments.real(op, norm_type, "norm_type")
     kernel = sizes(op, kernel_size, "kernel_size", axes, 1)
@@ -326,9 +381,12 @@ def _lp_pool(
 
 
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
     ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the root of the sum of powers of each window of signals, both of `norm_type`.
 
     Powers are of the elements, not of their sizes, as in PyTorch; an infinite `norm_type` gives the
@@ -347,9 +405,12 @@ def lp_pool1d(
 
 
 def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
     ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the norm of each window of images; see `lp_pool1d`.
 
     `norm_type`: as of `lp_pool1d`.
@@ -366,9 +427,12 @@ def lp_pool2d(
 
 
 def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
     ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the norm of each window of volumes; see `lp_pool1d`.
 
     `norm_type`: as of `lp_pool1d`.

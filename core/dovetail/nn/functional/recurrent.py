@@ -45,9 +45,13 @@ class LayerOptions(NamedTuple):
 
 
 def lstm_cell(
-    input: Tensor, hx: tuple[Tensor, Tensor], w_ih: Tensor, w_hh: Tensor,
-    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    input: Tensor,
+    hx: tuple[Tensor, Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """Return the hidden state and the cell state after a step of an LSTM.
 
     `hx`: both before it. The rows of weights are those of the input gate, the forget gate, the cell
@@ -70,9 +74,13 @@ def lstm_cell(
 
 
 def gru_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
-    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
     """Return the hidden state after a step of a GRU.
 
     The rows of weights are those of the reset gate, the update gate and the new state. `hx`: the
@@ -93,9 +101,13 @@ def gru_cell(
 
 
 def rnn_tanh_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
-    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
     """Return the hidden state after a step: tanh of the sum of both products and biases.
 
     `hx`: the hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`:
@@ -113,9 +125,13 @@ def rnn_tanh_cell(
 
 
 def rnn_relu_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
-    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
     """Return the hidden state after a step: relu of the sum of both products and biases.
 
     `hx`: the hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`:

@@ -30,9 +30,15 @@ def lstm_step(gates: dt.Out, c: dt.Out, h: dt.Out, x: dt.In, y: dt.In, before: d
 
 @dt.kernel
 def lstm_back(
-    made: dt.Out, to: dt.Out, gates: dt.In, c: dt.In, before: dt.In, g: dt.In, slope: dt.In,
+    made: dt.Out,
+    to: dt.Out,
+    gates: dt.In,
+    c: dt.In,
+    before: dt.In,
+    g: dt.In,
+    slope: dt.In,
     slope_c: dt.In,
-) -> None:  # fmt: skip
+) -> None:
     """Compute the gradients of a step's gates (`made`) and of the cells before it (`to`)."""
     rows, n = c.shape
     for b, j in dt.grid(rows, n):
@@ -68,9 +74,15 @@ def gru_step(gates: dt.Out, h: dt.Out, x: dt.In, y: dt.In, bias: dt.In, before: 
 
 @dt.kernel
 def gru_back(
-    made: dt.Out, other: dt.Out, to: dt.Out, gates: dt.In, before: dt.In, g: dt.In,
-    slope: dt.In, beside: dt.In,
-) -> None:  # fmt: skip
+    made: dt.Out,
+    other: dt.Out,
+    to: dt.Out,
+    gates: dt.In,
+    before: dt.In,
+    g: dt.In,
+    slope: dt.In,
+    beside: dt.In,
+) -> None:
     """Compute gradients of gates by input (`made`) and state (`other`), and past both (`to`)."""
     rows, n = before.shape
     for b, j in dt.grid(rows, n):

@@ -14,9 +14,12 @@ KINDS = ("none", "mean", "sum")
 
 
 def reduction_of(
-    op: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None,
+    op: str,
+    reduction: str,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     others: tuple[str, ...] = (),
-) -> str:  # fmt: skip
+) -> str:
     """Return the name of a reduction; `size_average` and `reduce` are PyTorch's older flags.
 
     Raises: ArgumentError for another name.

@@ -32,10 +32,14 @@ SHARP = -0.75  # Keys' parameter a, as in PyTorch: the overshoot of cubic weight
 
 
 def interpolate(
-    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest", align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None, antialias: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     """Resize a grid over the same area, by the elements near each position.
 
     `size` or `scale_factor`: of the result, for all axes or one for each. `mode`: "nearest" and
@@ -104,9 +108,12 @@ def interpolate(
 
 
 def upsample(
-    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest", align_corners: bool | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
     """Resize a grid over the same area: the older name of `interpolate`.
 
     `size`, `scale_factor`, `mode`, `align_corners`: as of `interpolate`.
@@ -255,10 +262,12 @@ def pad(
     lead = x.ndim - len(pairs)
     for a, (low, high) in enumerate(pairs):
         _require_fitting(x, lead + a, low, high, mode)
-    key = tuple([
-        slice(max(0, -low), n - max(0, -high))
-        for n, (low, high) in zip(x.shape[lead:], pairs, strict=True)
-    ])  # fmt: skip
+    key = tuple(
+        [
+            slice(max(0, -low), n - max(0, -high))
+            for n, (low, high) in zip(x.shape[lead:], pairs, strict=True)
+        ]
+    )
     x = x[(..., *key)] if any(low < 0 or high < 0 for low, high in pairs) else x
     widths = [(0, 0)] * lead + [(max(0, low), max(0, high)) for low, high in pairs]
     fill = value if mode == "constant" else None
@@ -307,9 +316,13 @@ def unfold(
 
 
 def fold(
-    input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1,
-    padding: Sizes = 0, stride: Sizes = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Tensor:
     """Return images whose patches are columns, summed where they overlap; see `dt.fold`.
 
     Shapes: (n, c * elements of a patch, patches), or without n, gives (n, c, *output_size).
@@ -332,9 +345,11 @@ def _patches(
     op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> tuple[tuple[int, ...], ...]:
     return (
-        sizes(op, kernel, "kernel_size", 2, 1), sizes(op, dilation, "dilation", 2, 1),
-        sizes(op, padding, "padding", 2), sizes(op, stride, "stride", 2, 1),
-    )  # fmt: skip
+        sizes(op, kernel, "kernel_size", 2, 1),
+        sizes(op, dilation, "dilation", 2, 1),
+        sizes(op, padding, "padding", 2),
+        sizes(op, stride, "stride", 2, 1),
+    )
 
 
 # --- channels -------------------------------------------------------------------------------------
@@ -454,9 +469,12 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 
 
 def grid_sample(
-    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
     align_corners: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Sample images at fractional positions.
 
     `grid`: positions, x first, from -1 to 1. `mode`: "bilinear" (for volumes along three axes),

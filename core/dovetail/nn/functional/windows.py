@@ -21,9 +21,16 @@ class Windows:
     """The windows over the last axes of an input, and the padding that they reach into."""
 
     def __init__(
-        self, op: str, x: Tensor, kernel: Sizes, stride: Sizes | None, padding: Sizes,
-        dilation: Sizes, ceil_mode: bool, axes: int,
-    ) -> None:  # fmt: skip
+        self,
+        op: str,
+        x: Tensor,
+        kernel: Sizes,
+        stride: Sizes | None,
+        padding: Sizes,
+        dilation: Sizes,
+        ceil_mode: bool,
+        axes: int,
+    ) -> None:
         self.kernel = sizes(op, kernel, "kernel_size", axes, 1)
         empty = stride is None or (isinstance(stride, (list, tuple)) and not stride)
         self.stride = self.kernel if empty else sizes(op, stride, "stride", axes, 1)
@@ -46,9 +53,7 @@ class Windows:
             )
 
     def _axes(self) -> Iterator[tuple[int, int, int, int, int]]:
-        return zip(
-            self.within, self.kernel, self.stride, self.padding, self.dilation, strict=True
-        )  # fmt: skip
+        return zip(self.within, self.kernel, self.stride, self.padding, self.dilation, strict=True)
 
     @staticmethod
     def _count(span: int, end: int, stride: int, ceil_mode: bool) -> int:

@@ -131,9 +131,13 @@ class Hardtanh(_InPlace):
     """
 
     def __init__(
-        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
-        min_value: float | None = None, max_value: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__(inplace)
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
@@ -470,9 +474,12 @@ class PReLU(Module):
     weight: Tensor
 
     def __init__(
-        self, num_parameters: int = 1, init: float = 0.25, device: DeviceLike = None,
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         (self.num_parameters,) = counts(type(self).__name__, num_parameters=num_parameters)
         self.init = init

@@ -47,11 +47,19 @@ class MultiheadAttention(Module):
     bias_v: Tensor | None
 
     def __init__(
-        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
-        add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-        vdim: int | None = None, batch_first: bool = False, device: DeviceLike = None,
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         op = type(self).__name__
         embed_dim, num_heads = counts(op, 1, embed_dim=embed_dim, num_heads=num_heads)
@@ -96,10 +104,16 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
-        need_weights: bool = True, attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True, is_causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         """Return the output of attention, and its weights or None without `need_weights`.
 
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
@@ -112,11 +126,26 @@ class MultiheadAttention(Module):
             moved = {id(x): dt.moveaxis(x, 0, 1) for x in operands if x.ndim == 3}
             operands = [moved.get(id(x), x) for x in operands]
         out, weights = multi_head_attention_forward(
-            *operands, self.embed_dim, self.num_heads, self.in_proj_weight,
-            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
-            self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask,
-            need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
-            self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights,
+            *operands,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            self.training,
+            key_padding_mask,
+            need_weights,
+            attn_mask,
+            not self._qkv_same_embed_dim,
+            self.q_proj_weight,
+            self.k_proj_weight,
+            self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
             is_causal=is_causal,
-        )  # fmt: skip
+        )
         return dt.moveaxis(out, 0, 1) if batch_first else out, weights

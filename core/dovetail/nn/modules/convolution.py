@@ -32,10 +32,20 @@ class _Convolution(Module):
     bias: Tensor | None
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes,
-        padding: Sizes | str, dilation: Sizes, output_padding: Sizes, groups: int, bias: bool,
-        padding_mode: str, device: DeviceLike | None, dtype: DTypeLike | None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes | str,
+        dilation: Sizes,
+        output_padding: Sizes,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: DeviceLike | None,
+        dtype: DTypeLike | None,
+    ) -> None:
         super().__init__()
         op, axes = type(self).__name__, self.axes
         (self.in_channels,) = sizes(op, in_channels, "in_channels", 1, 1)
@@ -53,8 +63,11 @@ class _Convolution(Module):
         self.padding = self._padding(op, padding)
         allowed = PADDING_MODES[:1] if self.transposed else PADDING_MODES
         self.padding_mode = arguments.choice(op, padding_mode, "padding_mode", allowed)
-        lead = (self.in_channels, self.out_channels) if self.transposed else (
-            self.out_channels, self.in_channels)  # fmt: skip
+        lead = (
+            (self.in_channels, self.out_channels)
+            if self.transposed
+            else (self.out_channels, self.in_channels)
+        )
         shape = (lead[0], lead[1] // self.groups, *self.kernel_size)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = Parameter(dt.zeros(shape, **options))
@@ -144,9 +157,15 @@ class _Transposed(_Convolution):
         else:
             output_padding = self._output_padding(input, output_size)
         result: Tensor = call(
-            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            output_padding,
+            self.groups,
             self.dilation,
-        )  # fmt: skip
+        )
         return result
 
     def _output_padding(self, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
@@ -186,15 +205,33 @@ class Conv1d(_Convolution):
     axes = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
-            padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class Conv2d(_Convolution):
@@ -216,15 +253,33 @@ class Conv2d(_Convolution):
     axes = 2
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
-            padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class Conv3d(_Convolution):
@@ -246,15 +301,33 @@ class Conv3d(_Convolution):
     axes = 3
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
-            padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class ConvTranspose1d(_Transposed):
@@ -275,15 +348,34 @@ class ConvTranspose1d(_Transposed):
     axes = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, bias: bool = True,
-        dilation: Sizes = 1, padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
-            groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class ConvTranspose2d(_Transposed):
@@ -304,15 +396,34 @@ class ConvTranspose2d(_Transposed):
     axes = 2
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, bias: bool = True,
-        dilation: Sizes = 1, padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
-            groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class ConvTranspose3d(_Transposed):
@@ -333,12 +444,31 @@ class ConvTranspose3d(_Transposed):
     axes = 3
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, bias: bool = True,
-        dilation: Sizes = 1, padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
-            groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )

@@ -28,9 +28,15 @@ class _Table(Module):
     weight: Tensor
 
     def _make(
-        self, rows: int, columns: int, padding: int | None, weight: Tensor | None, learnt: bool,
-        device: DeviceLike, dtype: DTypeLike,
-    ) -> None:  # fmt: skip
+        self,
+        rows: int,
+        columns: int,
+        padding: int | None,
+        weight: Tensor | None,
+        learnt: bool,
+        device: DeviceLike,
+        dtype: DTypeLike,
+    ) -> None:
         """Create the weight, or use `weight`. Raises: ArgumentError, ShapeError."""
         name = type(self).__name__
         if padding is not None:
@@ -72,11 +78,19 @@ class Embedding(_Table):
     """
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
-        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-        sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = counts(
             type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim
@@ -88,9 +102,14 @@ class Embedding(_Table):
     def forward(self, input: Tensor) -> Tensor:
         """Apply `dt.nn.functional.embedding`."""
         return F.embedding(
-            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
-            self.scale_grad_by_freq, self.sparse,
-        )  # fmt: skip
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
@@ -101,19 +120,31 @@ class Embedding(_Table):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
-        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         sparse: bool = False,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """Return an embedding with a given weight, which is not trained if `freeze` is True.
 
         Raises: ShapeError if the weight is not a matrix.
         """
         rows, columns = _sizes("Embedding", embeddings)
         return cls(
-            rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
-            embeddings, freeze,
-        )  # fmt: skip
+            rows,
+            columns,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            embeddings,
+            freeze,
+        )
 
 
 def _sizes(name: str, x: Tensor) -> tuple[int, int]:
@@ -144,11 +175,20 @@ class EmbeddingBag(_Table):
     """
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
-        sparse: bool = False, _weight: Tensor | None = None, include_last_offset: bool = False,
-        padding_idx: int | None = None, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = counts(
             type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim
@@ -159,14 +199,25 @@ class EmbeddingBag(_Table):
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, True, device, dtype)
 
     def forward(
-        self, input: Tensor, offsets: Tensor | None = None,
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
         per_sample_weights: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """Apply `dt.nn.functional.embedding_bag`."""
         return F.embedding_bag(
-            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
-        )  # fmt: skip
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
@@ -176,18 +227,33 @@ class EmbeddingBag(_Table):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
-        sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:
         """Return bags with a given weight, which is not trained if `freeze` is True.
 
         Raises: ShapeError if the weight is not a matrix.
         """
         rows, columns = _sizes("EmbeddingBag", embeddings)
         layer = cls(
-            rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
-            include_last_offset, padding_idx,
-        )  # fmt: skip
+            rows,
+            columns,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
         layer.weight.requires_grad_(not freeze)
         return layer

@@ -68,9 +68,11 @@ class Hooked(Explained):
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if (
-            self._forward_pre_hooks or self._forward_hooks
-            or self._backward_hooks or self._backward_pre_hooks
-        ):  # fmt: skip
+            self._forward_pre_hooks
+            or self._forward_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+        ):
             return _call_with_hooks(self, inputs, named)
         try:
             return self.forward(*inputs, **named)
@@ -99,9 +101,13 @@ class Hooked(Explained):
         return register_hook("register_forward_pre_hook", hooks, hook, (hook, with_kwargs), prepend)
 
     def register_forward_hook(
-        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False,
+        self,
+        hook: Hook,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
         always_call: bool = False,
-    ) -> Handle:  # fmt: skip
+    ) -> Handle:
         """Call `hook(module, args, result)` after forward; return a handle to remove it.
 
         The hook returns None, or a new result. `with_kwargs`: call

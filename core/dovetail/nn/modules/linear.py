@@ -42,9 +42,13 @@ class Linear(Module):
     bias: Tensor | None
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: DeviceLike = None,
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features = counts(
             type(self).__name__, in_features=in_features, out_features=out_features
@@ -88,9 +92,14 @@ class Bilinear(Module):
     bias: Tensor | None
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         (self.in1_features,) = counts(name, 1, in1_features=in1_features)

@@ -44,9 +44,12 @@ class _Weighted(_Loss):
     weight: Tensor | None
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None,
+        self,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -86,9 +89,12 @@ class SmoothL1Loss(_Loss):
     """
 
     def __init__(
-        self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
+        self,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
         beta: float = 1.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
@@ -124,9 +130,12 @@ class KLDivLoss(_Loss):
     """
 
     def __init__(
-        self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
+        self,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
         log_target: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
@@ -160,9 +169,13 @@ class BCEWithLogitsLoss(_Weighted):
     pos_weight: Tensor | None
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None,
-        reduction: str = "mean", pos_weight: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
@@ -183,18 +196,27 @@ class CrossEntropyLoss(_Weighted):
     """
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: Flag = None, ignore_index: int = -100,
-        reduce: Flag = None, reduction: str = "mean", label_smoothing: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        ignore_index: int = -100,
+        reduce: Flag = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Apply `dt.nn.functional.cross_entropy`."""
         return F.cross_entropy(
-            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
             label_smoothing=self.label_smoothing,
-        )  # fmt: skip
+        )
 
 
 class NLLLoss(_Weighted):
@@ -207,9 +229,13 @@ class NLLLoss(_Weighted):
     """
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: Flag = None, ignore_index: int = -100,
-        reduce: Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        ignore_index: int = -100,
+        reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
@@ -230,9 +256,14 @@ class PoissonNLLLoss(_Loss):
     """
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average: Flag = None,
-        eps: float = 1e-8, reduce: Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: Flag = None,
+        eps: float = 1e-8,
+        reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
@@ -313,9 +344,14 @@ class MultiMarginLoss(_Weighted):
     """
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-        size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise dt.ArgumentError(f"MultiMarginLoss: p is 1 or 2, not {p}")
@@ -336,9 +372,12 @@ class _Margin(_Loss):
     """The base of losses with a margin."""
 
     def __init__(
-        self, margin: float = 0.0, size_average: Flag = None, reduce: Flag = None,
+        self,
+        margin: float = 0.0,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -353,9 +392,12 @@ class HingeEmbeddingLoss(_Margin):
     """
 
     def __init__(
-        self, margin: float = 1.0, size_average: Flag = None, reduce: Flag = None,
+        self,
+        margin: float = 1.0,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -409,9 +451,15 @@ class TripletMarginLoss(_Loss):
     """
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-        size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin, self.p = _positive("TripletMarginLoss", margin), p
         self.eps, self.swap = eps, swap
@@ -419,9 +467,15 @@ class TripletMarginLoss(_Loss):
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Apply `dt.nn.functional.triplet_margin_loss`."""
         return F.triplet_margin_loss(
-            anchor, positive, negative, self.margin, self.p, self.eps, self.swap,
+            anchor,
+            positive,
+            negative,
+            self.margin,
+            self.p,
+            self.eps,
+            self.swap,
             reduction=self.reduction,
-        )  # fmt: skip
+        )
 
 
 class TripletMarginWithDistanceLoss(_Loss):
@@ -434,9 +488,13 @@ class TripletMarginWithDistanceLoss(_Loss):
     """
 
     def __init__(
-        self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        margin: float = 1.0, swap: bool = False, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(reduction=reduction)
         self.distance_function = distance_function or PairwiseDistance()
         self.margin, self.swap = _positive("TripletMarginWithDistanceLoss", margin), swap
@@ -444,9 +502,14 @@ class TripletMarginWithDistanceLoss(_Loss):
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Apply `dt.nn.functional.triplet_margin_with_distance_loss`."""
         return F.triplet_margin_with_distance_loss(
-            anchor, positive, negative, distance_function=self.distance_function,
-            margin=self.margin, swap=self.swap, reduction=self.reduction,
-        )  # fmt: skip
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
 
 
 class CosineSimilarity(Module):

@@ -66,10 +66,14 @@ class LayerNorm(_Affine):
     """
 
     def __init__(
-        self, normalized_shape: int | Sequence[int], eps: float = 1e-5,
-        elementwise_affine: bool = True, bias: bool = True, device: DeviceLike = None,
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -105,9 +109,13 @@ class RMSNorm(_Affine):
     """
 
     def __init__(
-        self, normalized_shape: int | Sequence[int], eps: float | None = None,
-        elementwise_affine: bool = True, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -144,9 +152,16 @@ class GroupNorm(_Affine):
     """
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         (self.num_groups,) = counts(name, 1, num_groups=num_groups)
@@ -205,9 +220,16 @@ class _Tracked(_Affine):
     DIMENSIONS: tuple[int, ...] = ()  # allowed numbers of dimensions of an input
 
     def __init__(
-        self, num_features: int, eps: float, momentum: float | None, affine: bool,
-        track_running_stats: bool, device: DeviceLike, dtype: DTypeLike, bias: bool,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: DeviceLike,
+        dtype: DTypeLike,
+        bias: bool,
+    ) -> None:
         super().__init__()
         (self.num_features,) = counts(type(self).__name__, num_features=num_features)
         self.eps, self.momentum = eps, momentum
@@ -226,8 +248,10 @@ class _Tracked(_Affine):
     def reset_running_stats(self) -> None:
         """Set the running statistics to their initial values."""
         for x, value in (
-            (self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0),
-        ):  # fmt: skip
+            (self.running_mean, 0),
+            (self.running_var, 1),
+            (self.num_batches_tracked, 0),
+        ):
             if x is not None:
                 x.fill_(value)
 
@@ -264,10 +288,17 @@ class _BatchNorm(_Tracked):
     """Mean 0 and variance 1 in each channel."""
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-        affine: bool = True, track_running_stats: bool = True, device: DeviceLike = None,
-        dtype: DTypeLike = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
         )
@@ -331,10 +362,17 @@ class _InstanceNorm(_Tracked):
     """Mean 0 and variance 1 in each channel of each example."""
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, device: DeviceLike = None, dtype: DTypeLike = None, *,
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
         bias: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
         )
@@ -350,10 +388,15 @@ class _InstanceNorm(_Tracked):
                 f"channels, not {self.num_features}"
             )
         y = F.instance_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias,
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
             self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum, self.eps,
-        )  # fmt: skip
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
         return y.squeeze(0) if alone else y
 
 

@@ -23,9 +23,13 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def _check(
-    op: str, axes: int, kernel_size: Sizes, stride: Sizes | None, padding: Sizes = 0,
+    op: str,
+    axes: int,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes = 0,
     dilation: Sizes = 1,
-) -> None:  # fmt: skip
+) -> None:
     """Raise an error for options that windows cannot have."""
     sizes(op, kernel_size, "kernel_size", axes, 1)
     if stride is not None:
@@ -38,9 +42,14 @@ class _MaxPool(Module):
     axes: ClassVar[int] = 0
 
     def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-        dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         op = type(self).__name__
         _check(op, self.axes, kernel_size, stride, padding, dilation)
@@ -52,9 +61,14 @@ class _MaxPool(Module):
     def forward(self, input: Tensor) -> Found:
         """Return the largest elements, and with `return_indices` their indices."""
         result: Found = getattr(pooling, f"max_pool{self.axes}d")(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
             self.return_indices,
-        )  # fmt: skip
+        )
         return result
 
     def extra_repr(self) -> str:
@@ -69,10 +83,14 @@ class _AvgPool(Module):
     axes: ClassVar[int] = 0
 
     def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         op = type(self).__name__
         _check(op, self.axes, kernel_size, stride, padding)
@@ -99,9 +117,12 @@ class _LPPool(Module):
     axes: ClassVar[int] = 0
 
     def __init__(
-        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+        self,
+        norm_type: float,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
         ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         op = type(self).__name__
         _check(op, self.axes, kernel_size, stride)
@@ -125,9 +146,7 @@ class _LPPool(Module):
 class _MaxUnpool(Module):
     axes: ClassVar[int] = 0
 
-    def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0
-    ) -> None:  # fmt: skip
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()
         op, axes = type(self).__name__, self.axes
         self.kernel_size = sizes(op, kernel_size, "kernel_size", axes, 1)
@@ -241,9 +260,13 @@ class AvgPool1d(_AvgPool):
     axes = 1
 
     def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         op = type(self).__name__
         self.kernel_size = sizes(op, self.kernel_size, "kernel_size", 1, 1)

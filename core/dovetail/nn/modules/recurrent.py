@@ -61,10 +61,19 @@ class RNNBase(Module):
     """
 
     def __init__(
-        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         if mode not in steps.GATES:
@@ -126,18 +135,24 @@ class RNNBase(Module):
     def _weights(self, suffix: str) -> steps.Weights:
         own = self._parameters
         return steps.Weights(
-            getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix),
-            own.get("bias_ih" + suffix), own.get("bias_hh" + suffix),
+            getattr(self, "weight_ih" + suffix),
+            getattr(self, "weight_hh" + suffix),
+            own.get("bias_ih" + suffix),
+            own.get("bias_hh" + suffix),
             own.get("weight_hr" + suffix),
-        )  # fmt: skip
+        )
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
         text = f"{self.input_size}, {self.hidden_size}"
         defaults = (
-            ("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False),
-            ("dropout", 0.0), ("bidirectional", False),
-        )  # fmt: skip
+            ("proj_size", 0),
+            ("num_layers", 1),
+            ("bias", True),
+            ("batch_first", False),
+            ("dropout", 0.0),
+            ("bidirectional", False),
+        )
         for key, value in defaults:
             if getattr(self, key) != value:
                 text += f", {key}={getattr(self, key)}"
@@ -270,15 +285,32 @@ class RNN(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
-        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
-        bidirectional: bool = False, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         self._check_nonlinearity(nonlinearity)
         super().__init__(
-            MODES[nonlinearity], input_size, hidden_size, num_layers, bias, batch_first, dropout,
-            bidirectional, 0, device, dtype,
-        )  # fmt: skip
+            MODES[nonlinearity],
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
         self.nonlinearity = nonlinearity
 
     @staticmethod
@@ -305,14 +337,31 @@ class LSTM(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__(
-            "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            proj_size, device, dtype,
-        )  # fmt: skip
+            "LSTM",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            proj_size,
+            device,
+            dtype,
+        )
 
 
 class GRU(RNNBase):
@@ -330,14 +379,30 @@ class GRU(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__(
-            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            0, device, dtype,
-        )  # fmt: skip
+            "GRU",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -357,9 +422,14 @@ class RNNCellBase(Module):
     bias_hh: Tensor | None
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         self.input_size = _count(name, "input_size", input_size)
@@ -405,9 +475,14 @@ class RNNCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         RNN._check_nonlinearity(nonlinearity)
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
@@ -435,9 +510,13 @@ class LSTMCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: DeviceLike = None,
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(
@@ -460,9 +539,13 @@ class GRUCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: DeviceLike = None,
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:

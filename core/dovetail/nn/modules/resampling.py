@@ -32,9 +32,13 @@ class Upsample(Module):
     """
 
     def __init__(
-        self, size: Sizes | None = None, scale_factor: Factor | None = None, mode: str = "nearest",
-        align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        size: Sizes | None = None,
+        scale_factor: Factor | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
         super().__init__()
         self.size, self.mode = size, mode
         if isinstance(scale_factor, (list, tuple)):
@@ -46,9 +50,13 @@ class Upsample(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the resized grid."""
         return resampling.interpolate(
-            input, self.size, self.scale_factor, self.mode, self.align_corners,
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
             self.recompute_scale_factor,
-        )  # fmt: skip
+        )
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
@@ -137,9 +145,13 @@ class Fold(Module):
     """
 
     def __init__(
-        self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
+        self,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
         stride: Sizes = 1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         _check(type(self).__name__, kernel_size, dilation, padding, stride)
         sizes(type(self).__name__, output_size, "output_size", 2)

@@ -18,9 +18,11 @@ __all__: list[str] = []
 Tensor: TypeAlias = dt.Tensor
 EXTRA = "_extra_state"
 KINDS = (
-    "_state_dict_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks",
+    "_state_dict_pre_hooks",
+    "_state_dict_hooks",
+    "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
-)  # fmt: skip
+)
 
 
 class IncompatibleKeys(NamedTuple):

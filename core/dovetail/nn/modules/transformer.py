@@ -74,14 +74,25 @@ class _Layer(Module):
             setattr(self, f"dropout{k}", Dropout(dropout))
 
     def _attend(
-        self, attention: MultiheadAttention, k: int, x: Tensor, keys: Tensor,
-        mask: Tensor | None, padding: Tensor | None, causal: bool,
-    ) -> Tensor:  # fmt: skip
+        self,
+        attention: MultiheadAttention,
+        k: int,
+        x: Tensor,
+        keys: Tensor,
+        mask: Tensor | None,
+        padding: Tensor | None,
+        causal: bool,
+    ) -> Tensor:
         """Return attention of `x` to `keys`, after dropout k."""
         out, _ = attention(
-            x, keys, keys, attn_mask=mask, key_padding_mask=padding, is_causal=causal,
+            x,
+            keys,
+            keys,
+            attn_mask=mask,
+            key_padding_mask=padding,
+            is_causal=causal,
             need_weights=False,
-        )  # fmt: skip
+        )
         result: Tensor = getattr(self, f"dropout{k}")(out)
         return result
 
@@ -114,11 +125,19 @@ class TransformerEncoderLayer(_Layer):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: str | Activation = relu, layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Activation = relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         _check(self, d_model, nhead, dim_feedforward, dropout)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -132,9 +151,12 @@ class TransformerEncoderLayer(_Layer):
         self.activation = _activation(type(self).__name__, activation)
 
     def forward(
-        self, src: Tensor, src_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None, is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
         """Return the layer's output for a sequence.
 
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
@@ -164,11 +186,19 @@ class TransformerDecoderLayer(_Layer):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: str | Activation = relu, layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Activation = relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         _check(self, d_model, nhead, dim_feedforward, dropout)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -185,11 +215,16 @@ class TransformerDecoderLayer(_Layer):
         self.activation = _activation(type(self).__name__, activation)
 
     def forward(
-        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """Return the layer's output for a sequence and `memory`; masks are as in the encoder."""
 
         def attend_to_itself(x: Tensor) -> Tensor:
@@ -226,17 +261,24 @@ class TransformerEncoder(Module):
     """
 
     def __init__(
-        self, encoder_layer: Module, num_layers: int, norm: Module | None = None,
-        enable_nested_tensor: bool = True, mask_check: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = _copies(type(self).__name__, encoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
-        self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """Return the stack's output; None for `is_causal` uses `mask` as it is."""
         x = src
         for layer in self.layers:
@@ -260,18 +302,29 @@ class TransformerDecoder(Module):
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
-        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """Return the stack's output for a sequence and `memory`."""
         x = tgt
         for layer in self.layers:
             x = layer(
-                x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                bool(tgt_is_causal), memory_is_causal,
-            )  # fmt: skip
+                x,
+                memory,
+                tgt_mask,
+                memory_mask,
+                tgt_key_padding_mask,
+                memory_key_padding_mask,
+                bool(tgt_is_causal),
+                memory_is_causal,
+            )
         return x if self.norm is None else self.norm(x)
 
 
@@ -294,31 +347,50 @@ class Transformer(Module):
     decoder: Module
 
     def __init__(
-        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: str | Activation = relu, custom_encoder: Module | None = None,
-        custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Activation = relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         _check(self, d_model, nhead, dim_feedforward, dropout)
         counts(
-            type(self).__name__, num_encoder_layers=num_encoder_layers,
+            type(self).__name__,
+            num_encoder_layers=num_encoder_layers,
             num_decoder_layers=num_decoder_layers,
-        )  # fmt: skip
+        )
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         layer_args = (
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-            norm_first, bias,
-        )  # fmt: skip
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+        )
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
 
         for option, module in (
-            ("custom_encoder", custom_encoder), ("custom_decoder", custom_decoder),
-        ):  # fmt: skip
+            ("custom_encoder", custom_encoder),
+            ("custom_decoder", custom_decoder),
+        ):
             if module is not None:
                 arguments.instance(type(self).__name__, module, option, Module)
         if custom_encoder is None:
@@ -340,12 +412,19 @@ class Transformer(Module):
                 init.xavier_uniform_(x)
 
     def forward(
-        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, src_is_causal: bool | None = None,
-        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         """Return the decoder's output for `tgt` and the encoder's output for `src`."""
         if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise dt.ShapeError(
@@ -360,9 +439,15 @@ class Transformer(Module):
             )
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         out: Tensor = self.decoder(
-            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-            tgt_is_causal, memory_is_causal,
-        )  # fmt: skip
+            tgt,
+            memory,
+            tgt_mask,
+            memory_mask,
+            tgt_key_padding_mask,
+            memory_key_padding_mask,
+            tgt_is_causal,
+            memory_is_causal,
+        )
         return out
 
     @staticmethod

@@ -107,9 +107,11 @@ def _step_rows(x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
 
 
 def pad_packed_sequence(
-    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
     total_length: int | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Return padded sequences, in the order in which they were packed, and their lengths.
 
     `total_length`: the number of steps, by default the greatest length.
@@ -150,9 +152,11 @@ def _pad_rows(x: Tensor, n: int, value: float) -> Tensor:
 
 
 def pad_sequence(
-    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0,
+    sequences: Sequence[Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
     padding_side: str = "right",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Stack sequences, padded to the greatest length.
 
     `padding_side`: "right" pads at the end, "left" at the start.

@@ -63,9 +63,12 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 def functional_call(
     module: Module,
     parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
-    args: Any = None, kwargs: Mapping[str, Any] | None = None, *, tie_weights: bool = True,
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
     strict: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Call a module with other tensors in place of some of its parameters and buffers.
 
     This makes a module a function of its parameters, for `dt.func.grad`, `dt.vmap` and others.
