@@ -1,7 +1,8 @@
-"""Checkpoints: the state of a training run in a file.
+"""Checkpoints: files from which a training run resumes.
 
-A checkpoint is a safetensors file. It holds tensors by their names ("model.layers.0.weight"), and
-two more: the structure that they lie in, as JSON, and a digest of it all. Reading one runs no code.
+A checkpoint is a safetensors file. It holds tensors by name ("model.layers.0.weight") and two byte
+tensors: the structure that contains them, as JSON, and a digest of everything. Reading a checkpoint
+runs no code.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import errno
 import hashlib
 import json
 import os
-import random as random_of_python
+import random as python_random
 import re
 import warnings
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ PART = re.compile(r"\.(?P<stem>.+)\.(?P<pid>\d+)\.part\.safetensors")
 
 
 class CheckpointError(dt.ArgumentError, OSError):
-    """A file is no checkpoint, is damaged, or is the checkpoint of something else."""
+    """A file that is not a checkpoint, is damaged, or lacks a requested state."""
 
 
 def save(
@@ -48,46 +49,46 @@ def save(
     keep: int | None = None,
     **more: Any,
 ) -> Path:
-    """Write a checkpoint, whole or not at all, and return its path.
+    """Write a checkpoint atomically and return its path.
 
-    An older file of this name stays until the new one is on the disk. `path`: "{step}" and
-    "{step:06}" in it stand for the step. `model`, `optimizer`, `scheduler`: objects with a
-    `state_dict`. `step`: the number of steps so far; `load` returns it. `random`: True adds the
-    states of random numbers (`dt.random`, Python's and NumPy's). `keep`: the number of checkpoints
-    of such a name that stay in the folder, the latest. `more`: other things with a `state_dict`,
-    generators of random numbers, tensors, arrays, numbers, texts, and lists, tuples and dicts of
-    them.
-    Raises: ArgumentTypeError for other things, OSError.
+    An earlier file of the same name stays until the new one is on the disk. `path`: may contain
+    "{step}" or "{step:06}", which is replaced by the step. `model`, `optimizer`, `scheduler`:
+    objects with a `state_dict`. `step`: the number of steps so far, which `load` returns. `random`:
+    include the random states of `dt.random`, Python and NumPy. `keep`: the number of latest
+    checkpoints to keep in the folder, among those whose names differ only in digits. `more`: other
+    objects with a `state_dict`, random generators, tensors, arrays, numbers, strings, and lists,
+    tuples and dicts of them.
+    Raises: ArgumentTypeError for other values, OSError.
 
     >>> import os, tempfile
     >>> import dovetail as dt
     >>> folder = tempfile.mkdtemp()
     >>> w = dt.ones(2, device="reference").requires_grad_()
     >>> opt = dt.optim.SGD([w], lr=0.5, momentum=0.9)
-    >>> made = dt.checkpoint.save(folder + "/{step:04}", optimizer=opt, step=7, note="first")
-    >>> made.name, dt.checkpoint.load(made, optimizer=opt)["note"]
+    >>> file = dt.checkpoint.save(folder + "/{step:04}", optimizer=opt, step=7, note="first")
+    >>> file.name, dt.checkpoint.load(file, optimizer=opt)["note"]
     ('0007.safetensors', 'first')
     """
-    target = _target_path(path, step)
-    standard: dict[str, Any] = {
+    target = _file_path(path, step)
+    states: dict[str, Any] = {
         name: x
         for name, x in (("model", model), ("optimizer", optimizer), ("scheduler", scheduler))
         if x is not None
     }
     if step is not None:
-        standard["step"] = step
+        states["step"] = step
     if random:
-        standard["random"] = _Randomness().state_dict()
-    writer = _Writer()
-    content = {name: writer.top(name, x) for name, x in {**standard, **more}.items()}
+        states["random"] = _RandomStates().state_dict()
+    encoder = _Encoder()
+    content = {name: encoder.encode_object(name, x) for name, x in {**states, **more}.items()}
     text = json.dumps({"version": VERSION, "content": content}).encode()
-    tensors = writer.tensors
-    tensors[STRUCTURE] = _bytes(text)
-    tensors[DIGEST] = _bytes(_digest(tensors))
+    tensors = encoder.tensors
+    tensors[STRUCTURE] = _from_bytes(text)
+    tensors[DIGEST] = _from_bytes(_digest(tensors))
     target.parent.mkdir(parents=True, exist_ok=True)
     _write_atomically(target, tensors)
     if keep is not None:
-        _forget(target, keep)
+        _remove_old(target, keep)
     return target
 
 
@@ -101,21 +102,21 @@ def load(
     device: Any = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Restore the states of a checkpoint, and return its other contents.
+    """Load a checkpoint: restore the states of the given objects and return the other values.
 
-    `path`: a file, or a folder, whose latest whole checkpoint is read. `model`, `optimizer`,
-    `scheduler`, `more`: objects that get the states that were saved under these names. `random`:
-    True restores the states of random numbers. `device`: the device of tensors that are returned.
-    If one state does not fit, no object is changed.
-    Raises: CheckpointError for a damaged file, or one without what is asked for; what
-    `load_state_dict` raises; OSError for one that cannot be opened.
+    If a state does not fit its object, all objects keep the states they had before.
+    `path`: a file, or a folder, of which the latest undamaged checkpoint is loaded. `model`,
+    `optimizer`, `scheduler`, `more`: objects that receive the states saved under these names.
+    `random`: restore the random states. `device`: the device of returned tensors.
+    Raises: CheckpointError for a damaged file, or one without a requested state; errors of
+    `load_state_dict`; OSError for a file that cannot be opened.
 
     >>> import tempfile
     >>> import dovetail as dt
     >>> seen = dt.ones(2, device="reference")
-    >>> made = dt.checkpoint.save(tempfile.mkdtemp() + "/run", step=3, seen=seen)
-    >>> found = dt.checkpoint.load(made, device="reference")
-    >>> found["step"], found["seen"].tolist()
+    >>> file = dt.checkpoint.save(tempfile.mkdtemp() + "/run", step=3, seen=seen)
+    >>> values = dt.checkpoint.load(file, device="reference")
+    >>> values["step"], values["seen"].tolist()
     (3, [1.0, 1.0])
     """
     file = Path(path)
@@ -127,24 +128,24 @@ def load(
     content = _read(file, device)
     named = (("model", model), ("optimizer", optimizer), ("scheduler", scheduler), *more.items())
     objects = {name: x for name, x in named if x is not None}
-    lacking = [name for name in objects if name not in content]
-    if lacking:
+    missing = [name for name in objects if name not in content]
+    if missing:
         raise CheckpointError(
-            f"checkpoint.load: {file} has no {', '.join(lacking)}; it has {', '.join(content)}"
+            f"checkpoint.load: {file} has no {', '.join(missing)}; it has {', '.join(content)}"
         )
-    targets = {name: (x, content.pop(name)) for name, x in objects.items()}
-    states = content.pop("random", None)
-    if random and states is not None:
-        targets["random"] = _Randomness(), states
-    _restore_all(targets)
+    pairs = {name: (x, content.pop(name)) for name, x in objects.items()}
+    random_states = content.pop("random", None)
+    if random and random_states is not None:
+        pairs["random"] = _RandomStates(), random_states
+    _restore(pairs)
     return content
 
 
 def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
-    """Return the newest whole checkpoint in a folder, or None if there is none.
+    """Return the newest undamaged checkpoint in a folder, or None if there is none.
 
-    Damaged ones are skipped with a DovetailWarning. `folder`: the folder to search. `pattern`: the
-    names to consider.
+    Damaged files are skipped with a DovetailWarning. `folder`: the folder to search. `pattern`: a
+    glob pattern of file names.
     Raises: OSError for files that cannot be read.
 
     >>> import tempfile
@@ -165,35 +166,35 @@ def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def _target_path(path: File, step: int | None) -> Path:
-    """Return the path of a checkpoint, with the step and the suffix filled in."""
+def _file_path(path: File, step: int | None) -> Path:
+    """Return `path` with the step filled in and with the suffix of checkpoints."""
     text = os.fspath(path)
     if "{step" in text:
         if step is None:
             raise dt.ArgumentError(f"checkpoint.save: {text!r} names a step; give step=")
         text = text.format(step=step)
-    target = Path(text)
-    return target if target.suffix == SUFFIX else target.with_name(target.name + SUFFIX)
+    file = Path(text)
+    return file if file.suffix == SUFFIX else file.with_name(file.name + SUFFIX)
 
 
 def _write_atomically(target: Path, tensors: dict[str, dt.Tensor]) -> None:
-    """Write a temporary file, flush it to the disk, and only then rename it."""
-    _clear(target.parent)
+    """Write a temporary file, flush it to the disk, then rename it to `target`."""
+    _remove_stale_parts(target.parent)
     part = target.with_name(f".{target.stem}.{os.getpid()}.part{SUFFIX}")
     try:
         dt.save(part, tensors)
-        _sync(part)
+        _fsync(part)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
-    _sync(target.parent)
+    _fsync(target.parent)
 
 
-def _sync(path: Path) -> None:
-    """Flush a file, or a folder, to the disk."""
+def _fsync(path: Path) -> None:
+    """Flush a file or folder to the disk."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except PermissionError:  # a folder, on systems that do not open them
+    except PermissionError:  # some systems cannot open a folder
         return
     try:
         os.fsync(descriptor)
@@ -201,8 +202,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _clear(folder: Path) -> None:
-    """Remove the temporary files of processes that were killed while they wrote."""
+def _remove_stale_parts(folder: Path) -> None:
+    """Remove temporary files of processes that were killed while they wrote."""
     for file in folder.glob(f".*.part{SUFFIX}"):
         match = PART.fullmatch(file.name)
         if match is not None and not _is_running(int(match["pid"])):
@@ -210,7 +211,6 @@ def _clear(folder: Path) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """Return True if a process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -221,25 +221,25 @@ def _is_running(pid: int) -> bool:
 
 
 def _by_age(folder: Path, pattern: str) -> list[Path]:
-    """Return the files of a folder, the newest first."""
+    """Return the files of a folder, newest first."""
     files = [p for p in folder.glob(pattern) if not p.name.startswith(".") and p.is_file()]
     return sorted(files, key=lambda p: (p.stat().st_mtime_ns, p.name), reverse=True)
 
 
-def _forget(target: Path, keep: int) -> None:
-    """Remove older checkpoints whose names differ in digits alone."""
+def _remove_old(target: Path, keep: int) -> None:
+    """Keep `target` and the newest `keep - 1` files whose names differ from it only in digits."""
     if keep < 1:
         raise dt.ArgumentError(f"checkpoint.save: keep is {keep}; it is 1 or more")
-    like = re.compile(re.sub(r"\d+", r"\\d+", re.escape(target.name)))
-    alike = [p for p in _by_age(target.parent, f"*{SUFFIX}") if like.fullmatch(p.name)]
-    others = [p for p in alike if p != target]
+    pattern = re.compile(re.sub(r"\d+", r"\\d+", re.escape(target.name)))
+    series = [p for p in _by_age(target.parent, f"*{SUFFIX}") if pattern.fullmatch(p.name)]
+    others = [p for p in series if p != target]
     for old in others[keep - 1 :]:
         old.unlink(missing_ok=True)
 
 
 def _read(file: Path, device: Any) -> dict[str, Any]:
-    """Return the contents of a checkpoint. Raises: CheckpointError, OSError."""
-    file.open("rb").close()  # raises OSError if the file cannot be opened
+    """Return the content of a checkpoint. Raises: CheckpointError, OSError."""
+    file.open("rb").close()  # a file that cannot be opened raises OSError, not CheckpointError
     try:
         tensors = dt.load(file, device=device, copy=True)
     except dt.ArgumentError as error:
@@ -261,8 +261,8 @@ def _read(file: Path, device: Any) -> dict[str, Any]:
         structure = json.loads(text)
         version = structure["version"]
         if version == VERSION:
-            reader = _Reader(tensors)
-            return {name: reader.build(x) for name, x in structure["content"].items()}
+            decoder = _Decoder(tensors)
+            return {name: decoder.decode(x) for name, x in structure["content"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
             f"checkpoint.load: the structure of {file} makes no sense: {type(error).__name__}: "
@@ -273,12 +273,13 @@ def _read(file: Path, device: Any) -> dict[str, Any]:
     )
 
 
-def _bytes(values: bytes) -> dt.Tensor:
+def _from_bytes(values: bytes) -> dt.Tensor:
+    """Return bytes as a uint8 tensor."""
     return dt.asarray(np.frombuffer(values, np.uint8).copy(), device="reference")
 
 
 def _raw(x: dt.Tensor) -> np.ndarray:
-    """Return the bytes of a tensor's elements, in order."""
+    """Return the bytes of a tensor's elements, in row-major order."""
     flat = x.detach().reshape(-1)
     if flat.size and flat.dtype is not dt.bool:
         flat = flat.view(dt.uint8)
@@ -286,7 +287,7 @@ def _raw(x: dt.Tensor) -> np.ndarray:
 
 
 def _digest(tensors: Mapping[str, dt.Tensor]) -> bytes:
-    """Return a digest of names, dtypes, shapes and elements."""
+    """Return a digest of the tensors' names, dtypes, shapes and elements."""
     digest = hashlib.blake2b(digest_size=32)
     for name in sorted(tensors):
         x = tensors[name]
@@ -298,37 +299,39 @@ def _digest(tensors: Mapping[str, dt.Tensor]) -> bytes:
 # --- structure ------------------------------------------------------------------------------------
 
 
-class _Writer:
-    """A converter of values to JSON; it collects their tensors by name."""
+class _Encoder:
+    """An encoder of values as JSON, which collects their tensors by name."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, dt.Tensor] = {}
 
-    def top(self, name: str, x: Any) -> Json:
-        """Return the JSON of a named object: of its state, if it has one."""
+    def encode_object(self, name: str, x: Any) -> Json:
+        """Encode a top-level object, by its state if it has a `state_dict`."""
         if isinstance(x, dt.random.Generator):
             return {"generator": [*x.state]}
-        state = getattr(x, "state_dict", None)
-        return self.value(name, x if state is None else state())
+        state_dict = getattr(x, "state_dict", None)
+        return self.encode(name, x if state_dict is None else state_dict())
 
-    def value(self, name: str, x: Any) -> Json:
-        """Return the JSON of a value at a position with this name."""
+    def encode(self, name: str, x: Any) -> Json:
+        """Encode a value; its tensors are stored under `name` or names below it."""
         if x is None or isinstance(x, (bool, int, float, str)):
             return x
         if isinstance(x, dt.Tensor):
-            return {"tensor": self.collect(name, x)}
+            return {"tensor": self.add_tensor(name, x)}
         if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
-            return {"array": self.collect(name, dt.asarray(np.array(x), device="reference"))}
+            return {"array": self.add_tensor(name, dt.asarray(np.array(x), device="reference"))}
         if isinstance(x, np.generic):
-            return self.value(name, x.item())
+            return self.encode(name, x.item())
         if isinstance(x, complex):
             return {"complex": [x.real, x.imag]}
         if isinstance(x, Mapping):
-            pairs = [[self.key(name, k), self.value(f"{name}.{k}", v)] for k, v in x.items()]
+            pairs = [
+                [self.encode_key(name, k), self.encode(f"{name}.{k}", v)] for k, v in x.items()
+            ]
             return {"dict": pairs}
         if isinstance(x, (list, tuple)):
             kind = "tuple" if isinstance(x, tuple) else "list"
-            return {kind: [self.value(f"{name}.{i}", v) for i, v in enumerate(x)]}
+            return {kind: [self.encode(f"{name}.{i}", v) for i, v in enumerate(x)]}
         if isinstance(x, dt.random.Generator):
             return {"generator": [*x.state]}
         raise dt.ArgumentTypeError(
@@ -336,36 +339,35 @@ class _Writer:
             "numbers, texts, and lists, tuples and dicts of them, and what has a state_dict()"
         )
 
-    def key(self, name: str, k: object) -> Json:
-        """Return the key of a dict. Raises: ArgumentTypeError."""
+    def encode_key(self, name: str, k: object) -> Json:
+        """Return a key of the dict `name`. Raises: ArgumentTypeError."""
         if k is None or isinstance(k, (bool, int, float, str)):
             return k
         raise dt.ArgumentTypeError(
             f"checkpoint.save: a key of {name} is a {type(k).__name__}; keys are texts or numbers"
         )
 
-    def collect(self, name: str, x: dt.Tensor) -> str:
-        """Collect a tensor, and return its unique name."""
+    def add_tensor(self, name: str, x: dt.Tensor) -> str:
+        """Store a tensor under `name`, or a free name derived from it, and return that name."""
         if x.layout is not dt.strided:
             raise dt.LayoutError(
                 f"checkpoint.save: {name} has the layout {x.layout.name}; keep its parts, or "
                 "x.to_dense()"
             )
-        own = name
-        while own in self.tensors or own in (STRUCTURE, DIGEST):
-            own += "_"
-        self.tensors[own] = x.detach()
-        return own
+        while name in self.tensors or name in (STRUCTURE, DIGEST):
+            name += "_"
+        self.tensors[name] = x.detach()
+        return name
 
 
-class _Reader:
-    """A converter of JSON and tensors to values."""
+class _Decoder:
+    """A decoder of the JSON that `_Encoder` returns."""
 
     def __init__(self, tensors: Mapping[str, dt.Tensor]) -> None:
         self.tensors = tensors
 
-    def build(self, x: Json) -> Any:
-        """Return the value of a piece of JSON."""
+    def decode(self, x: Json) -> Any:
+        """Return the value that `x` encodes."""
         if not isinstance(x, dict):
             return x
         ((kind, content),) = x.items()
@@ -374,11 +376,11 @@ class _Reader:
         if kind == "array":
             return self.tensors[content].numpy()
         if kind == "dict":
-            return {k: self.build(v) for k, v in content}
+            return {k: self.decode(v) for k, v in content}
         if kind == "list":
-            return [self.build(v) for v in content]
+            return [self.decode(v) for v in content]
         if kind == "tuple":
-            return tuple(self.build(v) for v in content)
+            return tuple(self.decode(v) for v in content)
         if kind == "complex":
             return complex(*content)
         generator = dt.random.Generator(0)
@@ -386,24 +388,26 @@ class _Reader:
         return generator
 
 
-# --- objects with a state -------------------------------------------------------------------------
+# --- states of objects ----------------------------------------------------------------------------
 
 
-def _restore_all(states: dict[str, tuple[Any, Any]]) -> None:
-    """Load states into their objects; if one does not fit, restore them all."""
-    done: list[tuple[Any, Any]] = []
+def _restore(states: dict[str, tuple[Any, Any]]) -> None:
+    """Set the state of each object; if one does not fit, set all back and raise its error.
+
+    `states`: pairs of an object and its new state, by name.
+    """
+    previous: list[tuple[Any, Any]] = []
     try:
         for name, (x, state) in states.items():
-            done.append((x, _before(name, x)))
-            _put(x, state)
+            previous.append((x, _snapshot(name, x)))
+            _set_state(x, state)
     except BaseException:
-        for x, before in reversed(done):
-            _put(x, before)
+        for x, state in reversed(previous):
+            _set_state(x, state)
         raise
 
 
-def _put(x: Any, state: Any) -> None:
-    """Load a state into an object."""
+def _set_state(x: Any, state: Any) -> None:
     if isinstance(x, dt.random.Generator):
         if not isinstance(state, dt.random.Generator):
             raise CheckpointError(
@@ -414,8 +418,8 @@ def _put(x: Any, state: Any) -> None:
         x.load_state_dict(state)
 
 
-def _before(name: str, x: Any) -> Any:
-    """Return the current state of an object, in memory of its own."""
+def _snapshot(name: str, x: Any) -> Any:
+    """Return a copy of an object's state. Raises: ArgumentTypeError for an object without one."""
     if isinstance(x, dt.random.Generator):
         generator = dt.random.Generator(0)
         generator.state = x.state
@@ -425,35 +429,33 @@ def _before(name: str, x: Any) -> Any:
             f"checkpoint.load: {name} is a {type(x).__name__}, which has no load_state_dict(); "
             "what is no such object comes back in a dict"
         )
-    return _copy_state(x.state_dict())
+    return _deep_copy(x.state_dict())
 
 
-def _copy_state(x: Any) -> Any:
-    """Return a copy of a state with new tensors."""
+def _deep_copy(x: Any) -> Any:
     if isinstance(x, dt.Tensor):
         return dt.copy(x.detach())
     if isinstance(x, Mapping):
-        return {k: _copy_state(v) for k, v in x.items()}
-    return type(x)(map(_copy_state, x)) if isinstance(x, (list, tuple)) else x
+        return {k: _deep_copy(v) for k, v in x.items()}
+    return type(x)(map(_deep_copy, x)) if isinstance(x, (list, tuple)) else x
 
 
-class _Randomness:
+class _RandomStates:
     """The states of the default generators of dovetail, Python and NumPy, as one object."""
 
     def state_dict(self) -> dict[str, Any]:
-        kind, *words = np.random.get_state()
         return {
             "dovetail": dt.random.get_state(),
-            "python": random_of_python.getstate(),
-            "numpy": (kind, *words),
+            "python": python_random.getstate(),
+            "numpy": tuple(np.random.get_state()),
         }
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
         try:
             dt.random.set_state(states["dovetail"])
-            random_of_python.setstate(states["python"])
+            python_random.setstate(states["python"])
             np.random.set_state(states["numpy"])
-        except Exception as error:  # three libraries raise a dozen kinds of errors here
+        except Exception as error:  # the three libraries raise a dozen types of errors
             raise CheckpointError(
                 f"checkpoint.load: the states of random numbers are damaged: {error!r:.200}; "
                 "random=False leaves them out"

@@ -1,4 +1,4 @@
-"""Training logs for TensorBoard, by its own writer of events."""
+"""Training logs for TensorBoard, written by TensorBoard's own event writer."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PROTOS = "tensorboard.compat.proto"
 EMPTY = "a histogram of no values"
 
 
-def _import_tensorboard(name: str) -> Any:
-    """Import a module of TensorBoard. Raises: ModuleNotFoundError that says what to install."""
+def _import(name: str) -> Any:
+    """Import a module of TensorBoard. Raises: ModuleNotFoundError with the package to install."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -42,12 +42,13 @@ _INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
 class SummaryWriter(Explained):
-    """A writer of logs that TensorBoard shows: `tensorboard --logdir runs`.
+    """A writer of training logs that TensorBoard shows: `tensorboard --logdir runs`.
 
-    `log_dir`: the folder; by default runs/ with the time, the machine and `comment`. `purge_step`:
-    the first step whose earlier records are left out. `max_queue`, `flush_secs`: the largest number
-    of waiting events, and their longest wait. It is a context manager that closes it.
-    Raises: ModuleNotFoundError where TensorBoard is not installed, OSError.
+    `log_dir`: the folder, by default one in runs/ named for the time, the machine and `comment`.
+    `purge_step`: TensorBoard hides what was written before for this step and later ones.
+    `max_queue`, `flush_secs`: the greatest number of queued events and their longest wait.
+    As a context manager it closes itself.
+    Raises: ModuleNotFoundError if TensorBoard is not installed, OSError.
 
     >>> import tempfile
     >>> import dovetail as dt
@@ -74,8 +75,8 @@ class SummaryWriter(Explained):
             arguments.integer("SummaryWriter", flush_secs, "flush_secs", 0, 1 << 31),
             arguments.instance("SummaryWriter", filename_suffix, "filename_suffix", str),
         )
-        self._events = _import_tensorboard(f"{PROTOS}.event_pb2")
-        self._summaries = _import_tensorboard(f"{PROTOS}.summary_pb2")
+        self._events = _import(f"{PROTOS}.event_pb2")
+        self._summaries = _import(f"{PROTOS}.summary_pb2")
         self._writers: dict[str, Any] = {}
         if purge_step is not None:
             self._write(self._events.Event(file_version="brain.Event:2"), purge_step, None)
@@ -96,16 +97,16 @@ class SummaryWriter(Explained):
         self.close()
 
     def get_logdir(self) -> str:
-        """Return the folder that it writes to."""
+        """Return the folder of the log."""
         return self.log_dir
 
     def flush(self) -> None:
-        """Write all added records to the files."""
+        """Write all events added so far to the files."""
         for writer in self._writers.values():
             writer.flush()
 
     def close(self) -> None:
-        """Close the files; records that are added later begin new ones."""
+        """Close the files; events added later go to new files."""
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
@@ -113,7 +114,7 @@ class SummaryWriter(Explained):
     # --- events
     def _writer(self, folder: str) -> Any:
         if folder not in self._writers:
-            files = _import_tensorboard("tensorboard.summary.writer.event_file_writer")
+            files = _import("tensorboard.summary.writer.event_file_writer")
             self._writers[folder] = files.EventFileWriter(folder, *self._options)
         return self._writers[folder]
 
@@ -121,7 +122,7 @@ class SummaryWriter(Explained):
         event.wall_time = time.time() if when is None else when
         if step is not None:
             event.step = arguments.integer(
-                "tensorboard", _whole("global_step", step), "global_step", *_INT64
+                "tensorboard", _integer("global_step", step), "global_step", *_INT64
             )
         self._writer(folder or self.log_dir).add_event(event)
 
@@ -129,7 +130,7 @@ class SummaryWriter(Explained):
         summary = self._summaries.Summary(value=[value])
         self._write(self._events.Event(summary=summary), step, when, folder)
 
-    # --- records
+    # --- adding values
     def add_scalar(
         self,
         tag: str,
@@ -141,20 +142,19 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add a number: a Python number, or a tensor of one element.
 
-        `tag`: its name, with parts separated by "/". `global_step`: the step; `walltime`: the
-        time, in seconds since 1970. `double_precision`: as float64. Raises: ArgumentTypeError.
+        `tag`: its name, with "/" between groups. `global_step`: the training step; `walltime`: the
+        time in seconds since 1970, by default now. `double_precision`: store it as float64.
+        Raises: ArgumentTypeError.
         """
         number = _number("scalar_value", scalar_value)
         if not (new_style or double_precision):
             value = self._summaries.Summary.Value(tag=tag, simple_value=number)
         else:
-            metadata = _import_tensorboard("tensorboard.plugins.scalar.metadata")
+            metadata = _import("tensorboard.plugins.scalar.metadata")
             dtype = np.float64 if double_precision else np.float32
-            tensor = _import_tensorboard("tensorboard.util.tensor_util").make_tensor_proto(
-                dtype(number)
-            )
-            described = metadata.create_summary_metadata("", "")
-            value = self._summaries.Summary.Value(tag=tag, tensor=tensor, metadata=described)
+            tensor = _import("tensorboard.util.tensor_util").make_tensor_proto(dtype(number))
+            summary_metadata = metadata.create_summary_metadata("", "")
+            value = self._summaries.Summary.Value(tag=tag, tensor=tensor, metadata=summary_metadata)
         self._add(value, global_step, walltime)
 
     def add_scalars(
@@ -164,12 +164,12 @@ class SummaryWriter(Explained):
         global_step: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """Add several numbers that one picture shows, each in a run of its own below."""
-        for tag, number in tag_scalar_dict.items():
+        """Add several numbers to one chart; each is written to a sub-folder, as its own run."""
+        for tag, scalar in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
-            value = _number(f"tag_scalar_dict[{tag!r}]", number)
-            summary_value = self._summaries.Summary.Value(tag=main_tag, simple_value=value)
-            self._add(summary_value, global_step, walltime, folder)
+            number = _number(f"tag_scalar_dict[{tag!r}]", scalar)
+            value = self._summaries.Summary.Value(tag=main_tag, simple_value=number)
+            self._add(value, global_step, walltime, folder)
 
     def add_histogram(
         self,
@@ -182,9 +182,9 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add a histogram of a tensor's elements.
 
-        `bins`: "tensorflow", whose width grows with the distance from 0, or a value for
-        `np.histogram`; `max_bins`: their largest number. Raises: ArgumentError for no finite
-        values.
+        `bins`: "tensorflow", whose width grows with the distance from 0, or a value that
+        `np.histogram` accepts; `max_bins`: merge bins until there are at most so many.
+        Raises: ArgumentError for no finite values.
         """
         array = _array("values", values).astype(np.float64).reshape(-1)
         array = array[np.isfinite(array)]
@@ -196,8 +196,8 @@ class SummaryWriter(Explained):
             several = -(-len(counts) // max_bins)
             starts = np.arange(0, len(counts), several)
             counts, limits = np.add.reduceat(counts, starts), np.append(limits[starts], limits[-1])
-        used = np.flatnonzero(counts)
-        low, high = used[0], used[-1] + 1
+        occupied = np.flatnonzero(counts)
+        low, high = occupied[0], occupied[-1] + 1
         histo = self._summaries.HistogramProto(
             min=array.min(),
             max=array.max(),
@@ -219,7 +219,7 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add a picture: uint8, or floats between 0 and 1, with 1, 3 or 4 channels.
 
-        `dataformats`: the order of its axes: "CHW", "HWC" or "HW". Raises: ShapeError.
+        `dataformats`: its axes, one of "CHW", "HWC" and "HW". Raises: ShapeError.
         """
         pixels = _pixels("add_image", tag, _array("img_tensor", img_tensor), dataformats)
         self._add_picture(tag, pixels, global_step, walltime)
@@ -234,7 +234,7 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add several pictures of one size, side by side in a grid.
 
-        See `add_image`.
+        Arguments: those of `add_image`, with an axis "N" in `dataformats`.
         """
         array = _array("img_tensor", img_tensor)
         axes = dataformats.upper()
@@ -246,16 +246,14 @@ class SummaryWriter(Explained):
         if not len(each):
             raise dt.ShapeError(f"tensorboard.add_images: {tag!r} has no pictures")
         inner = axes.replace("N", "")
-        pictures = [_pixels("add_images", tag, x, inner) for x in each]
-        columns = int(np.ceil(len(pictures) ** 0.5))
-        pictures += [np.zeros_like(pictures[0])] * (-len(pictures) % columns)
-        rows = [
-            np.concatenate(pictures[i : i + columns], 1) for i in range(0, len(pictures), columns)
-        ]
+        tiles = [_pixels("add_images", tag, x, inner) for x in each]
+        columns = int(np.ceil(len(tiles) ** 0.5))
+        tiles += [np.zeros_like(tiles[0])] * (-len(tiles) % columns)
+        rows = [np.concatenate(tiles[i : i + columns], 1) for i in range(0, len(tiles), columns)]
         self._add_picture(tag, np.concatenate(rows), global_step, walltime)
 
     def _add_picture(self, tag: str, pixels: np.ndarray, step: Any, when: float | None) -> None:
-        pictures, file = _import_tensorboard("PIL.Image"), io.BytesIO()
+        pictures, file = _import("PIL.Image"), io.BytesIO()
         one = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
         pictures.fromarray(one).save(file, "PNG")
         image = self._summaries.Summary.Image(
@@ -269,15 +267,13 @@ class SummaryWriter(Explained):
     def add_text(
         self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None
     ) -> None:
-        """Add a text, which the page shows as Markdown.
+        """Add a text, which TensorBoard shows as Markdown.
 
         Raises: ArgumentTypeError.
         """
         arguments.instance("tensorboard", text_string, "text_string", str)
-        metadata = _import_tensorboard("tensorboard.plugins.text.metadata").create_summary_metadata(
-            "", ""
-        )
-        tensor = _import_tensorboard("tensorboard.util.tensor_util").make_tensor_proto(
+        metadata = _import("tensorboard.plugins.text.metadata").create_summary_metadata("", "")
+        tensor = _import("tensorboard.util.tensor_util").make_tensor_proto(
             np.array([text_string], object)
         )
         value = self._summaries.Summary.Value(
@@ -292,25 +288,26 @@ class SummaryWriter(Explained):
         verbose: bool = False,
         use_strict_trace: bool = True,
     ) -> None:
-        """Add the graph of a model, as launches that follow each other.
+        """Add the graph of a model's launches.
 
-        `model`: a module, a function, or one that `dt.jit` gave; `input_to_model`: its arguments,
-        a tensor or a tuple. `verbose`: True prints the launches, too.
-        Raises: CaptureError, ArgumentError where it cannot be captured.
+        `model`: a module, a function, or the result of `dt.jit`; `input_to_model`: its argument, a
+        tensor or a tuple of arguments. `verbose`: also print the launches.
+        Raises: CaptureError, ArgumentError if the model cannot be captured.
         """
         args = input_to_model if isinstance(input_to_model, (tuple, list)) else (input_to_model,)
         args = () if input_to_model is None else tuple(args)
         replay = _capture(model, args)
         if verbose:
             print(replay.text())
-        self._write(self._events.Event(graph_def=_graph(replay).SerializeToString()), None, None)
+        graph = _graph_def(replay).SerializeToString()
+        self._write(self._events.Event(graph_def=graph), None, None)
 
 
 def _capture(model: Any, args: tuple[Any, ...]) -> Any:
-    """Return the captured program of a model for these arguments."""
+    """Return the replay that `dt.jit` captures for a call of the model. Raises: ArgumentError."""
     f = model if hasattr(model, "programs") else dt.jit(lambda *args: model(*args))
     with dt.no_grad():
-        for _ in range(3):  # a first call may create objects that later ones only use
+        for _ in range(3):  # the first calls may create state that later calls only use
             f(*args)
             explanation = dt.explain(f, *args)
             if explanation.captures:
@@ -321,35 +318,34 @@ def _capture(model: Any, args: tuple[Any, ...]) -> Any:
     )
 
 
-def _graph(replay: Any) -> Any:
-    """Return the launches as a TensorFlow graph: the inputs of a node are what it reads."""
-    graphs, nodes = (
-        _import_tensorboard(f"{PROTOS}.graph_pb2"),
-        _import_tensorboard(f"{PROTOS}.node_def_pb2"),
-    )
-    values = _import_tensorboard(f"{PROTOS}.attr_value_pb2")
-    graph_nodes: list[Any] = []
-    writer: dict[Any, str] = {}
+def _graph_def(replay: Any) -> Any:
+    """Return a TensorFlow GraphDef: a node per launch, with the writers of its reads as inputs."""
+    graphs, nodes = _import(f"{PROTOS}.graph_pb2"), _import(f"{PROTOS}.node_def_pb2")
+    values = _import(f"{PROTOS}.attr_value_pb2")
+    node_defs: list[Any] = []
+    writer: dict[Any, str] = {}  # the last node that wrote a buffer
     for i, launch in enumerate(replay.launches):
         inputs = []
-        for memory in launch.reads:
-            if memory not in writer:
-                writer[memory] = f"input_{len(writer)}"
-                graph_nodes.append(nodes.NodeDef(name=writer[memory], op="Placeholder"))
-            if writer[memory] not in inputs:
-                inputs.append(writer[memory])
-        name = f"{i + 1:03}_{_plain(launch.name)}"
-        node = nodes.NodeDef(name=name, op=_plain(launch.name), input=inputs, device=launch.device)
+        for buffer in launch.reads:
+            if buffer not in writer:
+                writer[buffer] = f"input_{len(writer)}"
+                node_defs.append(nodes.NodeDef(name=writer[buffer], op="Placeholder"))
+            if writer[buffer] not in inputs:
+                inputs.append(writer[buffer])
+        name = f"{i + 1:03}_{_node_name(launch.name)}"
+        node = nodes.NodeDef(
+            name=name, op=_node_name(launch.name), input=inputs, device=launch.device
+        )
         for key, text in (("kernel", launch.text), ("grid", str(launch.grid))):
             node.attr[key].CopyFrom(values.AttrValue(s=text.encode()))
         node.attr["bytes"].CopyFrom(values.AttrValue(i=launch.nbytes))
-        graph_nodes.append(node)
+        node_defs.append(node)
         writer.update(dict.fromkeys(launch.writes, name))
-    return graphs.GraphDef(node=graph_nodes)
+    return graphs.GraphDef(node=node_defs)
 
 
-def _plain(name: str) -> str:
-    """Return a valid name of a node."""
+def _node_name(name: str) -> str:
+    """Return `name` with characters replaced that are not allowed in the name of a node."""
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "launch"
 
 
@@ -357,7 +353,7 @@ def _plain(name: str) -> str:
 
 
 def _array(name: str, x: Any) -> np.ndarray:
-    """Return values on the host. Raises: ArgumentTypeError."""
+    """Return the values of `x` as a NumPy array of numbers. Raises: ArgumentTypeError."""
     if isinstance(x, dt.Tensor):
         x = x.detach()
         x = (x.astype(dt.float32) if x.dtype is dt.bfloat16 else x).numpy()
@@ -377,7 +373,8 @@ def _number(name: str, x: Any) -> float:
     return array.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
 
 
-def _whole(name: str, x: Any) -> int:
+def _integer(name: str, x: Any) -> int:
+    """Return a finite number, truncated to an integer. Raises: ArgumentError."""
     number = _number(name, x)
     if not math.isfinite(number):
         raise dt.ArgumentError(f"tensorboard: {name} must be finite, got {number}")
@@ -385,14 +382,14 @@ def _whole(name: str, x: Any) -> int:
 
 
 def _exponential_edges(array: np.ndarray) -> np.ndarray:
-    """Return edges whose distances grow by a tenth, on both sides of 0, as in TensorFlow."""
+    """Return TensorFlow's bin edges: on each side of 0, an edge is 1.1 times the previous one."""
     largest = max(float(np.abs(array).max()), 1e-12)
-    up = 1e-12 * 1.1 ** np.arange(int(np.ceil(np.log(largest / 1e-12) / np.log(1.1))) + 2)
-    return np.concatenate([-up[::-1], [0.0], up])
+    edges = 1e-12 * 1.1 ** np.arange(int(np.ceil(np.log(largest / 1e-12) / np.log(1.1))) + 2)
+    return np.concatenate([-edges[::-1], [0.0], edges])
 
 
 def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
-    """Return the picture as bytes by height, width, channels. Raises: ShapeError."""
+    """Return a picture as uint8 of shape (height, width, channels). Raises: ShapeError."""
     axes = axes.upper()
     if array.ndim != len(axes) or sorted(axes) not in (["C", "H", "W"], ["H", "W"]):
         raise dt.ShapeError(

@@ -265,8 +265,8 @@ def test_other_files(tmp_path: Path) -> None:
 )
 def test_structures_of_somebody_else(structure: Any, said: str, tmp_path: Path) -> None:
     module = sys.modules["dovetail.checkpoint"]
-    tensors = {module.STRUCTURE: module._bytes(json.dumps(structure).encode())}
-    tensors[module.DIGEST] = module._bytes(module._digest(tensors))
+    tensors = {module.STRUCTURE: module._from_bytes(json.dumps(structure).encode())}
+    tensors[module.DIGEST] = module._from_bytes(module._digest(tensors))
     file = tmp_path / "x.safetensors"
     dt.save(file, tensors)
     with pytest.raises(CheckpointError, match=said):

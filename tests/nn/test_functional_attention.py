@@ -21,7 +21,11 @@ RNG = np.random.default_rng
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All scores at once, a few rows of a few matrices at a time, and two rows of one."""
     room = {"one block": (1 << 20, 64, 1 << 17), "blocks": (64, 4, 16), "small blocks": (16, 2, 8)}
-    for name, value in zip(("ROOM", "STEP", "WORTH"), room[request.param], strict=True):
+    for name, value in zip(
+        ("BLOCK_SCORES_MAX", "BLOCK_ROWS_MIN", "CAUSAL_BLOCK_SCORES"),
+        room[request.param],
+        strict=True,
+    ):
         monkeypatch.setattr(attention, name, value)
 
 
@@ -144,7 +148,7 @@ def test_bits_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of sums that no block cuts: the way there, without causality."""
     q, k, v = (dt.asarray(a) for a in drawn((2, 3, 9, 4), (2, 3, 8, 4), (2, 3, 8, 4)))
     whole = attend(q, k, v).numpy()
-    for name, value in (("ROOM", 16), ("STEP", 2)):
+    for name, value in (("BLOCK_SCORES_MAX", 16), ("BLOCK_ROWS_MIN", 2)):
         monkeypatch.setattr(attention, name, value)
     assert (attend(q, k, v).numpy() == whole).all()
 

@@ -211,8 +211,8 @@ def test_gradients_have_gradients(mode: str) -> None:
 
     def twice(layer: Any) -> Any:
         x, *rest = [dt.asarray(drawn(*s, seed=i)).requires_grad_() for i, s in enumerate(shapes)]
-        weights, how = recurrent.Weights(*rest[-4:]), recurrent.How(mode, (2, 1))
-        out, last = layer(x, tuple(rest[:-4]), weights, how)
+        weights, options = recurrent.Weights(*rest[-4:]), recurrent.LayerOptions(mode, (2, 1))
+        out, last = layer(x, tuple(rest[:-4]), weights, options)
         total = sum((t * t).sum() for t in (out, *last))
         first = dt.grad(total, [x, *rest], create_graph=True)
         return dt.grad(sum((t * t).sum() for t in first), [x, *rest])

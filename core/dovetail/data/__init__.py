@@ -1,4 +1,4 @@
-"""Data sets, samplers and the loader: PyTorch's names, arguments and defaults."""
+"""Data sets, samplers and the loader, with PyTorch's names, arguments and defaults."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Batches made of items: numbers, arrays and tensors are stacked, whatever they lie in."""
+"""Collation: a list of items becomes a batch, by stacking numbers, arrays and tensors."""
 
 from __future__ import annotations
 
@@ -17,135 +17,148 @@ __all__ = ["default_collate"]
 HOSTS = ("cpu", "reference")
 
 
-class Stacked(NamedTuple):
-    """A batch on the host, that is to be a tensor; `dtype`: the tensor's."""
+class HostArray(NamedTuple):
+    """A stacked array on the host that becomes a tensor of dtype `dtype`."""
 
     array: np.ndarray
     dtype: dt.DType
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """A batch of items: tensors, arrays and numbers stacked along a new first axis.
+    """Collate items into a batch: stack tensors, arrays and numbers along a new first axis.
 
-    Items may be tuples, lists and mappings of them, which stay what they are (tuples become lists);
-    texts and bytes are kept in a list. Python's floats become float64, ints int64, as PyTorch's.
-    `batch`: the items, one at least.
-    Raises: ArgumentTypeError for other kinds, ShapeError for items of other shapes or lengths.
+    Items may be nested in tuples, lists and mappings; the batch has the same structure, with lists
+    for tuples. Strings and bytes are collected in a list. As in PyTorch, Python floats become
+    float64 and ints int64. `batch`: at least one item.
+    Raises: ArgumentTypeError for other types, ShapeError for items of different shapes or lengths.
 
     >>> import dovetail as dt
-    >>> found = dt.data.default_collate([{"x": 1.0, "name": "a"}, {"x": 2.0, "name": "b"}])
-    >>> found["x"].tolist(), found["name"]
+    >>> batch = dt.data.default_collate([{"x": 1.0, "name": "a"}, {"x": 2.0, "name": "b"}])
+    >>> batch["x"].tolist(), batch["name"]
     ([1.0, 2.0], ['a', 'b'])
     """
-    return on_device(collated(batch), None)
+    return to_device(collate_on_host(batch), None)
 
 
-def collated(batch: Sequence[Any]) -> Any:
-    """The same on the host: `Stacked` where tensors are to be."""
+def collate_on_host(batch: Sequence[Any]) -> Any:
+    """Collate items as `default_collate` does, but return a `HostArray` in place of each tensor."""
     if not len(batch):
         raise dt.ArgumentError("data.default_collate: batch must have at least one item, got none")
     first = batch[0]
     if isinstance(first, dt.Tensor):
         if not _is_on_host(first):
             return dt.stack([x.detach() for x in batch])
-        return _stacked([x.detach().numpy() for x in batch], first.dtype)
+        return _stack([x.detach().numpy() for x in batch], first.dtype)
     if isinstance(first, np.ndarray):
-        return _stacked(batch, None)
+        return _stack(batch, None)
     if isinstance(first, (bool, int, float, complex, np.generic)):
         for x in batch:
             if not isinstance(x, (bool, int, float, complex, np.generic)):
-                raise _unknown(x)
-        made = np.asarray(batch)
-        if made.dtype.kind == "O":
+                raise _type_error(x)
+        array = np.asarray(batch)
+        if array.dtype.kind == "O":
             raise dt.ValueOverflow("data.default_collate: an int must fit int64")
-        if made.dtype.kind not in "biufc":
-            raise _unknown(first)
-        return Stacked(made, _dtype(made))
+        if array.dtype.kind not in "biufc":
+            raise _type_error(first)
+        return HostArray(array, _tensor_dtype(array))
     if isinstance(first, (str, bytes)):
         return [*batch]
     if isinstance(first, Mapping):
-        return _mapped(first, {key: collated([x[key] for x in batch]) for key in first})
+        columns = {key: collate_on_host([x[key] for x in batch]) for key in first}
+        return _mapping_like(first, columns)
     if isinstance(first, Sequence):
         if any(len(x) != len(first) for x in batch):
             raise dt.ShapeError(
                 f"data.default_collate: items of lengths {sorted({len(x) for x in batch})}; items "
                 "of a batch have the same parts: pad them, or give collate_fn="
             )
-        parts = [collated(part) for part in zip(*batch, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else parts
-    raise _unknown(first)
+        fields = [collate_on_host(field) for field in zip(*batch, strict=True)]
+        return type(first)(*fields) if hasattr(first, "_fields") else fields
+    raise _type_error(first)
 
 
-def _unknown(item: object) -> dt.ArgumentTypeError:
+def _type_error(item: object) -> dt.ArgumentTypeError:
     return dt.ArgumentTypeError(
         f"data.default_collate: an item has a {type(item).__name__}; it stacks tensors, arrays, "
         "numbers, and containers of them: give collate_fn= for others"
     )
 
 
-def _mapped(first: Mapping[Any, Any], found: dict[Any, Any]) -> Any:
-    """A mapping of the kind of the first, where that can be made of a dict."""
+def _mapping_like(mapping: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
+    """Return `content` as the type of `mapping`, or as a dict if its constructor takes none."""
     try:
-        return type(first)(found)  # type: ignore[call-arg]  # what cannot be is a dict
+        return type(mapping)(content)  # type: ignore[call-arg]  # TypeError is handled
     except TypeError:
-        return found
+        return content
 
 
-def _stacked(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> Stacked:
+def _stack(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> HostArray:
+    """Stack arrays of one shape. Raises: ShapeError, DTypeError.
+
+    `dtype`: the tensor's dtype, or None for the equivalent of the array's.
+    """
     shapes = {x.shape for x in arrays}
     if len(shapes) > 1:
         raise dt.ShapeError(
             f"data.default_collate: items of shapes {', '.join(map(str, sorted(shapes)))}; items "
             "of a batch have one shape: pad or crop them, or give collate_fn="
         )
-    made = np.stack(arrays)
-    return Stacked(made, _dtype(made) if dtype is None else dtype)
+    array = np.stack(arrays)
+    return HostArray(array, _tensor_dtype(array) if dtype is None else dtype)
 
 
-def _dtype(array: np.ndarray) -> dt.DType:
+def _tensor_dtype(array: np.ndarray) -> dt.DType:
+    """Return the dtype of a tensor made of `array`. Raises: DTypeError."""
     if array.dtype.kind not in "biufc":
         raise dt.DTypeError(f"data.default_collate: an array of {array.dtype} is no tensor")
     return dt.asarray(np.zeros(0, array.dtype), device="reference").dtype
 
 
-def on_device(batch: Any, device: Any, made: Callable[[dt.Tensor], dt.Tensor] | None = None) -> Any:
-    """A batch whose tensors are on a device (None: where they are), each passed through `made`."""
-    if isinstance(batch, Stacked):
-        array = (
-            batch.array if batch.array.flags.writeable else batch.array.copy()
-        )  # of shared memory
-        found = dt.asarray(array, device=device)
-        found = found if found.dtype is batch.dtype else found.astype(batch.dtype)
-        return found if made is None else made(found)
+def to_device(
+    batch: Any, device: Any, transform: Callable[[dt.Tensor], dt.Tensor] | None = None
+) -> Any:
+    """Return a batch with its tensors on `device`, each passed through `transform`.
+
+    `device`: None leaves tensors where they are, and puts arrays on the default device.
+    """
+    if isinstance(batch, HostArray):
+        # read-only arrays are views of shared memory that the worker overwrites later
+        array = batch.array if batch.array.flags.writeable else batch.array.copy()
+        tensor = dt.asarray(array, device=device)
+        tensor = tensor if tensor.dtype is batch.dtype else tensor.astype(batch.dtype)
+        return tensor if transform is None else transform(tensor)
     if isinstance(batch, dt.Tensor):
-        found = batch if device is None else batch.to(device)
-        return found if made is None else made(found)
+        tensor = batch if device is None else batch.to(device)
+        return tensor if transform is None else transform(tensor)
     if isinstance(batch, (str, bytes)) or not isinstance(batch, (Mapping, Sequence)):
         return batch
     if isinstance(batch, Mapping):
-        return _mapped(batch, {k: on_device(x, device, made) for k, x in batch.items()})
-    parts = [on_device(x, device, made) for x in batch]
+        return _mapping_like(batch, {k: to_device(x, device, transform) for k, x in batch.items()})
+    items = [to_device(x, device, transform) for x in batch]
     if isinstance(batch, tuple):
-        return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
-    return parts
+        return type(batch)(*items) if hasattr(batch, "_fields") else tuple(items)
+    return items
 
 
-def rows(dataset: Any, indices: list[int], on_host: bool) -> list[Any] | None:
-    """The batch of a data set of tensors, taken at once; None of others."""
+def gather_rows(dataset: Any, indices: list[int], on_host: bool) -> list[Any] | None:
+    """Return the batch of rows `indices` of a `TensorDataset`, or None for other data sets.
+
+    Each tensor is indexed once. `on_host`: return a `HostArray` for tensors that NumPy can read.
+    """
     while type(dataset) is Subset:
         indices, dataset = [dataset.indices[i] for i in indices], dataset.dataset
     if type(dataset) is not TensorDataset:
         return None
-    found: list[Any] = []
+    columns: list[Any] = []
     for x in dataset.tensors:
         if on_host and _is_on_host(x):
-            found.append(Stacked(x.detach().numpy()[indices], x.dtype))
+            columns.append(HostArray(x.detach().numpy()[indices], x.dtype))
         else:
-            at = dt.asarray(indices, dtype=dt.int64, device=x.device)
-            found.append(dt.take(x.detach(), at, axis=0))
-    return found
+            index = dt.asarray(indices, dtype=dt.int64, device=x.device)
+            columns.append(dt.take(x.detach(), index, axis=0))
+    return columns
 
 
 def _is_on_host(x: dt.Tensor) -> bool:
-    """Whether NumPy sees its elements where they are."""
+    """Return True if NumPy can read the elements of `x` without a copy."""
     return x.device.type in HOSTS and x.dtype is not dt.bfloat16 and x.layout is dt.strided

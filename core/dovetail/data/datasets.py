@@ -1,4 +1,4 @@
-"""Data sets: what has items by number, or gives them one after the other."""
+"""Data sets: collections of items that are read by index or by iteration."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ Generator = dt.random.Generator
 
 
 class Dataset(Explained, Generic[T]):
-    """Base of what has items by number: write `__getitem__`, and `__len__` for samplers.
+    """The base class of data sets with items by index.
 
-    `__getitems__(indices)`, if there is one, gives a list of several at once.
+    Define `__getitem__`, and `__len__`, which samplers need. The loader calls
+    `__getitems__(indices)`, if it is defined, for a list of several items.
 
     >>> import dovetail as dt
     >>> class Squares(dt.data.Dataset):
@@ -51,9 +52,9 @@ class Dataset(Explained, Generic[T]):
 
 
 class IterableDataset(Dataset[T]):
-    """Base of what gives its items one after the other: write `__iter__`.
+    """The base class of data sets that are only iterated over. Define `__iter__`.
 
-    Each worker has a copy that gives all items: `get_worker_info()` says which part is its own.
+    Each worker iterates over a copy of all items; use `get_worker_info()` to select its share.
 
     >>> import dovetail as dt
     >>> class Upwards(dt.data.IterableDataset):
@@ -71,10 +72,10 @@ class IterableDataset(Dataset[T]):
 
 
 class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
-    """The rows of tensors with equally many: item i is a tuple of row i of each.
+    """A data set of tensor rows: item i is a tuple of row i of each tensor.
 
-    A loader takes a whole batch of rows at once.
-    Raises: ArgumentError for no tensors, ShapeError for other numbers of rows.
+    A loader gathers all rows of a batch at once.
+    Raises: ArgumentError for no tensors, ShapeError for different numbers of rows.
 
     >>> import dovetail as dt
     >>> rows = dt.data.TensorDataset(dt.arange(3, device="reference"))
@@ -103,9 +104,9 @@ class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
 
 
 class ConcatDataset(Dataset[Any]):
-    """Several data sets, one after the other.
+    """The concatenation of several data sets with items by index.
 
-    Raises: ArgumentError for none, ArgumentTypeError for iterable ones.
+    Raises: ArgumentError for no data sets, ArgumentTypeError for an IterableDataset.
 
     >>> import dovetail as dt
     >>> both = dt.data.ConcatDataset([[1, 2], [3]])
@@ -140,9 +141,9 @@ class ConcatDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Several iterable data sets, one after the other.
+    """The concatenation of several iterable data sets.
 
-    Raises: ArgumentTypeError for others.
+    Raises: ArgumentTypeError for a data set that is not an IterableDataset.
 
     >>> import dovetail as dt
     >>> class Upwards(dt.data.IterableDataset):
@@ -169,9 +170,9 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class StackDataset(Dataset[Any]):
-    """Several data sets side by side: item i is a tuple of item i of each, or a dict of them.
+    """A data set whose item i is a tuple, or a dict, of item i of several data sets.
 
-    Raises: ArgumentError for none, or other lengths.
+    Raises: ArgumentError for no data sets or different lengths.
 
     >>> import dovetail as dt
     >>> dt.data.StackDataset(image=[10, 20], label=[0, 1])[1]
@@ -199,7 +200,7 @@ class StackDataset(Dataset[Any]):
 
 
 class Subset(Dataset[Any]):
-    """Some items of a data set: item i is its item `indices[i]`.
+    """A subset of a data set: item i is item `indices[i]` of the data set.
 
     >>> import dovetail as dt
     >>> [*map(dt.data.Subset("abcd", [3, 0]).__getitem__, range(2))]
@@ -217,9 +218,9 @@ class Subset(Dataset[Any]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        found = [self.indices[i] for i in indices]
-        several = getattr(self.dataset, "__getitems__", None)
-        return [self.dataset[i] for i in found] if several is None else several(found)
+        selected = [self.indices[i] for i in indices]
+        get_items = getattr(self.dataset, "__getitems__", None)
+        return [self.dataset[i] for i in selected] if get_items is None else get_items(selected)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -228,16 +229,16 @@ class Subset(Dataset[Any]):
 def random_split(
     dataset: Sized, lengths: Sequence[float], generator: Generator | None = None
 ) -> list[Subset]:
-    """Parts of a data set, of these lengths, that share no item, chosen by chance.
+    """Split a data set at random into disjoint subsets of the given lengths.
 
-    `dataset`: with a length and items by number. `lengths`: how many items, or which parts of all,
-    whose sum is 1: what is left over by rounding goes to the first ones, one each. `generator`: of
-    random numbers; the default one unless given.
-    Raises: ArgumentError for lengths that are not of all items.
+    `dataset`: a data set with a length and items by index. `lengths`: numbers of items whose sum is
+    the length, or fractions whose sum is 1; items left over by rounding go to the first subsets,
+    one each. `generator`: the random generator, by default the global one.
+    Raises: ArgumentError for lengths with another sum.
 
     >>> import dovetail as dt
-    >>> drawn = dt.random.default_rng(0)
-    >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25], drawn)]
+    >>> rng = dt.random.default_rng(0)
+    >>> [len(subset) for subset in dt.data.random_split(range(10), [0.75, 0.25], rng)]
     [8, 2]
     """
     count = len(dataset)
@@ -252,13 +253,13 @@ def random_split(
             f"data.random_split: lengths {[*lengths]} of {count} items; give numbers whose sum is "
             f"{count}, or parts whose sum is 1"
         )
-    order = permuted(count, generator)
+    order = random_permutation(count, generator)
     ends = [*accumulate(sizes)]
     return [Subset(dataset, order[end - n : end]) for n, end in zip(sizes, ends, strict=True)]
 
 
-def permuted(n: int, generator: Generator | None) -> list[int]:
-    """0..n-1 in an order of chance."""
-    drawn: Any = dt.random if generator is None else generator
-    found: list[int] = drawn.permutation(n).tolist()
-    return found
+def random_permutation(n: int, generator: Generator | None) -> list[int]:
+    """Return the numbers 0 to n - 1 in random order."""
+    rng: Any = dt.random if generator is None else generator
+    order: list[int] = rng.permutation(n).tolist()
+    return order

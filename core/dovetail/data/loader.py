@@ -1,4 +1,4 @@
-"""The loader: batches of a data set, made here or by worker processes, in one order."""
+"""The loader: batches of a data set, built in this process or by worker processes."""
 
 from __future__ import annotations
 
@@ -17,46 +17,56 @@ from typing import Any
 import dovetail as dt
 
 from ..nn.constructor_errors import Explained
-from .collate import default_collate, on_device
+from .collate import default_collate, to_device
 from .datasets import Generator, IterableDataset
-from .origins import HINT, not_found_by, of_main
+from .origins import HINT, explain_unimportable, main_names
 from .progress import Track
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from .workers import Failed, Fetch, Fetcher, Inbox, Job, NoMore, Sent, WorkerError, work
+from .workers import (
+    BatchMessage,
+    EndOfData,
+    Fetcher,
+    FetchOptions,
+    Inbox,
+    WorkerError,
+    WorkerFailure,
+    WorkerOptions,
+    run_worker,
+)
 
 __all__ = ["DataLoader", "WorkerError"]
 
-SEEDS = 1 << 62
-PATIENCE = 0.5  # seconds that workers have to end by themselves, before they are ended
+SEED_END = 1 << 62
+EXIT_SECONDS_MAX = 0.5  # time for workers to exit by themselves before they are terminated
 
 
-class _FromWorker(Exception):
-    """The traceback of a worker, as the cause of what is raised here."""
+class _WorkerTraceback(Exception):
+    """The traceback of a worker, as the cause of the error that the loader raises."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"\n\n{text}")
 
 
 class DataLoader(Explained):
-    """Iterates over batches of a data set: `for x, y in loader`.
+    """An iterable over the batches of a data set: `for x, y in loader`.
 
-    `batch_size`: items of a batch; None gives items as they are. `shuffle`: in an order of chance.
-    `sampler`, `batch_sampler`: give indices of items, or lists of them. `num_workers`: processes
-    that make batches ahead of time, `prefetch_factor` each (2); the order is the same for any
-    number. `collate_fn`: what makes a batch of a list of items. `drop_last`: leaves a last, shorter
-    one out. `device`: where tensors of batches are to be; the next batch goes there while this one
-    is worked on. `pin_memory`: tensors in page-locked memory, where a device locks pages; elsewhere
-    it warns, and they are as they are. `timeout`: seconds that a batch may take.
-    `worker_init_fn(id)` is called first in each worker. `generator`: of random numbers.
-    `persistent_workers`: they stay for the next epoch. `in_order`: whether batches of workers come
-    in order, or as they are made. `progress`: whether a loop over it shows a bar on a terminal, as
-    `Track` does, or the text before the bar.
+    `batch_size`: items in a batch; None yields single items. `shuffle`: use a random order.
+    `sampler`, `batch_sampler`: iterables of indices, or of lists of indices. `num_workers`: the
+    number of processes that build batches ahead of time, `prefetch_factor` each (2); it does not
+    change the order. `collate_fn`: a function that turns a list of items into a batch. `drop_last`:
+    skip a last batch that is shorter. `device`: the device of the batches' tensors; the next batch
+    is copied there while the current one is used. `pin_memory`: put tensors in page-locked memory;
+    without a device that locks pages it warns and has no effect. `timeout`: the longest wait for a
+    batch, in seconds. `worker_init_fn(id)`: is called first in each worker. `generator`: the random
+    generator. `persistent_workers`: keep the workers for the next epoch. `in_order`: yield batches
+    in order; False yields them as workers finish them. `progress`: True, or the text before the
+    bar, shows a progress bar on a terminal, as `Track` does.
 
-    Workers are new processes (spawned), to which the data set, samplers aside, is sent as a pickle:
-    so a script has its work below `if __name__ == "__main__":`, and what is sent is defined above
-    it, or in a module, as what a notebook defines must be.
-    Raises: ArgumentError; while it is iterated over what the data set raises, with the traceback of
-    the worker, or WorkerError.
+    Workers are spawned processes. They receive the data set, without samplers, as a pickle. A
+    script therefore has its work below `if __name__ == "__main__":`. Classes and functions that are
+    sent must be defined above that line or in a module; a notebook must define them in a module.
+    Raises: ArgumentError; during iteration the errors of the data set, with the traceback of the
+    worker, or WorkerError.
 
     >>> import dovetail as dt
     >>> rows = dt.data.TensorDataset(dt.arange(5, device="reference"))
@@ -94,7 +104,7 @@ class DataLoader(Explained):
         self.progress = progress
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
-        self._locks: bool | None = None if pin_memory else False  # None: nobody has looked yet
+        self._locks: bool | None = None if pin_memory else False  # None: not determined yet
         self.worker_init_fn, self.generator, self.in_order = worker_init_fn, generator, in_order
         self.persistent_workers = persistent_workers
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
@@ -111,7 +121,7 @@ class DataLoader(Explained):
             self.collate_fn = default_collate
         self._workers: _Workers | None = None
 
-    # --- what it was given
+    # --- checks of arguments
     def _check_workers(self, prefetch_factor: int | None) -> None:
         if not isinstance(self.num_workers, int) or self.num_workers < 0:
             raise dt.ArgumentError(
@@ -130,9 +140,13 @@ class DataLoader(Explained):
             )
 
     def _check_sampling(
-        self, batch_size: int | None, shuffle: bool | None, sampler: Any, batch_sampler: Any,
+        self,
+        batch_size: int | None,
+        shuffle: bool | None,
+        sampler: Any,
+        batch_sampler: Any,
         drop_last: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         name = "data.DataLoader"
         if self._is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise dt.ArgumentError(
@@ -162,9 +176,10 @@ class DataLoader(Explained):
             return
         if self.sampler is None:
             self.sampler = (
-                RandomSampler(self.dataset, generator=self.generator) if shuffle
+                RandomSampler(self.dataset, generator=self.generator)
+                if shuffle
                 else SequentialSampler(self.dataset)
-            )  # fmt: skip
+            )
         if self.batch_size is not None and self.batch_sampler is None:
             self.batch_sampler = BatchSampler(self.sampler, self.batch_size, self.drop_last)
 
@@ -174,13 +189,13 @@ class DataLoader(Explained):
             if self.batch_size is None:
                 return n
             return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
-        return len(self._index_sampler)  # type: ignore[arg-type]  # what has none says so
+        return len(self._index_sampler)  # type: ignore[arg-type]  # len() raises TypeError
 
     @property
     def _index_sampler(self) -> Iterable[Any]:
-        found = self.sampler if self.batch_sampler is None else self.batch_sampler
-        assert found is not None
-        return found
+        sampler = self.sampler if self.batch_sampler is None else self.batch_sampler
+        assert sampler is not None
+        return sampler
 
     # --- iteration
     def __iter__(self) -> Iterator[Any]:
@@ -193,8 +208,9 @@ class DataLoader(Explained):
                     dt.DovetailWarning,
                     stacklevel=2,
                 )
-        drawn: Any = dt.random if self.generator is None else self.generator
-        seed = int(drawn.integers(0, SEEDS, (), dtype=dt.int64).item())  # whoever needs it
+        rng: Any = dt.random if self.generator is None else self.generator
+        # drawn for any number of workers, so that the generator's later numbers do not depend on it
+        seed = int(rng.integers(0, SEED_END, (), dtype=dt.int64).item())
         batches = self._epoch(seed)
         if not self.progress:
             return batches
@@ -202,8 +218,10 @@ class DataLoader(Explained):
         return iter(Track(batches, text, _length(self)))
 
     def _epoch(self, seed: int) -> Iterator[Any]:
+        """Return an iterator over the batches of one epoch; `seed`: of the workers."""
         if self.num_workers == 0:
-            return _ahead(map(self._finished, self._here()), self.device is not None)
+            batches = (self._to_device(batch) for batch in self._build_batches())
+            return batches if self.device is None else _prefetch(batches)
         if not self.persistent_workers:
             return _Batches(self, _Workers(self), seed, True)
         is_first = self._workers is None or not self._workers.alive
@@ -211,42 +229,42 @@ class DataLoader(Explained):
             self._workers = _Workers(self)
         return _Batches(self, self._workers, seed, is_first)
 
-    def _fetch(self) -> Fetch:
+    def _fetch_options(self) -> FetchOptions:
         batched = self.batch_size is not None or self.batch_sampler is not None
         size = 1 if self.batch_size is None else self.batch_size
-        return Fetch(self.dataset, self.collate_fn, batched, self.drop_last, size)
+        return FetchOptions(self.dataset, self.collate_fn, batched, self.drop_last, size)
 
     def _indices(self) -> Iterator[Any]:
-        """What each batch is asked for with."""
+        """Yield the indices of each batch; None without end for an iterable data set."""
         if not self._is_iterable:
             yield from self._index_sampler
         while self._is_iterable:
             yield None
 
-    def _here(self) -> Iterator[Any]:
-        """The batches, made in this process."""
-        fetcher = Fetcher(self._fetch(), False)
+    def _build_batches(self) -> Iterator[Any]:
+        """Yield the batches of an epoch, built in this process."""
+        fetcher = Fetcher(self._fetch_options(), False)
         for indices in self._indices():
             try:
                 batch = fetcher.batch(indices)
-            except NoMore:
+            except EndOfData:
                 return
             yield batch
 
-    def _finished(self, batch: Any) -> Any:
-        """A batch where it is wanted."""
+    def _to_device(self, batch: Any) -> Any:
+        """Return a batch in page-locked memory or on the device, as the options say."""
         if not self._locks:
-            return on_device(batch, self.device)
-        lock = partial(dt.pin_memory, device=self.pin_memory_device or self.device)
-        pinned = on_device(batch, None, lock)
-        return pinned if self.device is None else on_device(pinned, self.device)
+            return to_device(batch, self.device)
+        pin = partial(dt.pin_memory, device=self.pin_memory_device or self.device)
+        pinned = to_device(batch, None, pin)
+        return pinned if self.device is None else to_device(pinned, self.device)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_workers": None}
 
 
 def _length(loader: DataLoader) -> int | None:
-    """How many batches there are, where somebody knows."""
+    """Return the number of batches, or None if the sampler or data set has no length."""
     try:
         return len(loader)
     except TypeError:
@@ -254,9 +272,9 @@ def _length(loader: DataLoader) -> int | None:
 
 
 def _locks_pages(device: Any) -> bool:
-    """Whether a device, or any if it is None, locks pages. Raises: DeviceError if it is not there.
+    """Return True if a device can lock pages; None asks for any device. Raises: DeviceError.
 
-    It is asked to: there may be many, and the first that does is the one that will be taken.
+    The check pins a small tensor, which selects the device in the same way as later calls do.
     """
     if device is not None:
         dt.empty(1, device=device)
@@ -267,31 +285,32 @@ def _locks_pages(device: Any) -> bool:
     return True
 
 
-def _context(given: Any, workers: int) -> Any:
-    """How processes are started. Raises: ArgumentError."""
-    if given is not None and not workers:
+def _context(context: Any, workers: int) -> Any:
+    """Return the context of `multiprocessing`, by default that of "spawn". Raises: ArgumentError.
+
+    `context`: a context, the name of a start method, or None. `workers`: the number of workers.
+    """
+    if context is not None and not workers:
         raise dt.ArgumentError(
             "data.DataLoader: multiprocessing_context is for worker processes; give num_workers"
         )
-    method = given if given is None or isinstance(given, str) else given.get_start_method()
+    by_name = context is None or isinstance(context, str)
+    method = context if by_name else context.get_start_method()
     if method == "fork":
         raise dt.ArgumentError(
             "data.DataLoader: multiprocessing_context is 'fork': a copy of a process with threads "
             "may wait for ever; use 'spawn' or 'forkserver'"
         )
-    if given is None or isinstance(given, str):
-        try:
-            return multiprocessing.get_context(given or "spawn")
-        except ValueError as error:
-            raise dt.ArgumentError(f"data.DataLoader: multiprocessing_context: {error}") from None
-    return given
+    if not by_name:
+        return context
+    try:
+        return multiprocessing.get_context(context or "spawn")
+    except ValueError as error:
+        raise dt.ArgumentError(f"data.DataLoader: multiprocessing_context: {error}") from None
 
 
-def _ahead(batches: Iterator[Any], ahead: bool) -> Iterator[Any]:
-    """The batches; with `ahead` the next one is on its way to the device while one is used."""
-    if not ahead:
-        yield from batches
-        return
+def _prefetch(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the batches, one late: the next one is copied to the device while one is used."""
     waiting: deque[Any] = deque()
     for batch in batches:
         waiting.append(batch)
@@ -304,21 +323,21 @@ def _ahead(batches: Iterator[Any], ahead: bool) -> Iterator[Any]:
 
 
 class _Workers:
-    """The processes of a loader, and pipes to them; they end with this object."""
+    """The worker processes of a loader and the pipes to them; they end with this object."""
 
     def __init__(self, loader: DataLoader) -> None:
-        self.count, self.places = loader.num_workers, loader.prefetch_factor or 1
+        self.count, self.prefetch = loader.num_workers, loader.prefetch_factor or 1
         self.inbox, self.alive = Inbox(), True
-        self.answered: set[int] = set()  # workers that have sent something
+        self.answered: set[int] = set()  # workers that have sent a result
         self.processes: list[Any] = []
         self.tasks: list[Connection] = []
         self.results: list[Connection] = []
         self._end = weakref.finalize(
-            self, _ended, self.processes, self.tasks, self.results, self.inbox
+            self, _end_processes, self.processes, self.tasks, self.results, self.inbox
         )
-        why = not_found_by(partial(self._job, 0, loader))
-        if why:
-            raise dt.ArgumentError(f"data.DataLoader: {why}")
+        problem = explain_unimportable(partial(self._options, 0, loader))
+        if problem:
+            raise dt.ArgumentError(f"data.DataLoader: {problem}")
         try:
             for i in range(self.count):
                 self._start(i, loader)
@@ -326,24 +345,26 @@ class _Workers:
             self.close()
             raise
 
-    def _job(self, i: int, loader: DataLoader) -> Job:
+    def _options(self, i: int, loader: DataLoader) -> WorkerOptions:
         device = "reference" if dt.default_device().type == "reference" else "cpu"
-        return Job(i, self.count, device, loader._fetch(), loader.worker_init_fn)
+        fetch = loader._fetch_options()
+        return WorkerOptions(i, self.count, device, fetch, loader.worker_init_fn)
 
     def _start(self, i: int, loader: DataLoader) -> None:
-        context, job = loader.multiprocessing_context, self._job(i, loader)
+        context, options = loader.multiprocessing_context, self._options(i, loader)
         inner, tasks = context.Pipe(duplex=False)
         results, outer = context.Pipe(duplex=False)
         self.tasks.append(tasks)
         self.results.append(results)
         process = context.Process(
-            target=work, args=(job, inner, outer), daemon=True, name=f"dovetail-loader-{i}"
+            target=run_worker,
+            args=(options, inner, outer),
+            daemon=True,
+            name=f"dovetail-loader-{i}",
         )
         try:
             process.start()
-        except (
-            AttributeError, TypeError, ValueError, ImportError, pickle.PicklingError
-        ) as error:  # fmt: skip
+        except (AttributeError, TypeError, ValueError, ImportError, pickle.PicklingError) as error:
             raise dt.ArgumentError(
                 f"data.DataLoader: the data set cannot be sent to a worker process: {error}; "
                 "classes and functions (collate_fn, worker_init_fn) are to be defined in a module, "
@@ -355,25 +376,25 @@ class _Workers:
         self.processes.append(process)
 
     def close(self) -> None:
-        """Ends the processes."""
+        """End the processes."""
         self.alive = False
         self._end()
 
 
-def _ended(
+def _end_processes(
     processes: list[Any], tasks: list[Connection], results: list[Connection], inbox: Inbox
 ) -> None:
-    """Has processes end: by themselves, or else."""
+    """Close the pipes, so that processes exit; terminate, then kill those that do not."""
     for pipe in (*tasks, *results):
         pipe.close()
-    until = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + EXIT_SECONDS_MAX
     for process in processes:
-        process.join(max(0.0, until - time.monotonic()))
+        process.join(max(0.0, deadline - time.monotonic()))
     for process in processes:
         if process.is_alive():
             process.terminate()
     for process in processes:
-        process.join(PATIENCE)
+        process.join(EXIT_SECONDS_MAX)
         if process.is_alive():
             process.kill()
             process.join()
@@ -381,27 +402,27 @@ def _ended(
 
 
 class _Batches:
-    """One epoch: batches as workers make them."""
+    """An iterator over one epoch of batches that workers build."""
 
     def __init__(self, loader: DataLoader, workers: _Workers, seed: int, is_first: bool) -> None:
         self.loader, self.workers = loader, workers
         self.indices = loader._indices()
-        self.copies = loader.collate_fn is not default_collate
-        self.asked = self.given = 0  # batches that were asked for, that were given
-        self.made: dict[int, Any] = {}  # those that came too early
-        self.owner: dict[int, tuple[int, int]] = {}  # of each on its way, worker and place there
-        self.turns = deque(range(workers.count))  # whose turn it is; who has no more is not there
-        self.free: list[list[int]] = [[] for _ in range(workers.count)]  # places in memory
-        self.places = [0] * workers.count
-        self.ready: deque[Any] = deque()  # on their way to the device
+        self.copy = loader.collate_fn is not default_collate
+        self.requested = self.yielded = 0  # numbers of batches
+        self.received: dict[int, Any] = {}  # batches that were not yielded yet, by number
+        self.owner: dict[int, tuple[int, int]] = {}  # worker and memory slot of each request
+        self.turns = deque(range(workers.count))  # workers with more data; the first is next
+        self.free: list[list[int]] = [[] for _ in range(workers.count)]  # unused memory slots
+        self.slots = [0] * workers.count  # numbers of memory slots
+        self.ready: deque[Any] = deque()  # batches that are being copied to the device
         self.ended = False
         try:
             for pipe in workers.tasks:
                 pipe.send(("epoch", seed, is_first))
-            for _ in range(workers.count * workers.places):
-                self._ask()
+            for _ in range(workers.count * workers.prefetch):
+                self._request()
         except OSError:
-            self._dead(self._exited())
+            self._raise_dead(self._exited_workers())
         except BaseException:
             self._close()
             raise
@@ -413,7 +434,7 @@ class _Batches:
         try:
             ahead = 1 if self.loader.device is not None else 0
             while not self.ended and len(self.ready) <= ahead:
-                batch = self._taken()
+                batch = self._next_batch()
                 if batch is not None:
                     self.ready.append(batch)
             if self.ready:
@@ -425,8 +446,8 @@ class _Batches:
             self._close()
         raise StopIteration
 
-    def _ask(self) -> None:
-        """Asks for the next batch, if there is one."""
+    def _request(self) -> None:
+        """Request the next batch from the worker whose turn it is, if there is more data."""
         if not self.turns:
             return
         try:
@@ -437,96 +458,96 @@ class _Batches:
         k = self.turns[0]
         self.turns.rotate(-1)
         if not self.free[k]:
-            self.free[k].append(self.places[k])
-            self.places[k] += 1
-        place = self.free[k].pop()
-        self.owner[self.asked] = k, place
-        number, self.asked = self.asked, self.asked + 1
+            self.free[k].append(self.slots[k])
+            self.slots[k] += 1
+        slot = self.free[k].pop()
+        self.owner[self.requested] = k, slot
+        number, self.requested = self.requested, self.requested + 1
         try:
-            self.workers.tasks[k].send(("batch", number, place, indices))
+            self.workers.tasks[k].send(("batch", number, slot, indices))
         except OSError:
-            self._dead([k])
+            self._raise_dead([k])
 
-    def _taken(self) -> Any:
-        """The next batch; None where there is none, or it was an end."""
-        number = self.given if self.loader.in_order else next(iter(self.made), None)
-        while number is None or number not in self.made:
+    def _next_batch(self) -> Any:
+        """Return the next batch, or None if a worker or all workers have no more data."""
+        number = self.yielded if self.loader.in_order else next(iter(self.received), None)
+        while number is None or number not in self.received:
             if not self.owner:
                 self.ended = True
                 return None
-            came = self._receive()
+            received = self._receive()
             if not self.loader.in_order:
-                number = came
-        batch = self.made.pop(number)
-        self.given += 1
-        if isinstance(batch, Failed):
+                number = received
+        batch = self.received.pop(number)
+        self.yielded += 1
+        if isinstance(batch, WorkerFailure):
             self._raise(batch, number)
         return batch
 
     def _receive(self) -> int:
-        """Waits for a batch of any worker, and asks for another one; its number."""
+        """Receive a batch from any worker, request another one, and return the number received."""
         limit = self.loader.timeout or None
-        waited = {k for k, _ in self.owner.values()}
-        pipes: dict[Any, int] = {self.workers.results[k]: k for k in waited}
-        sentinels: dict[Any, int] = {self.workers.processes[k].sentinel: k for k in waited}
-        found = wait([*pipes, *sentinels], limit)
-        if not found:
+        busy = {k for k, _ in self.owner.values()}
+        pipes: dict[Any, int] = {self.workers.results[k]: k for k in busy}
+        sentinels: dict[Any, int] = {self.workers.processes[k].sentinel: k for k in busy}
+        signalled = wait([*pipes, *sentinels], limit)
+        if not signalled:
             raise WorkerError(
                 f"data.DataLoader: no batch for {limit:g} seconds (timeout=); workers "
-                f"{sorted(waited)} are at work on batches {sorted(self.owner)}"
+                f"{sorted(busy)} are at work on batches {sorted(self.owner)}"
             )
-        ready = [x for x in found if x in pipes]
+        ready = [x for x in signalled if x in pipes]
         if not ready:
-            self._dead([sentinels[x] for x in found])
+            self._raise_dead([sentinels[x] for x in signalled])
         k = pipes[ready[0]]
         try:
-            number, sent = self.workers.results[k].recv()
+            number, result = self.workers.results[k].recv()
         except (EOFError, ConnectionResetError):
-            self._dead([k])
+            self._raise_dead([k])
         self.workers.answered.add(k)
-        _, place = self.owner.pop(number)
-        if sent is None:  # of an iterable data set: it has no more
+        _, slot = self.owner.pop(number)
+        if result is None:  # an iterable data set has no more items
             if k in self.turns:
                 self.turns.remove(k)
-            self.made[number] = None
-        elif isinstance(sent, Sent):
-            batch = self.workers.inbox.taken(sent, self.copies)
-            self.made[number] = self.loader._finished(batch)
-            del batch
+            self.received[number] = None
+        elif isinstance(result, BatchMessage):
+            batch = self.workers.inbox.decode(result, self.copy)
+            self.received[number] = self.loader._to_device(batch)
+            del batch  # shared memory cannot be closed while views of it exist
         else:
-            self.made[number] = sent
-        self.free[k].append(place)
-        self._ask()
+            self.received[number] = result
+        self.free[k].append(slot)
+        self._request()
         return int(number)
 
-    def _raise(self, failed: Failed, number: int) -> None:
+    def _raise(self, failure: WorkerFailure, number: int) -> None:
         note = f"data.DataLoader: raised in a worker process, while it made batch {number}"
-        if failed.error is None:
-            raise WorkerError(f"{note}:\n{failed.text}")
-        failed.error.add_note(note)
-        raise failed.error from _FromWorker(failed.text)
+        if failure.error is None:
+            raise WorkerError(f"{note}:\n{failure.text}")
+        failure.error.add_note(note)
+        raise failure.error from _WorkerTraceback(failure.text)
 
-    def _exited(self) -> list[int]:
+    def _exited_workers(self) -> list[int]:
         return [k for k, p in enumerate(self.workers.processes) if not p.is_alive()]
 
-    def _dead(self, which: list[int]) -> Any:
-        """Raises: WorkerError, for workers that are gone."""
-        said, hint = [], ""
-        for k in which:
+    def _raise_dead(self, workers: list[int]) -> Any:
+        """Raise WorkerError for workers that exited."""
+        causes, hint = [], ""
+        for k in workers:
             process = self.workers.processes[k]
-            process.join(PATIENCE)
-            said.append(f"worker {k} (process {process.pid}) {_how(process.exitcode)}")
+            process.join(EXIT_SECONDS_MAX)
+            causes.append(f"worker {k} (process {process.pid}) {_describe_exit(process.exitcode)}")
             if process.exitcode == 1 and k not in self.workers.answered:
-                hint = self._not_begun(k)
+                hint = self._startup_hint(k)
         self._close()
         raise WorkerError(
-            f"data.DataLoader: {', '.join(said) or 'a worker has gone'}, while batches "
+            f"data.DataLoader: {', '.join(causes) or 'a worker has gone'}, while batches "
             f"{sorted(self.owner)} were being made; what it printed is above{hint}"
         )
 
-    def _not_begun(self, k: int) -> str:
-        """What is most often wrong where a worker ends before it has sent anything."""
-        names = of_main(self.workers._job(k, self.loader))
+    def _startup_hint(self, k: int) -> str:
+        """Return the most common reason for a worker to exit before its first result."""
+        names = main_names(self.workers._options(k, self.loader))
         of = f"it was sent {' and '.join(names)} of `__main__`: " if names else ""
         return f". If it could not begin: {of}{HINT}"
 
@@ -540,8 +561,8 @@ class _Batches:
             workers.close()
 
 
-def _how(code: int | None) -> str:
-    """How a process has ended, for people."""
+def _describe_exit(code: int | None) -> str:
+    """Return a text that describes the exit code of a process."""
     if code is None:
         return "does not answer"
     if code >= 0:

@@ -1,6 +1,7 @@
-"""Where classes and functions that are sent to worker processes come from.
+"""Checks that worker processes can import the classes and functions that are sent to them.
 
-`__main__` is another module there: it has what its file defines, and nothing where it has no file.
+A worker imports the file of `__main__` again. It finds nothing that was defined in a session
+without a file, such as a notebook.
 """
 
 from __future__ import annotations
@@ -18,38 +19,38 @@ HINT = (
 )
 
 
-class _Nowhere:
-    """A file that keeps nothing."""
+class _NullFile:
+    """A file that discards its content."""
 
     def write(self, data: Any) -> int:
         return len(data)
 
 
-class _Noting(ForkingPickler):
-    """Notes which classes and functions of `__main__` a pickle names."""
+class _MainNameCollector(ForkingPickler):
+    """A pickler that collects the names of classes and functions of `__main__`."""
 
     def __init__(self) -> None:
-        super().__init__(_Nowhere(), 5)
-        self.found: dict[str, None] = {}
+        super().__init__(_NullFile(), 5)
+        self.names: dict[str, None] = {}
 
     def reducer_override(self, obj: Any) -> Any:
         if getattr(obj, "__module__", "") == "__main__" and hasattr(obj, "__qualname__"):
-            self.found[obj.__qualname__] = None
+            self.names[obj.__qualname__] = None
         return NotImplemented
 
 
-def of_main(sent: Any) -> list[str]:
-    """The names of what `sent` takes from `__main__`; none where that cannot be found out."""
-    noting = _Noting()
+def main_names(obj: Any) -> list[str]:
+    """Return the names in `__main__` that a pickle of `obj` uses; [] if it cannot be pickled."""
+    collector = _MainNameCollector()
     try:
-        noting.dump(sent)
-    except Exception:  # of what may be sent only while a process starts, such as locks
+        collector.dump(obj)
+    except Exception:  # some objects, such as locks, can be pickled only while a process starts
         return []
-    return [*noting.found]
+    return [*collector.names]
 
 
-def not_found_by(sent: Callable[[], Any]) -> str:
-    """Why no worker process will find what `sent()` holds, as a sentence; "" where one may."""
+def explain_unimportable(get_obj: Callable[[], Any]) -> str:
+    """Return a sentence that says why no worker can import what `get_obj()` uses, or ""."""
     main: Any = sys.modules["__main__"]
     if getattr(getattr(main, "__spec__", None), "name", None) is not None:
         return ""  # python -m NAME: imported by that name
@@ -61,7 +62,7 @@ def not_found_by(sent: Callable[[], Any]) -> str:
             f"this program was read from {file}, which worker processes cannot read again; write "
             "it to a file, or give num_workers=0"
         )
-    names = of_main(sent())
+    names = main_names(get_obj())
     if not names:
         return ""
     return (

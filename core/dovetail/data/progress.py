@@ -1,4 +1,4 @@
-"""How far a loop over a loader has come, on a terminal."""
+"""A progress bar for loops over a loader."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class Track(Explained, Generic[T]):
-    """What goes through batches, or any items, and shows on a terminal how far it has come.
+    """An iterator over batches, or any items, that shows a progress bar on a terminal.
 
-    `items`: a loader. `description`: the text before the bar. `total`: how many there are, where
-    they have no length. `say(loss=...)` shows numbers beside it. Where standard error is no
-    terminal nothing is shown.
+    `items`: a loader or another iterable. `description`: the text before the bar. `total`: the
+    number of items, if `items` has no length. `say(loss=...)` shows numbers after the bar.
+    Nothing is shown if standard error is not a terminal.
 
     >>> import dovetail as dt
     >>> batches = dt.data.Track(range(3), "epoch 1")
@@ -46,9 +46,12 @@ class Track(Explained, Generic[T]):
             yield from self.items
             return
         columns = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TimeRemainingColumn(), TextColumn("{task.fields[said]}"),
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[said]}"),
+        )
         with Progress(*columns, console=console) as self._progress:
             task = self._progress.add_task(self.description, total=self.total, said="")
             self._task = task
@@ -58,6 +61,6 @@ class Track(Explained, Generic[T]):
         self._progress = None
 
     def say(self, **numbers: Any) -> None:
-        """Shows numbers, of tensors their values; where nothing is shown it reads none."""
+        """Show numbers after the bar. Tensors are read only if a bar is shown."""
         if self._progress is not None:
             self._said = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())

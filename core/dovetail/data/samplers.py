@@ -1,4 +1,4 @@
-"""Samplers: in which order a loader takes the items of a data set."""
+"""Samplers: the order in which a loader reads the items of a data set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import dovetail as dt
 
 from ..nn.constructor_errors import Explained
-from .datasets import Generator, permuted
+from .datasets import Generator, random_permutation
 
 __all__ = [
     "BatchSampler",
@@ -26,7 +26,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Sampler(Explained, Generic[T]):
-    """Base of what says in which order items are taken: write `__iter__`, and `__len__`.
+    """The base class of samplers, which yield indices of items. Define `__iter__` and `__len__`.
 
     >>> import dovetail as dt
     >>> class Backwards(dt.data.Sampler):
@@ -41,7 +41,7 @@ class Sampler(Explained, Generic[T]):
 
 
 class SequentialSampler(Sampler[int]):
-    """The items in order.
+    """A sampler that yields the indices of all items in order.
 
     >>> import dovetail as dt
     >>> [*dt.data.SequentialSampler("abc")]
@@ -59,10 +59,10 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """The items in an order of chance; with `replacement` each draw is of all of them.
+    """A sampler that yields indices in random order, with or without `replacement`.
 
-    `num_samples`: how many; as many as there are unless given. `generator`: of random numbers, the
-    default one unless given. Raises: ArgumentError.
+    `num_samples`: the number of indices, by default the number of items. `generator`: the random
+    generator, by default the global one. Raises: ArgumentError.
 
     >>> import dovetail as dt
     >>> sorted(dt.data.RandomSampler("abc"))
@@ -84,17 +84,17 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many items it takes."""
+        """Return the number of indices that the sampler yields."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
         n, left = len(self.data_source), self.num_samples
         if self.replacement and left:
-            drawn: Any = dt.random if self.generator is None else self.generator
-            yield from drawn.integers(0, n, (left,)).tolist()
+            rng: Any = dt.random if self.generator is None else self.generator
+            yield from rng.integers(0, n, (left,)).tolist()
             return
         while left and n:
-            yield from permuted(n, self.generator)[:left]
+            yield from random_permutation(n, self.generator)[:left]
             left -= min(n, left)
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """These items, in an order of chance.
+    """A sampler that yields the given indices in random order.
 
     >>> import dovetail as dt
     >>> sorted(dt.data.SubsetRandomSampler([7, 5]))
@@ -113,17 +113,19 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices, self.generator = indices, generator
 
     def __iter__(self) -> Iterator[int]:
-        return iter([self.indices[i] for i in permuted(len(self.indices), self.generator)])
+        return iter(
+            [self.indices[i] for i in random_permutation(len(self.indices), self.generator)]
+        )
 
     def __len__(self) -> int:
         return len(self.indices)
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Items drawn by chance, item i in proportion to `weights[i]`.
+    """A sampler that draws index i with a probability in proportion to `weights[i]`.
 
-    `num_samples`: how many. `replacement`: whether one may be drawn again.
-    Raises: ArgumentError for weights that are negative or too few.
+    `num_samples`: the number of indices. `replacement`: an index may be drawn more than once.
+    Raises: ArgumentError for negative weights, or too few positive ones.
 
     >>> import dovetail as dt
     >>> [*dt.data.WeightedRandomSampler([0.0, 1.0], 3)]
@@ -158,14 +160,15 @@ class WeightedRandomSampler(Sampler[int]):
             )
 
     def __iter__(self) -> Iterator[int]:
-        drawn: Any = dt.random if self.generator is None else self.generator
+        rng: Any = dt.random if self.generator is None else self.generator
         count = self.num_samples if self.replacement else len(self.weights)
-        u = np.asarray(drawn.uniform((count,)).tolist(), np.float64)
+        u = np.asarray(rng.uniform((count,)).tolist(), np.float64)
         if self.replacement:
             sums = np.cumsum(self.weights)
-            found = np.searchsorted(sums, u * sums[-1], side="right")
-            return iter(np.minimum(found, np.flatnonzero(self.weights)[-1]).tolist())
-        # the least of exponential times come first
+            indices = np.searchsorted(sums, u * sums[-1], side="right")
+            # rounding of u * sums[-1] must not select an index after the last positive weight
+            return iter(np.minimum(indices, np.flatnonzero(self.weights)[-1]).tolist())
+        # exponential times with rates `weights`: their order is a weighted draw without replacement
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             times = np.minimum(-np.log1p(-u) / self.weights, np.finfo(np.float64).max)
         times[self.weights == 0] = np.inf
@@ -176,9 +179,9 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` items of another sampler; `drop_last`: but for a last, shorter one.
+    """A sampler that yields lists of `batch_size` indices of another sampler.
 
-    Raises: ArgumentError.
+    `drop_last`: skip a last list that is shorter. Raises: ArgumentError.
 
     >>> import dovetail as dt
     >>> [*dt.data.BatchSampler(range(5), batch_size=2, drop_last=False)]
@@ -198,7 +201,7 @@ class BatchSampler(Sampler[list[int]]):
             yield batch
 
     def __len__(self) -> int:
-        n = len(self.sampler)  # type: ignore[arg-type]  # what has none says so
+        n = len(self.sampler)  # type: ignore[arg-type]  # len() raises TypeError
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 

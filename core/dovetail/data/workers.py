@@ -1,8 +1,8 @@
-"""What runs in the worker processes of a loader, and how batches come from there.
+"""Worker processes of a loader, and the transport of batches from them.
 
-Each worker has a pipe of its own: no lock is shared, so one that is killed holds up nobody. The
-elements of a batch lie in shared memory that the worker keeps and uses again; where in it, and what
-is made of them, comes through the pipe.
+Each worker has its own pipe. No lock is shared, so a worker that is killed blocks no other process.
+The elements of a batch are in shared memory, which the worker reuses for later batches. Their
+offsets and the structure of the batch are sent through the pipe.
 """
 
 from __future__ import annotations
@@ -26,39 +26,40 @@ import numpy as np
 import dovetail as dt
 from dovetail.extend import Lock
 
-from .collate import collated, default_collate, rows
+from .collate import collate_on_host, default_collate, gather_rows
 from .datasets import IterableDataset
 
 __all__ = ["get_worker_info"]
 
 ALIGNED = 64
-SMALL = 1 << 14  # bytes that go through the pipe rather than through shared memory
+PIPE_BYTES_MAX = 1 << 14  # smaller batches are sent through the pipe, without shared memory
 
 
 class WorkerError(dt.DovetailError, RuntimeError):
-    """A worker process of a loader has died, takes too long, or raised what cannot be raised here.
+    """A worker process died, timed out, or raised an error that the loader cannot raise itself.
 
-    That is what cannot be sent, and StopIteration, which would end the loop.
+    The loader cannot raise an error that cannot be pickled, or StopIteration, which would end the
+    loop.
     """
 
 
-class NoMore(Exception):
-    """A data set that is iterable has no more items."""
+class EndOfData(Exception):
+    """An iterable data set has no more items."""
 
 
-def _stopped(error: StopIteration, dataset: Any) -> WorkerError:
-    """A StopIteration of the user's code, as Python makes a RuntimeError of a generator's."""
-    found = WorkerError(
+def _stop_iteration_error(error: StopIteration, dataset: Any) -> WorkerError:
+    """Return a WorkerError caused by a StopIteration that the user's code raised."""
+    worker_error = WorkerError(
         f"data.DataLoader: StopIteration was raised while a batch of {type(dataset).__name__} was "
         "made; it would end the loop as if there were no more items: raise another error, or give "
         "next() a default"
     )
-    found.__cause__ = error
-    return found
+    worker_error.__cause__ = error
+    return worker_error
 
 
 class WorkerInfo(NamedTuple):
-    """Which worker this process is: `id` of `num_workers`, with its `seed` and its `dataset`."""
+    """The identity of a worker process: `id` of `num_workers`, its `seed` and its `dataset`."""
 
     id: int
     num_workers: int
@@ -70,7 +71,7 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Which worker of a loader this process is; None where it is none.
+    """Return the identity of this worker process, or None in any other process.
 
     >>> import dovetail as dt
     >>> dt.data.get_worker_info() is None
@@ -79,8 +80,8 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
-class Fetch(NamedTuple):
-    """How batches are made: what a worker, or the loader itself, needs to know."""
+class FetchOptions(NamedTuple):
+    """The options that a worker, or the loader itself, needs to build batches."""
 
     dataset: Any
     collate: Callable[[Any], Any] | None
@@ -90,60 +91,65 @@ class Fetch(NamedTuple):
 
 
 class Fetcher:
-    """Makes batches of a data set: by indices, or of one that is iterable the next ones."""
+    """A builder of batches: by indices, or from the next items of an iterable data set."""
 
-    def __init__(self, fetch: Fetch, on_host: bool) -> None:
-        """`on_host`: whether batches are to be sent, and so made on the host."""
-        self.fetch, self.on_host = fetch, on_host
+    def __init__(self, options: FetchOptions, on_host: bool) -> None:
+        """Start an epoch.
+
+        `on_host`: build batches on the host, to be sent to another process.
+        """
+        self.options, self.on_host = options, on_host
         self.items: Iterator[Any] | None = None
-        if isinstance(fetch.dataset, IterableDataset):
-            self.items = iter(fetch.dataset)
+        if isinstance(options.dataset, IterableDataset):
+            self.items = iter(options.dataset)
 
     def batch(self, indices: Any) -> Any:
-        """The batch, on the host. Raises: NoMore; WorkerError for a StopIteration."""
+        """Return a batch of items `indices`. Raises: EndOfData; WorkerError for a StopIteration."""
         try:
             return self._batch(indices)
         except StopIteration as error:
-            raise _stopped(error, self.fetch.dataset) from error
+            raise _stop_iteration_error(error, self.options.dataset) from error
 
     def _batch(self, indices: Any) -> Any:
-        f = self.fetch
+        options = self.options
+        dataset = options.dataset
         if self.items is not None:
-            data = self._next(f)
-        elif not f.batched:
-            data = f.dataset[indices]
+            data = self._next_items()
+        elif not options.batched:
+            data = dataset[indices]
         else:
-            if f.collate is default_collate:
-                found = rows(f.dataset, [*indices], self.on_host)
-                if found is not None:
-                    return found
-            several = getattr(f.dataset, "__getitems__", None)
-            data = [f.dataset[i] for i in indices] if several is None else several([*indices])
-        if f.collate is default_collate:
-            return collated(data)
-        return data if f.collate is None else f.collate(data)
+            if options.collate is default_collate:
+                batch = gather_rows(dataset, [*indices], self.on_host)
+                if batch is not None:
+                    return batch
+            get_items = getattr(dataset, "__getitems__", None)
+            data = [dataset[i] for i in indices] if get_items is None else get_items([*indices])
+        if options.collate is default_collate:
+            return collate_on_host(data)
+        return data if options.collate is None else options.collate(data)
 
-    def _next(self, f: Fetch) -> Any:
+    def _next_items(self) -> Any:
+        """Return the next items of an iterable data set as a list, or one item if not batched."""
         assert self.items is not None
-        if not f.batched:
+        if not self.options.batched:
             for item in self.items:
                 return item
-            raise NoMore
+            raise EndOfData
         data = []
         for item in self.items:
             data.append(item)
-            if len(data) == f.batch_size:
+            if len(data) == self.options.batch_size:
                 break
-        if not data or (f.drop_last and len(data) < f.batch_size):
-            raise NoMore
+        if not data or (self.options.drop_last and len(data) < self.options.batch_size):
+            raise EndOfData
         return data
 
 
-# --- what is sent ---------------------------------------------------------------------------------
+# --- transport of batches -------------------------------------------------------------------------
 
 
-class Sent(NamedTuple):
-    """A batch on its way: a pickle, and where its buffers are in shared memory, or they."""
+class BatchMessage(NamedTuple):
+    """A batch as it is sent: a pickle, and its buffers or their spans in shared memory."""
 
     pickled: bytes
     memory: str
@@ -152,99 +158,104 @@ class Sent(NamedTuple):
 
 
 class Outbox:
-    """Shared memory that a worker puts batches into, one place for each that is on its way."""
+    """The worker's side of the transport: shared memory with a segment for each batch in flight."""
 
     def __init__(self) -> None:
-        self.memory: dict[int, SharedMemory] = {}
-        self._made = 0
-        self._lock = Lock()  # or what is being made would be nobody's when the process ends
+        self.memory: dict[int, SharedMemory] = {}  # by slot
+        self._segments_created = 0
+        self._lock = Lock()  # close() must not miss a segment that _allocate is creating
 
-    def put(self, place: int, batch: Any) -> Sent:
-        """Writes a batch; what is to be sent of it."""
+    def put(self, slot: int, batch: Any) -> BatchMessage:
+        """Write a batch to the memory of a slot and return the message to send."""
         buffers: list[pickle.PickleBuffer] = []
         pickled = pickle.dumps(batch, 5, buffer_callback=buffers.append)
         raws = [b.raw() for b in buffers]
         total = sum(r.nbytes for r in raws)
-        if total <= SMALL:
-            return Sent(pickled, "", (), tuple(bytes(r) for r in raws))
-        spans, at = [], 0
+        if total <= PIPE_BYTES_MAX:
+            return BatchMessage(pickled, "", (), tuple(bytes(r) for r in raws))
+        spans, end = [], 0
         for r in raws:
-            spans.append((at, r.nbytes))
-            at += -(-r.nbytes // ALIGNED) * ALIGNED
-        memory = self._room(place, at)
+            spans.append((end, r.nbytes))
+            end += -(-r.nbytes // ALIGNED) * ALIGNED
+        memory = self._allocate(slot, end)
         assert memory.buf is not None
         for (begin, n), r in zip(spans, raws, strict=True):
             memory.buf[begin : begin + n] = r
-        return Sent(pickled, memory.name, tuple(spans), ())
+        return BatchMessage(pickled, memory.name, tuple(spans), ())
 
-    def _room(self, place: int, size: int) -> SharedMemory:
+    def _allocate(self, slot: int, size: int) -> SharedMemory:
+        """Return the segment of a slot, replaced by a larger one if it is too small."""
         with self._lock:
-            found = self.memory.get(place)
-            if found is None or found.size < size:
-                if found is not None:
-                    found.close()
-                    found.unlink()
-                found = self.memory[place] = self._new(size)
-            return found
+            memory = self.memory.get(slot)
+            if memory is None or memory.size < size:
+                if memory is not None:
+                    memory.close()
+                    memory.unlink()
+                memory = self.memory[slot] = self._create(size)
+            return memory
 
-    def _new(self, size: int) -> SharedMemory:
+    def _create(self, size: int) -> SharedMemory:
         while True:
-            self._made += 1
-            name = f"dovetail_{os.getppid()}_{os.getpid()}_{self._made}"
-            with contextlib.suppress(FileExistsError):  # of a process that was killed long ago
+            self._segments_created += 1
+            name = f"dovetail_{os.getppid()}_{os.getpid()}_{self._segments_created}"
+            with contextlib.suppress(FileExistsError):  # left by a killed process with equal ids
                 return SharedMemory(name, create=True, size=size)
 
     def close(self) -> None:
-        """Gives it back."""
-        self._lock.acquire()  # for good: nothing more is made
+        """Free all segments, just before the process ends."""
+        self._lock.acquire()  # never released, so that no segment is created any more
         for m in self.memory.values():
-            with contextlib.suppress(BufferError):  # a batch is being written
+            with contextlib.suppress(BufferError):  # another thread is writing a batch
                 m.close()
-            _unlinked(m)
+            _unlink(m)
 
 
 class Inbox:
-    """The same memory as the loader sees it."""
+    """The loader's side of the transport: the workers' segments of shared memory, by name."""
 
     def __init__(self) -> None:
         self.memory: dict[str, SharedMemory] = {}
 
-    def taken(self, sent: Sent, copies: bool) -> Any:
-        """A batch; unless it `copies`, its arrays are over memory that is used again."""
-        if not sent.memory:
-            return pickle.loads(sent.pickled, buffers=[*map(bytearray, sent.small)])
-        memory = self.memory.get(sent.memory)
+    def decode(self, message: BatchMessage, copy: bool) -> Any:
+        """Return the batch of a message.
+
+        `copy`: copy the arrays. Otherwise they are read-only views, which are valid until the
+        worker reuses the segment.
+        """
+        if not message.memory:
+            return pickle.loads(message.pickled, buffers=[*map(bytearray, message.small)])
+        memory = self.memory.get(message.memory)
         if memory is None:
-            memory = self.memory[sent.memory] = SharedMemory(sent.memory)
+            memory = self.memory[message.memory] = SharedMemory(message.memory)
         assert memory.buf is not None
-        views = [memory.buf[at : at + n] for at, n in sent.spans]
-        found = [bytearray(v) if copies else v.toreadonly() for v in views]
-        return pickle.loads(sent.pickled, buffers=found)
+        views = [memory.buf[begin : begin + n] for begin, n in message.spans]
+        buffers = [bytearray(v) if copy else v.toreadonly() for v in views]
+        return pickle.loads(message.pickled, buffers=buffers)
 
     def close(self) -> None:
-        """Lets go of it, and of what workers that are gone have left."""
+        """Free all segments, also those of workers that were killed."""
         for m in self.memory.values():
-            with contextlib.suppress(BufferError):  # somebody still looks at a batch
+            with contextlib.suppress(BufferError):  # the user still holds a view of a batch
                 m.close()
-            _unlinked(m)
+            _unlink(m)
         self.memory.clear()
 
 
-def _unlinked(memory: SharedMemory) -> None:
-    """Takes the name away, if the other side has not."""
+def _unlink(memory: SharedMemory) -> None:
+    """Remove the name of a segment, unless the other process has removed it."""
     with contextlib.suppress(FileNotFoundError):
         memory.unlink()
 
 
-class Failed(NamedTuple):
-    """What a worker raised: itself, where it can be sent, and its traceback."""
+class WorkerFailure(NamedTuple):
+    """An error of a worker, or None if it cannot be pickled, and its traceback as text."""
 
     error: BaseException | None
     text: str
 
     @classmethod
-    def of(cls, error: BaseException) -> Failed:
-        """Of what is being handled."""
+    def of(cls, error: BaseException) -> WorkerFailure:
+        """Return the failure for an error that is being handled."""
         text = "".join(traceback.format_exception(error))
         try:
             pickle.loads(pickle.dumps(error))
@@ -256,95 +267,98 @@ class Failed(NamedTuple):
 # --- the worker -----------------------------------------------------------------------------------
 
 
-class Job(NamedTuple):
-    """What a worker is started with."""
+class WorkerOptions(NamedTuple):
+    """The options with which a worker process is started."""
 
     id: int
     workers: int
     device: str
-    fetch: Fetch
+    fetch: FetchOptions
     begin: Callable[[int], object] | None
 
 
-def work(job: Job, tasks: Connection, results: Connection) -> None:
-    """The worker's life: epochs, and batches in each, until the loader goes away.
+def run_worker(options: WorkerOptions, tasks: Connection, results: Connection) -> None:
+    """Run a worker process: build the requested batches until the loader closes its pipes.
 
-    The process then ends at once, as forked ones do: there is nothing in it to be taken apart. A
-    thread takes in what is asked for, so that the loader never waits to ask.
+    The process then exits without cleanup of the interpreter, as forked processes do. A thread
+    reads the requests, so that the loader's `send` never blocks.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the loader's, who ends the workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader handles Ctrl-C and ends its workers
     outbox = Outbox()
     queue: SimpleQueue[Any] = SimpleQueue()
     Thread(target=_listen, args=(tasks, queue, outbox), daemon=True).start()
     try:
-        _serve(job, outbox, queue, results)
+        _serve(options, outbox, queue, results)
     except (BrokenPipeError, ConnectionResetError):
-        _end(outbox, 0)
+        _exit(outbox, 0)
     except BaseException:
         traceback.print_exc()
-        _end(outbox, 1)
+        _exit(outbox, 1)
 
 
 def _listen(tasks: Connection, queue: SimpleQueue[Any], outbox: Outbox) -> None:
-    """Takes in tasks; where the loader has gone, whatever is being done has no use any more."""
+    """Queue the loader's requests; exit the process when the loader closes the pipe."""
     try:
         while True:
             queue.put(tasks.recv())
     except (EOFError, OSError):
-        _end(outbox, 0)
+        _exit(outbox, 0)
 
 
-def _end(outbox: Outbox, code: int) -> None:
+def _exit(outbox: Outbox, code: int) -> None:
     outbox.close()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # nobody reads it any more
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # the reader may be gone
             stream.flush()
     os._exit(code)
 
 
-def _serve(job: Job, outbox: Outbox, queue: SimpleQueue[Any], results: Connection) -> None:
-    dt.set_default_device(job.device)
+def _serve(
+    options: WorkerOptions, outbox: Outbox, queue: SimpleQueue[Any], results: Connection
+) -> None:
+    """Answer requests: start an epoch, or send a batch of it."""
+    dt.set_default_device(options.device)
     fetcher: Fetcher | None = None
-    failed: Failed | None = None
+    failure: WorkerFailure | None = None
     while True:
         task = queue.get()
         if task[0] == "epoch":
-            fetcher, failed = None, None
+            fetcher, failure = None, None
             try:
-                fetcher = _begun(job, task[1], task[2])
+                fetcher = _start_epoch(options, task[1], task[2])
             except StopIteration as error:
-                failed = Failed.of(_stopped(error, job.fetch.dataset))
+                failure = WorkerFailure.of(_stop_iteration_error(error, options.fetch.dataset))
             except Exception as error:
-                failed = Failed.of(error)
+                failure = WorkerFailure.of(error)
             continue
-        _, number, place, indices = task
-        if failed is None:
-            results.send((number, _made(fetcher, outbox, place, indices)))
+        _, number, slot, indices = task
+        if failure is None:
+            results.send((number, _build_batch(fetcher, outbox, slot, indices)))
         else:
-            results.send((number, failed))
+            results.send((number, failure))
 
 
-def _begun(job: Job, seed: int, is_first: bool) -> Fetcher:
-    """What makes the batches of an epoch, in a process with its own random numbers."""
+def _start_epoch(options: WorkerOptions, seed: int, is_first: bool) -> Fetcher:
+    """Seed the process's random generators, call the user's init function, return a fetcher."""
     global _info
-    own = seed + job.id
-    random.seed(own)
-    np.random.seed(own % (1 << 32))
-    dt.random.manual_seed(own)
-    _info = WorkerInfo(job.id, job.workers, own, job.fetch.dataset)
-    if job.begin is not None and is_first:
-        job.begin(job.id)
-    return Fetcher(job.fetch, True)
+    worker_seed = seed + options.id
+    random.seed(worker_seed)
+    np.random.seed(worker_seed % (1 << 32))
+    dt.random.manual_seed(worker_seed)
+    _info = WorkerInfo(options.id, options.workers, worker_seed, options.fetch.dataset)
+    if options.begin is not None and is_first:
+        options.begin(options.id)
+    return Fetcher(options.fetch, True)
 
 
-def _made(
-    fetcher: Fetcher | None, outbox: Outbox, place: int, indices: Any
-) -> Sent | Failed | None:
-    """A batch, what it failed with, or None where there is none left."""
+def _build_batch(
+    fetcher: Fetcher | None, outbox: Outbox, slot: int, indices: Any
+) -> BatchMessage | WorkerFailure | None:
+    """Return a batch, the failure to build it, or None after the last batch."""
     assert fetcher is not None
     try:
-        return outbox.put(place, fetcher.batch(indices))
-    except NoMore:
+        return outbox.put(slot, fetcher.batch(indices))
+    except EndOfData:
         return None
     except Exception as error:
-        return Failed.of(error)
+        return WorkerFailure.of(error)

@@ -1,8 +1,8 @@
-"""Networks: layers, and what is used with them. `dt.nn`; names and defaults are PyTorch's.
+"""Networks, `dt.nn`: layers and functions, with PyTorch's names and defaults.
 
-`dt.nn.functional` has the functions, `dt.nn.init` initialisers, `dt.nn.utils` what is done with all
-parameters of a module; `dt.optim` the optimisers, `dt.data` loaders, `dt.distributions`
-distributions, `dt.onnx` the exchange with other libraries.
+`dt.nn.functional` contains the functions, `dt.nn.init` initialisers, and `dt.nn.utils` functions of
+all parameters of a module. Related packages: `dt.optim` (optimisers), `dt.data` (loaders),
+`dt.distributions`, and `dt.onnx` (exchange with other libraries).
 """
 
 from typing import TYPE_CHECKING

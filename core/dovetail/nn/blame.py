@@ -1,9 +1,9 @@
-"""Errors for calls whose arguments do not fit the annotations of what is called.
+"""Errors for calls whose arguments do not fit their annotations.
 
-A wrong argument may fail far inside, as an AttributeError of an int. A function that passed through
-`explain` raises ArgumentTypeError instead, which names the function, the parameter, the kinds that
-it takes and the value. Annotations are read after a call has failed, so a good call costs one
-Python frame. If all arguments fit, the error stays as it is: it is then a fault of the library.
+A wrong argument may fail far inside, as an AttributeError of an int. A function wrapped by
+`explain` raises ArgumentTypeError instead, which names the function, the parameter, the expected
+types and the value. Annotations are read only after a call has failed, so a valid call costs one
+Python frame. If all arguments fit, the error is not changed: it is then a fault of the library.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dovetail.extend import arguments
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Modules that run on the user's behalf. A frame of another module is the user's own code.
+# Modules of the library, Python and NumPy. A frame of any other module is the user's code.
 _LIBRARY = {"dovetail", *(n for n in sys.stdlib_module_names if n != "__main__"), "numpy"}
 _PACKAGE = __name__.partition(".")[0] + "."
 _SPECIAL = ("__call__", "__getitem__", "__setitem__", "__delitem__")
-# Errors of dovetail that do not tell which argument was of a wrong kind begin with these.
+# Errors of dovetail that do not name the wrong argument begin with these.
 _CONVERSIONS = {"asarray", "bool", "complex", "float", "index", "int", "item", "iter", "len"}
 _ONLY_CHECKED = {"Generator": dt.random.Generator}  # names that are imported for type checkers
 _SCALARS: dict[object, tuple[tuple[type, ...], str]] = {
@@ -43,7 +43,7 @@ _SCALARS: dict[object, tuple[tuple[type, ...], str]] = {
 }
 
 
-# --- doors ---------------------------------------------------------------------------------------
+# --- wrappers ------------------------------------------------------------------------------------
 
 
 def explain(
@@ -60,7 +60,7 @@ def explain(
             return function(*args, **named)
         except Exception as error:
             name = title(args) if title else function.__name__
-            reason = explained_error(error, name, function, args, named)
+            reason = explain_error(error, name, function, args, named)
             if reason is None:
                 raise
             cause = error
@@ -70,16 +70,16 @@ def explain(
 
 
 def explain_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Replace the public functions of a package by ones that passed through `explain`."""
+    """Wrap the public functions of a package in `explain`."""
     for name in names:
         function = namespace[name]
         if inspect.isfunction(inspect.unwrap(function)):  # a wrapper may be compiled
             namespace[name] = explain(function)
-            namespace[name].__module__ = namespace["__name__"]  # where pickle finds this one
+            namespace[name].__module__ = namespace["__name__"]  # pickle imports it from there
 
 
 def explain_methods(cls: type, left_out: Iterable[str] = ("forward",)) -> None:
-    """Replace the public methods of a class that have parameters, and its item access."""
+    """Wrap the public methods of a class that have parameters, and its item access."""
     for name, member in list(vars(cls).items()):
         if (name.startswith("_") and name not in _SPECIAL) or name in left_out:
             continue
@@ -88,8 +88,8 @@ def explain_methods(cls: type, left_out: Iterable[str] = ("forward",)) -> None:
         if not isinstance(method, types.FunctionType):
             continue
         if method.__code__.co_argcount + method.__code__.co_kwonlyargcount > 1:
-            made = explain(method, functools.partial(_method_title, name))
-            setattr(cls, name, classmethod(made) if of_class else made)
+            wrapped = explain(method, functools.partial(_method_title, name))
+            setattr(cls, name, classmethod(wrapped) if of_class else wrapped)
 
 
 def title(cls: type) -> str:
@@ -105,10 +105,14 @@ def _method_title(name: str, args: tuple[Any, ...]) -> str:
     return f"{title(owner)}.{name}" if name not in _SPECIAL else title(owner)
 
 
-def explained_error(
-    error: Exception, name: str, function: Callable[..., Any], args: tuple[Any, ...],
-    named: Mapping[str, Any], prefix: bool = True,
-) -> dt.DovetailError | None:  # fmt: skip
+def explain_error(
+    error: Exception,
+    name: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    prefix: bool = True,
+) -> dt.DovetailError | None:
     """Return a clearer error to raise instead of `error`, or None to raise `error` again.
 
     None if the error passed through code of the user, or if it is an error of dovetail other than
@@ -117,7 +121,7 @@ def explained_error(
     prefix: put the name in front of the message of an error of dovetail that lacks it, in place.
     """
     ours, parts = isinstance(error, dt.DovetailError), name.split(".")[-2:]
-    if (ours and any(p in str(error) for p in parts)) or _passed_user_code(error.__traceback__):
+    if (ours and any(p in str(error) for p in parts)) or _raised_in_user_code(error.__traceback__):
         return None
     if isinstance(error, MemoryError) and not ours:
         return dt.OutOfMemoryError(f"{name}: the host has no memory: {error}")
@@ -128,7 +132,7 @@ def explained_error(
     return reason
 
 
-def _passed_user_code(traceback: TracebackType | None) -> bool:
+def _raised_in_user_code(traceback: TracebackType | None) -> bool:
     while traceback is not None:
         module = str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0]
         if module not in _LIBRARY and not module.startswith("dovetail_"):
@@ -144,49 +148,50 @@ def misfit(
     name: str, function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
 ) -> dt.ArgumentError | None:
     """Return the error for the first argument that does not fit its annotation, or None."""
-    signature, kinds = _annotated(inspect.unwrap(function))
+    signature, kinds = _signature(inspect.unwrap(function))
     try:
-        given = signature.bind(*args, **named).arguments
+        bound = signature.bind(*args, **named).arguments
     except TypeError:
         return None  # Python's own error says what is missing or too many
-    for key, value in given.items():
+    for key, value in bound.items():
         p, kind = signature.parameters[key], kinds[key]
         every = value if p.kind is p.VAR_POSITIONAL else (value,)
         for v in () if p.kind is p.VAR_KEYWORD else every:
             if not fits(kind, v):
-                said = f"must be {words(kind)}, got {arguments.shown(v)}"
-                return dt.ArgumentTypeError(f"{name}: {key} {said}")
+                text = f"must be {describe(kind)}, got {arguments.shown(v)}"
+                return dt.ArgumentTypeError(f"{name}: {key} {text}")
             if isinstance(v, int) and abs(v) > _limit(kind):
-                said = f"is out of range, got {arguments.shown(v)}"
-                return dt.ArgumentError(f"{name}: {key} {said}")
+                text = f"is out of range, got {arguments.shown(v)}"
+                return dt.ArgumentError(f"{name}: {key} {text}")
     return None
 
 
 @functools.lru_cache(1024)
-def _annotated(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
-    """Return a function's signature, and what the annotation of each parameter stands for."""
+def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    """Return a function's signature, and the evaluated annotation of each parameter."""
     signature, names = inspect.signature(function), _Names(function.__globals__)
     return signature, {n: names.kind(p.annotation) for n, p in signature.parameters.items()}
 
 
 def _limit(kind: Any) -> float | int:
-    """Return the greatest int that fits a kind: a float64's, or else an int64's."""
+    """Return the greatest int that an annotated parameter accepts, as a float64 or an int64."""
     kinds = (kind, *get_args(kind))
     return arguments.BEYOND_FLOAT - 1 if float in kinds else arguments.LARGEST
 
 
 class _Names(dict[str, Any]):
-    """Names of annotations: a module's own, then built-in ones; Any for all others."""
+    """A namespace for annotations: a module's names, then built-in ones; Any for all others."""
 
-    def __init__(self, known: Mapping[str, Any]) -> None:
-        self.known = known
+    def __init__(self, module_names: Mapping[str, Any]) -> None:
+        self.module_names = module_names
 
     def __missing__(self, name: str) -> Any:
-        found = self.known.get(name, _ONLY_CHECKED.get(name, getattr(builtins, name, Any)))
-        return self.kind(found) if isinstance(found, str) else found
+        default = _ONLY_CHECKED.get(name, getattr(builtins, name, Any))
+        value = self.module_names.get(name, default)
+        return self.kind(value) if isinstance(value, str) else value
 
     def kind(self, annotation: object) -> Any:
-        """Return what an annotation stands for; Any for what cannot be told."""
+        """Return the value of an annotation, or Any if it cannot be evaluated."""
         if annotation is inspect.Parameter.empty:
             return Any
         if not isinstance(annotation, str):
@@ -198,7 +203,7 @@ class _Names(dict[str, Any]):
 
 
 def fits(kind: Any, value: object) -> bool:
-    """Return True if a value is of an annotated kind, or if that cannot be told."""
+    """Return True if a value fits an annotation, or if the annotation cannot be checked."""
     if kind is None:
         return value is None
     if kind in _SCALARS:
@@ -218,8 +223,9 @@ def fits(kind: Any, value: object) -> bool:
             return False
         return all(map(fits, inner, value))
     if origin in (tuple, list, abc.Sequence):
-        listed = isinstance(value, abc.Sequence) and not isinstance(value, (str, bytes, bytearray))
-        return listed and all(fits(inner[0], v) for v in value)  # type: ignore[attr-defined]  # it is a sequence
+        if not isinstance(value, abc.Sequence) or isinstance(value, (str, bytes, bytearray)):
+            return False
+        return all(fits(inner[0], v) for v in value)
     if not isinstance(origin, type):
         return True
     if not isinstance(value, origin) or getattr(value, "ndim", 1) == 0:
@@ -229,15 +235,15 @@ def fits(kind: Any, value: object) -> bool:
     return True
 
 
-def words(kind: Any) -> str:
-    """Return an annotated kind in words."""
+def describe(kind: Any) -> str:
+    """Return an annotation in describe, for an error text."""
     if kind is None:
         return "None"
     if kind in _SCALARS:
         return _SCALARS[kind][1]
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        *first, last = [words(k) for k in inner]
+        *first, last = [describe(k) for k in inner]
         return f"{', '.join(first)} or {last}"
     if origin is Literal:
         return " or ".join(map(repr, inner))
@@ -245,7 +251,7 @@ def words(kind: Any) -> str:
         return "a function"
     if origin in (tuple, list, abc.Sequence):
         if origin is tuple and inner[-1:] != (...,):
-            return f"a tuple ({', '.join(map(words, inner))})"
+            return f"a tuple ({', '.join(map(describe, inner))})"
         return f"a list or tuple of {_plural(inner[0])}"
     if origin is abc.Iterable:
         return f"an iterable of {_plural(inner[0])}"
@@ -254,4 +260,4 @@ def words(kind: Any) -> str:
 
 
 def _plural(kind: Any) -> str:
-    return "values" if kind is Any else words(kind).removeprefix("an ").removeprefix("a ") + "s"
+    return "values" if kind is Any else describe(kind).removeprefix("an ").removeprefix("a ") + "s"

@@ -1,4 +1,4 @@
-"""Gradients made smaller where they are too large: by their norm together, or by value."""
+"""Gradient clipping, by the norm of all gradients or by value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_
 
 Tensors: TypeAlias = "dt.Tensor | Iterable[dt.Tensor]"
 
-TOGETHER = 8  # gradients that are written by one launch
+LAUNCH_GRADS_MAX = 8  # gradients that one launch writes
 
 
 def get_total_norm(
@@ -21,34 +21,34 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> dt.Tensor:
-    """The norm of all tensors together, as if they were one vector: 0-dimensional.
+    """Return the norm of all tensors, as if they were one vector.
 
-    `norm_type`: the p of the norm; infinity is the greatest magnitude. `error_if_nonfinite`: an
-    infinite or NaN norm is an error, for which the host reads it. `tensors`: one, or several.
-    `foreach` has no use.
+    `tensors`: one tensor, or several. `norm_type`: the order of the norm; infinity is the greatest
+    magnitude. `error_if_nonfinite`: raise an error for an infinite or NaN norm, which the host has
+    to read. `foreach` has no effect.
     Shapes: any; the norm ().
-    Dtypes: floats and complex; of several the norm has that to which all norms are promoted.
-    Raises: GradientError for such a norm; DTypeError for integers and for what are no tensors;
-    ArgumentTypeError for a `norm_type` that is no number.
+    Dtypes: floats and complex; the norm has the dtype to which the norms of all tensors promote.
+    Raises: GradientError for such a norm; DTypeError for integers and for values that are not
+    tensors; ArgumentTypeError for a `norm_type` that is not a number.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import get_total_norm
     >>> float(get_total_norm([dt.asarray([3.0, 4.0], device="reference")]))
     5.0
     """
-    found = _listed("get_total_norm", tensors)
-    total = _total_norm(found, norm_type, error_if_nonfinite)
-    return _rounded(total, *found)
+    checked = _check_tensors("get_total_norm", tensors)
+    total = _total_norm(checked, norm_type, error_if_nonfinite)
+    return _narrow(total, *checked)
 
 
-def _total_norm(found: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool) -> dt.Tensor:
-    """Return the norm in the dtype that it is computed in: that of halves may be no half."""
+def _total_norm(tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool) -> dt.Tensor:
+    """Return the norm in its compute dtype, because the norm of halves may not fit a half."""
     power = _number("get_total_norm", "norm_type", norm_type)
-    if not found:
+    if not tensors:
         return dt.asarray(0.0)
-    first = found[0].device
-    once = [_wide(_values(x, True)) for x in found]
-    norms = [dt.linalg.vector_norm(x, ord=power).to(first) for x in once]
+    first = tensors[0].device
+    values = [_wide(_values(x, True)) for x in tensors]
+    norms = [dt.linalg.vector_norm(x, ord=power).to(first) for x in values]
     total = dt.linalg.vector_norm(dt.stack(norms), ord=power) if len(norms) > 1 else norms[0]
     if error_if_nonfinite and not bool(dt.isfinite(total)):
         raise dt.GradientError(
@@ -62,10 +62,10 @@ def _wide(x: dt.Tensor) -> dt.Tensor:
     return x.astype(x.dtype.compute, copy=False)
 
 
-def _rounded(total: dt.Tensor, *of: dt.Tensor) -> dt.Tensor:
+def _narrow(total: dt.Tensor, *tensors: dt.Tensor) -> dt.Tensor:
     """Return a norm of tensors in the dtype to which they promote, if that is a half."""
-    d = dt.result_type(*of) if of else total.dtype
-    return total if d.compute is d else total.astype(d)
+    dtype = dt.result_type(*tensors) if tensors else total.dtype
+    return total if dtype.compute is dtype else total.astype(dtype)
 
 
 def clip_grad_norm_(
@@ -75,14 +75,14 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> dt.Tensor:
-    """The norm of all gradients together, which are scaled, where it is greater, to `max_norm`.
+    """Scale all gradients in place to a norm of at most `max_norm`, and return their old norm.
 
-    `parameters`: one tensor, or several; those without gradient do not count. Gradients are written
-    in place. `norm_type`, `error_if_nonfinite`: as of `get_total_norm`. `foreach` has no use.
+    `parameters`: one tensor, or several; tensors without a gradient are ignored. `norm_type`,
+    `error_if_nonfinite`: as of `get_total_norm`. `foreach` has no effect.
     Shapes: any; the norm ().
-    Dtypes: gradients of floats and complex numbers, which keep theirs.
-    Raises: ArgumentError for a norm below 0; GradientError for a norm that is infinite or NaN,
-    where that is asked for; DTypeError for what are no tensors.
+    Dtypes: gradients of floats and complex numbers, which keep their dtypes.
+    Raises: ArgumentError for a norm below 0; GradientError for an infinite or NaN norm with
+    `error_if_nonfinite`; DTypeError for values that are not tensors.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grad_norm_
@@ -91,25 +91,24 @@ def clip_grad_norm_(
     >>> float(clip_grad_norm_([w], 1.0)), [round(v, 3) for v in w.grad.tolist()]
     (5.0, [0.6, 0.8])
     """
-    found = _listed("clip_grad_norm_", parameters)
+    tensors = _check_tensors("clip_grad_norm_", parameters)
     with dt.no_grad():
-        given = [p.grad for p in found if p.grad is not None]
-        total = _total_norm(given, norm_type, error_if_nonfinite)
-        clip_grads_with_norm_(found, max_norm, total)
-    return _rounded(total, *given)
+        grads = [p.grad for p in tensors if p.grad is not None]
+        total = _total_norm(grads, norm_type, error_if_nonfinite)
+        clip_grads_with_norm_(tensors, max_norm, total)
+    return _narrow(total, *grads)
 
 
 def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: dt.Tensor, foreach: bool | None = None
 ) -> None:
-    """Scales all gradients by max_norm / total_norm where that is less than 1; returns nothing.
+    """Scale all gradients in place by max_norm / total_norm, if that is less than 1.
 
-    `parameters`: one tensor, or several, whose gradients are written in place. `max_norm`: the norm
-    that they are to have at most; `total_norm`: the one that they have, of `get_total_norm`.
-    `foreach` has no use.
+    `parameters`: one tensor, or several. `max_norm`: the greatest norm allowed; `total_norm`: the
+    current norm, of `get_total_norm`. `foreach` has no effect.
     Shapes: any; total_norm ().
-    Dtypes: gradients of floats and complex numbers, which keep theirs.
-    Raises: ArgumentError for a max_norm below 0; DTypeError for what are no tensors.
+    Dtypes: gradients of floats and complex numbers, which keep their dtypes.
+    Raises: ArgumentError for a max_norm below 0; DTypeError for values that are not tensors.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grads_with_norm_
@@ -119,26 +118,24 @@ def clip_grads_with_norm_(
     >>> round(float(w.grad), 3)
     0.25
     """
-    most = _number("clip_grad_norm_", "max_norm", max_norm)
-    if most < 0:
-        raise dt.ArgumentError(f"clip_grad_norm_: max_norm is {most}; it is 0 or more")
+    limit = _number("clip_grad_norm_", "max_norm", max_norm)
+    if limit < 0:
+        raise dt.ArgumentError(f"clip_grad_norm_: max_norm is {limit}; it is 0 or more")
     with dt.no_grad():
-        factor = dt.minimum(most / (_wide(total_norm) + 1e-6), 1.0)
-        for some in _grads(_listed("clip_grads_with_norm_", parameters)):
-            by = factor.to(some[0].device).astype(some[0].dtype.compute)
-            write_together("clip_grad_norm_", some, [
-                (_wide(g) * by).astype(g.dtype, copy=False) for g in some
-            ])  # fmt: skip
+        factor = dt.minimum(limit / (_wide(total_norm) + 1e-6), 1.0)
+        for batch in _grad_batches(_check_tensors("clip_grads_with_norm_", parameters)):
+            local_factor = factor.to(batch[0].device).astype(batch[0].dtype.compute)
+            scaled = [(_wide(g) * local_factor).astype(g.dtype, copy=False) for g in batch]
+            write_together("clip_grad_norm_", batch, scaled)
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
-    """Puts all gradients between -clip_value and clip_value, in place; returns nothing.
+    """Clip all gradients in place to the range from -clip_value to clip_value.
 
-    `parameters`: one tensor, or several, whose gradients are written. `clip_value`: the bound.
-    `foreach` has no use.
+    `parameters`: one tensor, or several. `clip_value`: the bound. `foreach` has no effect.
     Shapes: any.
-    Dtypes: gradients of floats, which keep theirs.
-    Raises: ArgumentError for a value below 0; DTypeError for what are no tensors.
+    Dtypes: gradients of floats, which keep their dtypes.
+    Raises: ArgumentError for a value below 0; DTypeError for values that are not tensors.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grad_value_
@@ -148,46 +145,49 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     >>> w.grad.tolist()
     [1.0, -0.5]
     """
-    most = _number("clip_grad_value_", "clip_value", clip_value)
-    if most < 0:
-        raise dt.ArgumentError(f"clip_grad_value_: clip_value is {most}; it is 0 or more")
+    bound = _number("clip_grad_value_", "clip_value", clip_value)
+    if bound < 0:
+        raise dt.ArgumentError(f"clip_grad_value_: clip_value is {bound}; it is 0 or more")
     with dt.no_grad():
-        for some in _grads(_listed("clip_grad_value_", parameters)):
-            write_together("clip_grad_value_", some, [dt.clip(g, -most, most) for g in some])
+        for batch in _grad_batches(_check_tensors("clip_grad_value_", parameters)):
+            write_together("clip_grad_value_", batch, [dt.clip(g, -bound, bound) for g in batch])
 
 
-def _listed(name: str, tensors: Tensors) -> list[dt.Tensor]:
-    """Raises: DTypeError."""
-    found = [tensors] if isinstance(tensors, dt.Tensor) else [*tensors]
-    for x in found:
+def _check_tensors(name: str, tensors: Tensors) -> list[dt.Tensor]:
+    """Return one or several tensors as a list. Raises: DTypeError for other values."""
+    values = [tensors] if isinstance(tensors, dt.Tensor) else [*tensors]
+    for x in values:
         if not isinstance(x, dt.Tensor):
             raise dt.DTypeError(f"{name}: needs tensors, not a {type(x).__name__}")
-    return found
+    return values
 
 
 def _number(name: str, parameter: str, x: object) -> float:
     try:
-        return float(x)  # type: ignore[arg-type]  # what is no number is refused
+        return float(x)  # type: ignore[arg-type]  # errors are handled
     except (TypeError, ValueError):
         raise dt.ArgumentTypeError(f"{name}: {parameter} is {x!r}, which is no number") from None
 
 
-def _values(x: Any, once: bool = False) -> Any:
-    """A tensor's elements; of one of another layout those that it has, each `once` if asked for."""
+def _values(x: Any, coalesced: bool = False) -> Any:
+    """Return a tensor, or the stored values of a sparse tensor.
+
+    `coalesced`: add values of duplicate indices first.
+    """
     if x.layout is dt.strided:
         return x
-    return (x.coalesce() if once and x.layout is dt.sparse_coo else x).values()
+    return (x.coalesce() if coalesced and x.layout is dt.sparse_coo else x).values()
 
 
-def _grads(parameters: list[dt.Tensor]) -> Iterator[list[dt.Tensor]]:
-    """The gradients, those of one shape together; of sparse ones their values."""
-    alike: dict[object, list[dt.Tensor]] = {}
+def _grad_batches(parameters: list[dt.Tensor]) -> Iterator[list[dt.Tensor]]:
+    """Yield the gradients in batches of one shape, dtype and device; of sparse ones the values."""
+    batches: dict[object, list[dt.Tensor]] = {}
     for p in parameters:
         if p.grad is not None:
             g = _values(p.grad)
-            some = alike.setdefault((g.shape, g.dtype, g.device), [])
-            some.append(g)
-            if len(some) == TOGETHER:
-                yield [*some]
-                some.clear()
-    yield from [some for some in alike.values() if some]
+            batch = batches.setdefault((g.shape, g.dtype, g.device), [])
+            batch.append(g)
+            if len(batch) == LAUNCH_GRADS_MAX:
+                yield [*batch]
+                batch.clear()
+    yield from [batch for batch in batches.values() if batch]

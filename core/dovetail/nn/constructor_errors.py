@@ -1,7 +1,7 @@
-"""Errors of constructors: parameters by the names of Keras, Flax, Optax and SciPy.
+"""Errors of constructors, with hints for the parameter names of Keras, Flax, Optax and SciPy.
 
-`Explained` is a base of layers, optimisers, schedules and distributions. If a call of a constructor
-does not bind, the error says what to write. `explained_error` finds arguments of a wrong kind.
+`Explained` is a base class of layers, optimisers, schedules and distributions. If the arguments of
+a constructor do not bind, its error says what to write. `explain_error` checks argument types.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .blame import explain_methods, explained_error, misfit, title
+from .blame import explain_error, explain_methods, misfit, title
 
 Constructor: TypeAlias = Callable[..., None]
 Parameters: TypeAlias = Mapping[str, inspect.Parameter]
 
 _PACKAGE = __name__.partition(".")[0] + "."
-_LISTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 _PAIRS = {  # ours: theirs
     "lr": "learning_rate",
@@ -71,7 +71,7 @@ _PAIRS = {  # ours: theirs
     "low": "minval min a",
     "high": "maxval max b",
 }
-OURS: dict[str, list[str]] = {}  # theirs: ours, of which a class has one
+OURS: dict[str, list[str]] = {}  # another library's name: our names, one of which a class may have
 for _ours, _names in _PAIRS.items():
     for _name in _names.split():
         OURS.setdefault(_name, []).append(_ours)
@@ -80,10 +80,10 @@ NEEDED = {"params": "params are net.parameters()", "optimizer": "the optimiser c
 
 
 class Explained:
-    """Base of classes of this package: their constructors say what to write instead.
+    """A base class whose constructors and methods explain errors in their arguments.
 
-    A class whose arguments are used long after it was made sets `_checks_kinds`: its constructor
-    compares them with their annotations before it runs.
+    A class that uses arguments long after its construction sets `_checks_kinds`: its constructor
+    then compares the arguments with their annotations before it runs.
     """
 
     _checks_kinds = False
@@ -91,10 +91,10 @@ class Explained:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__module__.startswith(_PACKAGE):
-            explained(cls)
+            explain_class(cls)
 
 
-def explained(cls: type) -> None:
+def explain_class(cls: type) -> None:
     """Make the constructor and the methods of a class name the argument that does not fit."""
     explain_methods(cls)
     if "__init__" not in cls.__dict__:
@@ -114,88 +114,100 @@ def explained(cls: type) -> None:
             # the class that was called, unless it is the user's and has a constructor of its own
             ours = type(self).__module__.startswith(_PACKAGE)
             called = type(self) if ours or type(self).__init__ is __init__ else cls
-            said = _wrong(construct, args, options) if type(error) is TypeError else None
+            problem = None
+            if type(error) is TypeError:
+                problem = _find_problem(construct, args, options)
             cause: Exception | None = None
-            if said is not None:
-                reason = dt.ArgumentTypeError(_explain(called, said, construct))
+            if problem is not None:
+                reason = dt.ArgumentTypeError(_explain(called, problem, construct))
             else:
-                reason = explained_error(error, title(called), construct, (self, *args), options)
+                reason = explain_error(error, title(called), construct, (self, *args), options)
                 cause = error
             if reason is None:
                 raise
         raise reason from cause
 
-    cls.__init__ = __init__  # type: ignore[misc]  # of a class that is being made
+    cls.__init__ = __init__  # type: ignore[misc]  # mypy does not allow assignment to a method
 
 
-Wrong: TypeAlias = tuple[str, str]  # what is wrong, and with which parameter
+Problem: TypeAlias = tuple[str, str]  # its kind, and the parameter's name or a text
 
 
 def _parameters(construct: Constructor) -> Parameters:
-    _, *rest = inspect.signature(construct).parameters.items()
-    return dict(rest)
+    """Return the parameters of a constructor without `self`."""
+    _, *parameters = inspect.signature(construct).parameters.items()
+    return dict(parameters)
 
 
-def _wrong(construct: Constructor, args: tuple[Any, ...], options: dict[str, Any]) -> Wrong | None:
-    """What is wrong with a call; None where it fits, so that the error is another one."""
-    mine = _parameters(construct)
-    kinds = {p.kind for p in mine.values()}
-    by_place = [
-        n for n, p in mine.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+def _find_problem(
+    construct: Constructor, args: tuple[Any, ...], options: dict[str, Any]
+) -> Problem | None:
+    """Return the reason for which arguments do not bind, or None if they bind."""
+    parameters = _parameters(construct)
+    kinds = {p.kind for p in parameters.values()}
+    positional = [
+        n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         for name in options:
-            if name not in mine or mine[name].kind in _LISTED:
+            if name not in parameters or parameters[name].kind in _VARIADIC:
                 return "unknown", name
-    if len(args) > len(by_place) and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        return "many", f"takes {len(by_place)} by place, not {len(args)}"
-    placed = by_place[: len(args)]
-    for name in placed:
+    if len(args) > len(positional) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return "many", f"takes {len(positional)} by place, not {len(args)}"
+    bound = positional[: len(args)]
+    for name in bound:
         if name in options:
             return "twice", name
-    for name, p in mine.items():
-        if p.default is p.empty and p.kind not in _LISTED and name not in (*placed, *options):
+    for name, p in parameters.items():
+        if p.default is p.empty and p.kind not in _VARIADIC and name not in (*bound, *options):
             return "missing", name
     return None
 
 
-def _explain(cls: type, said: Wrong, construct: Constructor) -> str:
-    kind, name = said
+def _explain(cls: type, problem: Problem, construct: Constructor) -> str:
+    """Return the error text for arguments that do not bind."""
+    kind, name = problem
     name_of_class = title(cls)
-    mine = _parameters(construct)
+    parameters = _parameters(construct)
     if kind == "unknown":
-        return f"{name_of_class}: has no parameter {name}; {_way(cls, name, mine)}"
+        return f"{name_of_class}: has no parameter {name}; {_hint(cls, name, parameters)}"
     if kind == "twice":
         return f"{name_of_class}: {name} is given twice, by place and by name"
     if kind == "many":
-        return f"{name_of_class}: {name}; it takes {_listed(mine)}"
-    more = f"; {NEEDED[name]}" if name in NEEDED else ""
-    return f"{name_of_class}: needs {name}{more}; it takes {_listed(mine)}"
+        return f"{name_of_class}: {name}; it takes {_format_parameters(parameters)}"
+    hint = f"; {NEEDED[name]}" if name in NEEDED else ""
+    return f"{name_of_class}: needs {name}{hint}; it takes {_format_parameters(parameters)}"
 
 
-def _way(cls: type, theirs: str, mine: Parameters) -> str:
+def _hint(cls: type, theirs: str, parameters: Parameters) -> str:
     """Return what to write for a parameter that a class lacks."""
-    ways = arguments.hints.tables()["parameters"]
+    hints = arguments.hints.tables()["parameters"]
     for kind in cls.__mro__:
-        if found := ways.get(f"{kind.__name__}.{theirs}"):
-            return found
-    ours = next((name for name in OURS.get(theirs, ()) if name in mine), None)
-    if ours is None and theirs in ways:
-        return ways[theirs]
-    bare = {name.replace("_", "").casefold(): name for name in mine}
+        if hint := hints.get(f"{kind.__name__}.{theirs}"):
+            return hint
+    ours = next((name for name in OURS.get(theirs, ()) if name in parameters), None)
+    if ours is None and theirs in hints:
+        return hints[theirs]
+    bare = {name.replace("_", "").casefold(): name for name in parameters}
     near = difflib.get_close_matches(theirs.replace("_", "").casefold(), bare, 1, 0.8)
     if ours is None and near:
         ours = bare[near[0]]
-    return f"here it is {ours}=" if ours is not None else f"it takes {_listed(mine)}"
+    return (
+        f"here it is {ours}=" if ours is not None else f"it takes {_format_parameters(parameters)}"
+    )
 
 
-def _listed(mine: Parameters) -> str:
-    said = [
-        f"*{n}" if p.kind is p.VAR_POSITIONAL
-        else f"**{n}" if p.kind is p.VAR_KEYWORD
-        else n if p.default is p.empty
+def _format_parameters(parameters: Parameters) -> str:
+    """Return the parameters as in a call: "in_features, out_features, bias="."""
+    texts = [
+        f"*{n}"
+        if p.kind is p.VAR_POSITIONAL
+        else f"**{n}"
+        if p.kind is p.VAR_KEYWORD
+        else n
+        if p.default is p.empty
         else f"{n}="
-        for n, p in mine.items()
+        for n, p in parameters.items()
         if not n.startswith("_")
-    ]  # fmt: skip
-    return ", ".join(said) or "nothing"
+    ]
+    return ", ".join(texts) or "nothing"

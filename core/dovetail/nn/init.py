@@ -1,10 +1,10 @@
-"""Weights to begin with: PyTorch's initialisers, which write into a tensor and return it.
+"""PyTorch's initialisers of weights, which write into a tensor and return it.
 
-They draw from `dt.random`'s generator, or from `generator=`: the same seed gives the same bits on
-every device (docs/numerics.md says what is drawn how).
+They draw from `dt.random`'s generator, or from `generator=`: a seed gives equal bits on every
+device (docs/numerics.md describes how each distribution is drawn).
 
-In all of them `tensor` is what is written and comes back, `gain` a factor of the spread (of
-`calculate_gain`), and `generator` where random numbers come from.
+In all of them, `tensor` is written and returned, `gain` is a factor of the standard deviation (see
+`calculate_gain`), and `generator` is the random generator.
 """
 
 from __future__ import annotations
@@ -27,18 +27,21 @@ __all__ = [
 
 Tensor: TypeAlias = dt.Tensor
 Generator: TypeAlias = dt.random.Generator
-_LINEAR = frozenset((
-    "linear", "sigmoid",
-    *(f"conv{kind}{d}d" for kind in ("", "_transpose") for d in (1, 2, 3)),
-))  # fmt: skip
+_LINEAR = frozenset(
+    (
+        "linear",
+        "sigmoid",
+        *(f"conv{kind}{d}d" for kind in ("", "_transpose") for d in (1, 2, 3)),
+    )
+)
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the spread of values through a nonlinearity.
+    """Return the factor that keeps the standard deviation of values through a nonlinearity.
 
     `nonlinearity`: "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu", or the name of a
-    convolution ("conv2d"), which is linear. `param`: the slope of "leaky_relu", 0.01 unless given.
-    Raises: ArgumentError for another name, ArgumentTypeError for a slope that is no number.
+    convolution ("conv2d"), which is linear. `param`: the slope of "leaky_relu", by default 0.01.
+    Raises: ArgumentError for another name, ArgumentTypeError for a slope that is not a number.
 
     >>> import dovetail as dt
     >>> dt.nn.init.calculate_gain("leaky_relu", 1.0)
@@ -53,19 +56,19 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
             )
         slope = arguments.real("calculate_gain", 0.01 if param is None else param, "param")
         return math.sqrt(2.0 / (1.0 + (slope**2 if abs(slope) < 1e150 else math.inf)))
-    known = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
-    if nonlinearity not in known:
+    gains = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
+    if nonlinearity not in gains:
         raise dt.ArgumentError(
             f"calculate_gain: knows no {nonlinearity!r}; see "
-            f"{', '.join(sorted({'leaky_relu', *known} | _LINEAR))}"
+            f"{', '.join(sorted({'leaky_relu', *gains} | _LINEAR))}"
         )
-    return known[nonlinearity]
+    return gains[nonlinearity]
 
 
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """The tensor, filled with floats spread evenly over a <= x < b.
+    """Fill a tensor from the uniform distribution over a <= x < b.
 
     `a`, `b`: the bounds.
     Shapes: any.
@@ -85,7 +88,7 @@ def uniform_(
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """The tensor, filled from the normal distribution.
+    """Fill a tensor from the normal distribution.
 
     `mean`, `std`: the mean and the standard deviation.
     Shapes: any.
@@ -103,13 +106,17 @@ def normal_(
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """The tensor, filled from the normal distribution between the bounds a and b.
+) -> Tensor:
+    """Fill a tensor from the normal distribution between the bounds a and b.
 
-    Drawn by the inverse of the distribution function, so no round waits for another. `mean`, `std`:
-    of the distribution that is cut off at `a` and `b`.
+    Values are drawn by the inverse distribution function, without rejection. `mean`, `std`: of the
+    distribution that is cut off at `a` and `b`.
     Shapes: any.
     Dtypes: floats.
     Raises: DTypeError for others.
@@ -120,20 +127,26 @@ def trunc_normal_(
     True
     """
     with dt.no_grad():
-        drawn = dt.random.truncated_normal(
-            a, b, tensor.shape, mean=mean, std=std, dtype=tensor.dtype, device=tensor.device,
+        values = dt.random.truncated_normal(
+            a,
+            b,
+            tensor.shape,
+            mean=mean,
+            std=std,
+            dtype=tensor.dtype,
+            device=tensor.device,
             generator=generator,
-        )  # fmt: skip
-        return tensor.copy_(drawn)
+        )
+        return tensor.copy_(values)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """The tensor, filled with a number.
+    """Fill a tensor with a number.
 
     `val`: the number.
     Shapes: any.
     Dtypes: all; the number has to fit.
-    Raises: as `Tensor.fill_`: DTypeError for what is no number, ValueOverflow.
+    Raises: as `Tensor.fill_`: DTypeError for a value that is not a number, ValueOverflow.
 
     >>> import dovetail as dt
     >>> dt.nn.init.constant_(dt.empty(2, device="reference"), 0.5).tolist()
@@ -144,7 +157,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """The tensor, filled with ones.
+    """Fill a tensor with ones.
 
     Shapes: any.
     Dtypes: all.
@@ -158,7 +171,7 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """The tensor, filled with zeros.
+    """Fill a tensor with zeros.
 
     Shapes: any.
     Dtypes: all.
@@ -172,7 +185,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The matrix, with ones on its diagonal and zeros elsewhere.
+    """Fill a matrix with ones on its diagonal and zeros elsewhere.
 
     Shapes: a matrix.
     Dtypes: all.
@@ -189,7 +202,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """The weight of a convolution that hands on as many channels as it can, as they are.
+    """Fill the weight of a convolution so that it copies as many channels as it can.
 
     Shapes: 3 to 5 dimensions, (out, in, ...).
     Dtypes: all.
@@ -206,17 +219,17 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         raise dt.ShapeError(f"dirac_: {out} channels are not {groups} groups of equal size")
     on = tensor.device
     channel = dt.arange(out, device=on) % (out // groups)
-    found = channel.reshape((out, 1)) == dt.arange(inner, device=on)
-    found = found.reshape((out, inner, *(1,) * len(window)))
+    ones = channel.reshape((out, 1)) == dt.arange(inner, device=on)
+    ones = ones.reshape((out, inner, *(1,) * len(window)))
     for axis, n in enumerate(window):
-        at = dt.arange(n, device=on) == n // 2
-        found = found & at.reshape((n, *(1,) * (len(window) - axis - 1)))
+        is_middle = dt.arange(n, device=on) == n // 2
+        ones = ones & is_middle.reshape((n, *(1,) * (len(window) - axis - 1)))
     with dt.no_grad():
-        return tensor.copy_(found)
+        return tensor.copy_(ones)
 
 
 def _fans(name: str, tensor: Tensor) -> tuple[int, int]:
-    """How many numbers enter an element of the result, and how many it enters on the way back."""
+    """Return the numbers of inputs and of outputs of a weight: (fan_in, fan_out)."""
     if tensor.ndim < 2:
         raise dt.ShapeError(
             f"{name}: needs a weight (out, in, ...), not a tensor of shape {tensor.shape}"
@@ -228,7 +241,7 @@ def _fans(name: str, tensor: Tensor) -> tuple[int, int]:
 def xavier_uniform_(
     tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """The weight, spread evenly over +-gain * sqrt(6 / (in + out)).
+    """Fill a weight from the uniform distribution over +-gain * sqrt(6 / (in + out)).
 
     Shapes: (out, in, ...).
     Dtypes: floats.
@@ -246,7 +259,7 @@ def xavier_uniform_(
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """The weight, from the normal distribution of deviation gain * sqrt(2 / (in + out)).
+    """Fill a weight from the normal distribution of std gain * sqrt(2 / (in + out)).
 
     Shapes: (out, in, ...).
     Dtypes: floats and complex.
@@ -269,10 +282,13 @@ def _deviation(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """The weight, spread evenly so that values keep their spread through the nonlinearity.
+) -> Tensor:
+    """Fill a weight uniformly so that values keep their variance through the nonlinearity.
 
     `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
     `nonlinearity`: as of `calculate_gain`.
@@ -292,10 +308,13 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """The weight, from a normal distribution so that values keep their spread.
+) -> Tensor:
+    """Fill a weight from a normal distribution so that values keep their variance.
 
     `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
     `nonlinearity`: as of `calculate_gain`.
@@ -314,7 +333,7 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
-    """The weight, whose rows, or columns where these are fewer, are orthonormal, times `gain`.
+    """Fill a weight with orthonormal rows, or columns if these are fewer, times `gain`.
 
     Shapes: (out, ...): a matrix of `out` rows.
     Dtypes: float32, float64; the others by way of float32.
@@ -338,11 +357,13 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     columns = tensor.size // rows
     dtype = tensor.dtype if tensor.dtype.itemsize > 2 else dt.float32
     with dt.no_grad():
-        drawn = dt.random.normal(
-            (max(rows, columns), min(rows, columns)), dtype=dtype, device=tensor.device,
+        normal = dt.random.normal(
+            (max(rows, columns), min(rows, columns)),
+            dtype=dtype,
+            device=tensor.device,
             generator=generator,
-        )  # fmt: skip
-        q, r = dt.linalg.qr(drawn)
+        )
+        q, r = dt.linalg.qr(normal)
         q = q * dt.sign(dt.diagonal(r))
         q = (q.T if rows < columns else q) * gain
         return tensor.copy_(q.reshape(tensor.shape))
@@ -351,10 +372,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
 def sparse_(
     tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
 ) -> Tensor:
-    """The matrix, normally distributed, but for a part of each column that is 0.
+    """Fill a matrix from the normal distribution, with a fraction of zeros in each column.
 
-    `sparsity`: the part of the zeros; how many there are is rounded up. `std`: the standard
-    deviation of the others.
+    `sparsity`: the fraction of zeros; their number is rounded up. `std`: the standard deviation of
+    the other elements.
     Shapes: a matrix.
     Dtypes: floats and complex.
     Raises: ShapeError for another number of dimensions; DTypeError for integers and bool.
@@ -370,12 +391,12 @@ def sparse_(
     zeros = math.ceil(probability("sparse_", sparsity, "sparsity") * tensor.shape[0])
     with dt.no_grad():
         on = tensor.device
-        drawn = dt.random.normal(
+        normal = dt.random.normal(
             tensor.shape, std=std, dtype=tensor.dtype, device=on, generator=generator
         )
         keys = dt.random.uniform(tensor.shape, device=on, generator=generator)
         rank = dt.argsort(dt.argsort(keys, axis=0), axis=0)
-        return tensor.copy_(dt.where(rank < zeros, 0.0, drawn))
+        return tensor.copy_(dt.where(rank < zeros, 0.0, normal))
 
 
 explain_all(globals(), __all__)

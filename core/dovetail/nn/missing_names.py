@@ -1,6 +1,6 @@
-"""Errors for names that `dt.nn` and its like lack, with the hints of `compat`.
+"""Errors for names that `dt.nn` and related packages lack, with the hints of `compat`.
 
-`refused` makes the `__getattr__` of a package. Python calls that for a missing name only.
+`refused` returns the `__getattr__` of a package, which Python calls only for a missing name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NoReturn
 import dovetail as dt
 from dovetail.extend import arguments
 
-# Where a name may be that was looked for elsewhere.
+# Packages that are searched for a name that another package lacks.
 _PUBLIC = (
     "nn",
     "nn.functional",
@@ -27,21 +27,21 @@ _GENERAL = ("", "linalg", "random", "func", "autograd")
 
 
 def refused(package: str) -> Callable[[str], NoReturn]:
-    """A `__getattr__` for a package of networks. `package`: its name within `dt`."""
+    """Return a `__getattr__` for a package of networks. `package`: its name within `dt`."""
 
     def refuse(name: str) -> NoReturn:
         raise AttributeError(
-            f"module 'dovetail.{package}' has no attribute {name!r}{_known(package, name)}"
+            f"module 'dovetail.{package}' has no attribute {name!r}{_hint(package, name)}"
         )
 
     return refuse
 
 
 class Uncalled(ModuleType):
-    """A module of optimisers, whose name others have for a function."""
+    """A module of optimisers whose name is that of a function in Optax."""
 
     def __call__(self, *args: object, **options: object) -> NoReturn:
-        """Nothing. Raises: ArgumentTypeError, which says what to write."""
+        """Raise ArgumentTypeError, which names the class to use."""
         name = self.__name__.rpartition(".")[2]
         names = [n for n in self.__all__ if n.casefold() == name]
         raise dt.ArgumentTypeError(
@@ -50,41 +50,41 @@ class Uncalled(ModuleType):
 
 
 def absent(table: str) -> Callable[[object, str], NoReturn]:
-    """Return a `__getattr__` for a class. `table`: that of the hints for its attributes."""
+    """Return a `__getattr__` for a class. `table`: the name of its table of hints."""
 
     def __getattr__(self: object, name: str) -> NoReturn:
-        more = arguments.hints.find(table, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{more}")
+        hint = arguments.hints.find(table, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     return __getattr__
 
 
-def _known(package: str, name: str) -> str:
+def _hint(package: str, name: str) -> str:
     """Return the end of the error about a name that a package lacks."""
     if name.startswith("__"):
         return ""
-    known = arguments.hints.tables()[package]
-    found = known.get(name) or known.get(name.removesuffix("_")) or _elsewhere(package, name)
-    return arguments.hints.told(found, name) if found else ""
+    hints = arguments.hints.tables()[package]
+    hint = hints.get(name) or hints.get(name.removesuffix("_")) or _find_elsewhere(package, name)
+    return arguments.hints.told(hint, name) if hint else ""
 
 
-def _elsewhere(package: str, name: str) -> str:
-    """A public name that is in another package, or that differs in case and underscores alone."""
-    places = [(of, names) for of in (package, *_PUBLIC, *_GENERAL) if (names := _names(of))]
-    alike = [(of, {_bare(n): n for n in names}) for of, names in places]
-    exact = (".".join(["dt", *of.split("."), name]) for of, names in places if name in names)
+def _find_elsewhere(package: str, name: str) -> str:
+    """Return the path of an equal public name, or of one with other case and underscores, or ""."""
+    packages = [(of, names) for of in (package, *_PUBLIC, *_GENERAL) if (names := _names(of))]
+    exact = (".".join(["dt", *of.split("."), name]) for of, names in packages if name in names)
+    bare_names = [(of, {_bare(n): n for n in names}) for of, names in packages]
     close = (
-        ".".join(["dt", *of.split("."), bare[_bare(name)]])
-        for of, bare in alike
-        if _bare(name) in bare
+        ".".join(["dt", *of.split("."), by_bare[_bare(name)]])
+        for of, by_bare in bare_names
+        if _bare(name) in by_bare
     )
-    return next((found.replace("..", ".") for found in (*exact, *close)), "")
+    return next((path.replace("..", ".") for path in (*exact, *close)), "")
 
 
 def _names(package: str) -> list[str]:
-    """The public names of a package of `dt`, or of `dt` itself."""
-    place: object = reduce(getattr, package.split(".") if package else (), dt)
-    names: list[str] = getattr(place, "__all__", [])
+    """Return the public names of a package of `dt`, or of `dt` itself."""
+    module: object = reduce(getattr, package.split(".") if package else (), dt)
+    names: list[str] = getattr(module, "__all__", [])
     return names
 
 

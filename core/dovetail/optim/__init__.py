@@ -1,4 +1,4 @@
-"""Optimisers and schedules of their rates: PyTorch's names, arguments and defaults."""
+"""Optimisers and learning-rate schedules, with PyTorch's names, arguments and defaults."""
 
 from typing import TYPE_CHECKING
 

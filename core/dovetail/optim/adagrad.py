@@ -7,33 +7,35 @@ from typing import Any
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, begun, checked, number
+from .optimizer import Group, Optimizer, Parameters, State, check_minimums, filled_like, number
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 
 class _Scaled(Optimizer):
-    """What they have in common."""
+    """The common base of Adagrad, RMSprop and Adadelta."""
 
     def _options(self, group: Group) -> Hashable:
         return (
-            bool(group["maximize"]), group["weight_decay"] != 0, bool(group.get("centered")),
+            bool(group["maximize"]),
+            group["weight_decay"] != 0,
+            bool(group.get("centered")),
             group.get("momentum", 0) > 0,
-        )  # fmt: skip
+        )
 
 
-def _decayed(options: tuple[bool, ...], decay: float, p: dt.Tensor, g: dt.Tensor) -> dt.Tensor:
-    """The gradient, turned and decayed as options say."""
+def _add_decay(options: tuple[bool, ...], decay: float, p: dt.Tensor, g: dt.Tensor) -> dt.Tensor:
+    """Return the gradient, negated for `maximize`, plus the weight decay."""
     g = -g if options[0] else g
     return g + p * decay if options[1] else g
 
 
 class Adagrad(_Scaled):
-    """Steps by the gradient over the root of the sum of all its squares.
+    """Adagrad: divides the gradient by the root of the sum of its squares over all steps.
 
-    `lr_decay`: the rate is lr / (1 + steps * lr_decay). `initial_accumulator_value`: what the sum
-    begins with. `weight_decay`, `eps`, `maximize`: as Adam's. A sparse gradient reads and writes
-    the rows that it has, and no others.
+    `lr_decay`: the rate is lr / (1 + steps * lr_decay). `initial_accumulator_value`: the initial
+    value of the sum. `weight_decay`, `eps`, `maximize`: as Adam's. A step with a sparse gradient
+    reads and writes only the rows of the gradient.
     Raises: ArgumentError for numbers that are out of range.
     Source: Duchi, Hazan and Singer, Adaptive subgradient methods (2011).
 
@@ -61,41 +63,51 @@ class Adagrad(_Scaled):
         fused: bool | None = None,
     ) -> None:
         options = {
-            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "fused": fused,
-        }  # fmt: skip
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
         super().__init__(params, options)
         for group in self.param_groups:
             for p in group["params"]:
-                self.state[p] = self._begun(group, p)
+                self.state[p] = self._initial_state(group, p)
 
     def _check(self, group: Group) -> None:
-        checked(
-            self._name, group, lr=0.0, lr_decay=0.0, weight_decay=0.0,
-            initial_accumulator_value=0.0, eps=0.0,
-        )  # fmt: skip
+        check_minimums(
+            self._name,
+            group,
+            lr=0.0,
+            lr_decay=0.0,
+            weight_decay=0.0,
+            initial_accumulator_value=0.0,
+            eps=0.0,
+        )
 
     def _names(self, group: Group) -> tuple[str, ...]:
         return ("sum",)
 
-    def _begun(self, group: Group, p: dt.Tensor) -> State:
-        begin = group["initial_accumulator_value"]
-        return {"step": 0.0, "sum": begun(p, begin)}
+    def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        return {"step": 0.0, "sum": filled_like(p, group["initial_accumulator_value"])}
 
     def _rate(self, group: Group, step: float) -> float:
         return number(group["lr"]) / (1.0 + (step - 1.0) * number(group["lr_decay"]))
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         return self._rate(group, step), number(group["weight_decay"]), number(group["eps"])
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter and its sum become."""
+        """Return the new parameter and its sum of squares."""
         rate, decay, eps = numbers
-        g = _decayed(options, decay, p, g)
+        g = _add_decay(options, decay, p, g)
         total = kept[0] + g * g
         return p - g * rate / (dt.sqrt(total) + eps), total
 
@@ -109,10 +121,10 @@ class Adagrad(_Scaled):
 
 
 class RMSprop(_Scaled):
-    """Steps by the gradient over the root of a mean of its squares.
+    """RMSprop: divides the gradient by the root of a moving mean of its squares.
 
-    `alpha`: how slowly the mean follows. `centered`: less the square of the gradient's own mean.
-    `momentum`: of the scaled steps. `weight_decay`, `eps`, `maximize`: as Adam's.
+    `alpha`: the weight of the old mean. `centered`: subtract the square of the gradient's mean.
+    `momentum`: the momentum of the scaled gradients. `weight_decay`, `eps`, `maximize`: as Adam's.
     Raises: ArgumentError for numbers that are out of range.
     Source: Tieleman and Hinton, Lecture 6.5 (2012); Graves, Generating sequences (2013).
 
@@ -140,49 +152,58 @@ class RMSprop(_Scaled):
         differentiable: bool = False,
     ) -> None:
         options = {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable,
-        }  # fmt: skip
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
-        checked(self._name, group, lr=0.0, alpha=0.0, eps=0.0, weight_decay=0.0, momentum=0.0)
+        check_minimums(
+            self._name, group, lr=0.0, alpha=0.0, eps=0.0, weight_decay=0.0, momentum=0.0
+        )
 
     def _names(self, group: Group) -> tuple[str, ...]:
-        moves = ("momentum_buffer",) if group["momentum"] > 0 else ()
+        momentum = ("momentum_buffer",) if group["momentum"] > 0 else ()
         mean = ("grad_avg",) if group["centered"] else ()
-        return ("square_avg", *moves, *mean)
+        return ("square_avg", *momentum, *mean)
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         names = ("lr", "weight_decay", "eps", "momentum", "alpha")
-        found = tuple(number(group[n]) for n in names)
-        return (*found, 1.0 - found[-1])
+        values = tuple(number(group[n]) for n in names)
+        return (*values, 1.0 - values[-1])
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter and its means become."""
-        rate, decay, eps, momentum, stay, new = numbers
-        *_, centered, moves = options
-        g = _decayed(options, decay, p, g)
-        v = kept[0] * stay + g * g * new
-        spread, more = v, []
+        """Return the new parameter, its mean of squares, and its momentum and mean, if any."""
+        rate, decay, eps, momentum, old_weight, new_weight = numbers
+        *_, centered, has_momentum = options
+        g = _add_decay(options, decay, p, g)
+        v = kept[0] * old_weight + g * g * new_weight
+        variance, means = v, []
         if centered:
-            mean = kept[-1] + (g - kept[-1]) * new
-            spread, more = v - mean * mean, [mean]
-        scaled = g / (dt.sqrt(spread) + eps)
-        if not moves:
-            return (p - scaled * rate, v, *more)
-        moved = kept[1] * momentum + scaled
-        return (p - moved * rate, v, moved, *more)
+            mean = kept[-1] + (g - kept[-1]) * new_weight
+            variance, means = v - mean * mean, [mean]
+        scaled = g / (dt.sqrt(variance) + eps)
+        if not has_momentum:
+            return (p - scaled * rate, v, *means)
+        velocity = kept[1] * momentum + scaled
+        return (p - velocity * rate, v, velocity, *means)
 
 
 class Adadelta(_Scaled):
-    """Steps by the gradient, scaled by the root of means of squares of steps over gradients.
+    """Adadelta: scales the gradient by the ratio of the RMS of earlier steps to that of gradients.
 
-    `rho`: how slowly these means follow. `weight_decay`, `eps`, `maximize`: as Adam's.
+    `rho`: the weight of the old means. `weight_decay`, `eps`, `maximize`: as Adam's.
     Raises: ArgumentError for numbers that are out of range.
     Source: Zeiler, ADADELTA (2012).
 
@@ -209,31 +230,37 @@ class Adadelta(_Scaled):
         differentiable: bool = False,
     ) -> None:
         options = {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
-        }  # fmt: skip
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
-        checked(self._name, group, lr=0.0, rho=0.0, eps=0.0, weight_decay=0.0)
+        check_minimums(self._name, group, lr=0.0, rho=0.0, eps=0.0, weight_decay=0.0)
         if group["rho"] > 1.0:
             raise dt.ArgumentError(f"{self._name}: rho is {group['rho']}; it is in [0, 1]")
 
     def _names(self, group: Group) -> tuple[str, ...]:
         return "square_avg", "acc_delta"
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
-        found = tuple(number(group[n]) for n in ("lr", "weight_decay", "eps", "rho"))
-        return (*found, 1.0 - found[-1])
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        values = tuple(number(group[n]) for n in ("lr", "weight_decay", "eps", "rho"))
+        return (*values, 1.0 - values[-1])
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter and its means become."""
-        rate, decay, eps, stay, new = numbers
-        g = _decayed(options, decay, p, g)
+        """Return the new parameter and its means of squared gradients and squared steps."""
+        rate, decay, eps, old_weight, new_weight = numbers
+        g = _add_decay(options, decay, p, g)
         v, u = kept
-        v = v * stay + g * g * new
+        v = v * old_weight + g * g * new_weight
         step = dt.sqrt(u + eps) / dt.sqrt(v + eps) * g
-        return p - step * rate, v, u * stay + step * step * new
+        return p - step * rate, v, u * old_weight + step * step * new_weight

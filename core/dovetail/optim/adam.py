@@ -1,4 +1,4 @@
-"""Adam and what came of it: steps at each parameter's own pace."""
+"""Adam and its variants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, checked, checked_betas, number
+from .optimizer import Group, Optimizer, Parameters, State, check_betas, check_minimums, number
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "SparseAdam"]
 
@@ -15,47 +15,50 @@ Betas = tuple[float, float]
 
 
 class _Moments(Optimizer):
-    """What they have in common: `betas`, `eps` and `weight_decay`."""
+    """The common base of Adam and its variants: `betas`, `eps` and `weight_decay`."""
 
     def _check(self, group: Group) -> None:
-        checked(self._name, group, lr=0.0, eps=0.0, weight_decay=0.0)
-        checked_betas(self._name, group)
+        check_minimums(self._name, group, lr=0.0, eps=0.0, weight_decay=0.0)
+        check_betas(self._name, group)
 
     def _names(self, group: Group) -> tuple[str, ...]:
         return "exp_avg", "exp_avg_sq"
 
     def _options(self, group: Group) -> Hashable:
         return (
-            bool(group["maximize"]), group["weight_decay"] != 0,
-            bool(group.get("decoupled_weight_decay")), bool(group.get("amsgrad")),
-        )  # fmt: skip
+            bool(group["maximize"]),
+            group["weight_decay"] != 0,
+            bool(group.get("decoupled_weight_decay")),
+            bool(group.get("amsgrad")),
+        )
 
-    def _common(self, group: Group) -> tuple[float, ...]:
-        """1 - b1, b2, 1 - b2, the decay, what decoupled decay leaves of a parameter, eps."""
+    def _common_numbers(self, group: Group) -> tuple[float, ...]:
+        """Return 1 - b1, b2, 1 - b2, the decay, the factor of decoupled decay, and eps."""
         b1, b2 = map(number, group["betas"])
         decay = number(group["weight_decay"])
-        left = 1.0 - number(group["lr"]) * decay
-        return 1.0 - b1, b2, 1.0 - b2, decay, left, number(group["eps"])
+        shrink = 1.0 - number(group["lr"]) * decay
+        return 1.0 - b1, b2, 1.0 - b2, decay, shrink, number(group["eps"])
 
 
-def _decayed(
-    options: tuple[bool, bool, bool, bool], decay: float, left: float, p: dt.Tensor, g: dt.Tensor
+def _apply_decay(
+    options: tuple[bool, bool, bool, bool], decay: float, shrink: float, p: dt.Tensor, g: dt.Tensor
 ) -> tuple[dt.Tensor, dt.Tensor]:
-    """Parameter and gradient, turned and decayed as options say."""
+    """Return parameter and gradient after weight decay; the gradient is negated for `maximize`."""
     maximize, decays, decoupled, _ = options
     g = -g if maximize else g
     if decays and decoupled:
-        return p * left, g
+        return p * shrink, g
     return p, g + p * decay if decays else g
 
 
 class Adam(_Moments):
-    """Steps by means of the gradient and its square, corrected for their beginning at zero.
+    """Adam: steps by moving means of the gradient and its square, corrected for their zero start.
 
-    `betas`: how slowly the two means follow. `eps`: is added to the root of the second.
-    `weight_decay`: adds so much of the parameter to its gradient; with `decoupled_weight_decay`
-    the parameter shrinks instead, as AdamW has it. `amsgrad`: the greatest second mean counts.
-    `maximize`: goes up. Raises: ArgumentError for numbers that are out of range.
+    `betas`: the weights of the old means. `eps`: is added to the root of the second mean.
+    `weight_decay`: the multiple of the parameter that is added to its gradient; with
+    `decoupled_weight_decay` the parameter shrinks instead, as in AdamW. `amsgrad`: use the greatest
+    second mean so far. `maximize`: go up the gradient.
+    Raises: ArgumentError for numbers that are out of range.
     Source: Kingma and Ba, Adam (2015); Reddi et al., On the convergence of Adam (2018).
 
     >>> import dovetail as dt
@@ -84,39 +87,46 @@ class Adam(_Moments):
         decoupled_weight_decay: bool = False,
     ) -> None:
         options = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable, "fused": fused,
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
-        }  # fmt: skip
+        }
         super().__init__(params, options)
 
     def _names(self, group: Group) -> tuple[str, ...]:
         more = ("max_exp_avg_sq",) if group["amsgrad"] else ()
         return ("exp_avg", "exp_avg_sq", *more)
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         b1, b2 = map(number, group["betas"])
         rate = number(group["lr"]) / (1.0 - b1**step)
-        return (*self._common(group), rate, (1.0 - b2**step) ** -0.5)
+        return (*self._common_numbers(group), rate, (1.0 - b2**step) ** -0.5)
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter and its means become."""
-        follow, stay, new, decay, left, eps, rate, spread = numbers
-        p, g = _decayed(options, decay, left, p, g)
+        """Return the new parameter and its means."""
+        m_weight, b2, v_weight, decay, shrink, eps, rate, correction = numbers
+        p, g = _apply_decay(options, decay, shrink, p, g)
         m, v, *greatest = kept
-        m = m + (g - m) * follow
-        v = v * stay + g * g * new
-        most = [dt.maximum(x, v) for x in greatest]
-        root = dt.sqrt(most[0] if most else v)
-        return (p - m * rate / (root * spread + eps), m, v, *most)
+        m = m + (g - m) * m_weight
+        v = v * b2 + g * g * v_weight
+        greatest = [dt.maximum(x, v) for x in greatest]
+        root = dt.sqrt(greatest[0] if greatest else v)
+        return (p - m * rate / (root * correction + eps), m, v, *greatest)
 
 
 class AdamW(Adam):
-    """Adam, with parameters that shrink by lr * weight_decay at each step.
+    """Adam with decoupled weight decay: parameters shrink by lr * weight_decay at each step.
 
     Arguments: as Adam's. Source: Loshchilov and Hutter, Decoupled weight decay (2019).
 
@@ -145,16 +155,25 @@ class AdamW(Adam):
         fused: bool | None = None,
     ) -> None:
         super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
-            capturable=capturable, differentiable=differentiable, fused=fused,
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
             decoupled_weight_decay=True,
-        )  # fmt: skip
+        )
 
 
 class SparseAdam(Adam):
-    """Adam for sparse gradients: the rows that these have, and their means, change; no others.
+    """Adam for sparse gradients: only the rows of the gradient, and their means, change.
 
-    Arguments: as Adam's. A gradient that is not sparse has all rows.
+    Arguments: as Adam's. A dense gradient changes all rows.
 
     >>> import dovetail as dt
     >>> table = dt.ones((3, 2)).requires_grad_()
@@ -178,13 +197,13 @@ class SparseAdam(Adam):
     def _check_rows(self, group: Group, g: dt.Tensor) -> None:
         self._check_layout(g)
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
-        *common, eps, rate, spread = super()._numbers(group, step, kept)
-        return (*common, eps * spread, rate, spread)  # eps is added before the correction
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        *common, eps, rate, correction = super()._numbers(group, step, state)
+        return (*common, eps * correction, rate, correction)  # eps is added before the correction
 
 
 class Adamax(_Moments):
-    """Adam with the greatest gradient, which fades, in place of the second mean.
+    """Adam with a decaying maximum of the gradient's magnitude in place of the second mean.
 
     Arguments: as Adam's. Source: Kingma and Ba, Adam (2015), section 7.
 
@@ -211,36 +230,41 @@ class Adamax(_Moments):
         capturable: bool = False,
     ) -> None:
         options = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
             "capturable": capturable,
-        }  # fmt: skip
+        }
         super().__init__(params, options)
 
     def _names(self, group: Group) -> tuple[str, ...]:
         return "exp_avg", "exp_inf"
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         rate = number(group["lr"]) / (1.0 - number(group["betas"][0]) ** step)
-        return (*self._common(group), rate)
+        return (*self._common_numbers(group), rate)
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter, its mean and its greatest gradient become."""
-        follow, stay, _, decay, left, eps, rate = numbers
-        p, g = _decayed(options, decay, left, p, g)
-        m, most = kept
-        m = m + (g - m) * follow
-        most = dt.maximum(most * stay, dt.abs(g) + eps)
-        return p - m * rate / most, m, most
+        """Return the new parameter, its mean and its maximum."""
+        m_weight, b2, _, decay, shrink, eps, rate = numbers
+        p, g = _apply_decay(options, decay, shrink, p, g)
+        m, greatest = kept
+        m = m + (g - m) * m_weight
+        greatest = dt.maximum(greatest * b2, dt.abs(g) + eps)
+        return p - m * rate / greatest, m, greatest
 
 
 class NAdam(_Moments):
     """Adam with Nesterov's momentum.
 
-    `momentum_decay`: how the momentum grows to betas[0]. Other arguments: as Adam's.
+    `momentum_decay`: the rate at which the momentum grows to betas[0]. Other arguments: as Adam's.
     Source: Dozat, Incorporating Nesterov momentum into Adam (2016).
 
     >>> import dovetail as dt
@@ -270,50 +294,56 @@ class NAdam(_Moments):
         differentiable: bool = False,
     ) -> None:
         options = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
             "differentiable": differentiable,
-        }  # fmt: skip
+        }
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
         super()._check(group)
-        checked(self._name, group, momentum_decay=0.0)
+        check_minimums(self._name, group, momentum_decay=0.0)
 
-    def _begun(self, group: Group, p: dt.Tensor) -> State:
-        return {**super()._begun(group, p), "mu_product": 1.0}
+    def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        return {**super()._initial_state(group, p), "mu_product": 1.0}
 
     def _momentum(self, group: Group, step: float) -> float:
         b1: float = number(group["betas"][0])
         return b1 * (1.0 - 0.5 * float(0.96 ** (step * number(group["momentum_decay"]))))
 
-    def _counted(self, group: Group, kept: State) -> State:
-        step = kept["step"] + 1.0
-        return {"step": step, "mu_product": kept["mu_product"] * self._momentum(group, step)}
+    def _advanced_numbers(self, group: Group, state: State) -> State:
+        step = state["step"] + 1.0
+        return {"step": step, "mu_product": state["mu_product"] * self._momentum(group, step)}
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
-        mu, after = self._momentum(group, step), self._momentum(group, step + 1.0)
-        product, lr = kept["mu_product"] * mu, number(group["lr"])
-        spread = 1.0 / (1.0 - number(group["betas"][1]) ** step)
-        rates = lr * (1.0 - mu) / (1.0 - product), lr * after / (1.0 - product * after)
-        return (*self._common(group), *rates, spread)
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        mu, next_mu = self._momentum(group, step), self._momentum(group, step + 1.0)
+        product, lr = state["mu_product"] * mu, number(group["lr"])
+        correction = 1.0 / (1.0 - number(group["betas"][1]) ** step)
+        rates = lr * (1.0 - mu) / (1.0 - product), lr * next_mu / (1.0 - product * next_mu)
+        return (*self._common_numbers(group), *rates, correction)
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter and its means become."""
-        follow, stay, new, decay, left, eps, by_gradient, by_mean, spread = numbers
-        p, g = _decayed(options, decay, left, p, g)
+        """Return the new parameter and its means."""
+        m_weight, b2, v_weight, decay, shrink, eps, g_rate, m_rate, correction = numbers
+        p, g = _apply_decay(options, decay, shrink, p, g)
         m, v = kept
-        m = m + (g - m) * follow
-        v = v * stay + g * g * new
-        return p - (g * by_gradient + m * by_mean) / (dt.sqrt(v * spread) + eps), m, v
+        m = m + (g - m) * m_weight
+        v = v * b2 + g * g * v_weight
+        return p - (g * g_rate + m * m_rate) / (dt.sqrt(v * correction) + eps), m, v
 
 
 class RAdam(_Moments):
-    """Adam that goes by the first mean alone as long as the second says little.
+    """Adam that uses only the first mean while the variance of the second one is too large.
 
     Arguments: as Adam's. Source: Liu et al., On the variance of the adaptive learning rate (2020).
 
@@ -341,31 +371,37 @@ class RAdam(_Moments):
         differentiable: bool = False,
     ) -> None:
         options = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable,
-        }  # fmt: skip
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
         super().__init__(params, options)
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         b1, b2 = map(number, group["betas"])
         rate = number(group["lr"]) / (1.0 - b1**step)
-        left = 1.0 - b2**step
+        correction = 1.0 - b2**step
         end = 2.0 / (1.0 - b2) - 1.0
-        length = end - 2.0 * step * b2**step / left
+        length = end - 2.0 * step * b2**step / correction
         if length <= 5.0:
-            return (*self._common(group), rate, 0.0)
+            return (*self._common_numbers(group), rate, 0.0)
         rectified = (length - 4) * (length - 2) * end / ((end - 4) * (end - 2) * length)
-        return (*self._common(group), 0.0, rate * rectified**0.5 * left**0.5)
+        return (*self._common_numbers(group), 0.0, rate * rectified**0.5 * correction**0.5)
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter and its means become."""
-        follow, stay, new, decay, left, eps, plain, rectified = numbers
-        p, g = _decayed(options, decay, left, p, g)
+        """Return the new parameter and its means."""
+        m_weight, b2, v_weight, decay, shrink, eps, plain, rectified = numbers
+        p, g = _apply_decay(options, decay, shrink, p, g)
         m, v = kept
-        m = m + (g - m) * follow
-        v = v * stay + g * g * new
+        m = m + (g - m) * m_weight
+        v = v * b2 + g * g * v_weight
         return p - m * (rectified / (dt.sqrt(v) + eps) + plain), m, v

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent that keeps a mean of where it has been."""
+"""Averaged stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, checked, number
+from .optimizer import Group, Optimizer, Parameters, State, check_minimums, number
 
 __all__ = ["ASGD"]
 
 
-def _rounded(rate: float) -> float:
-    """A rate as PyTorch keeps it from step to step, as float32: states and steps are the same."""
+def _round_to_float32(rate: float) -> float:
+    """Round a rate to float32, as PyTorch stores it, so that states and steps are equal."""
     return float(np.float32(rate))
 
 
 class ASGD(Optimizer):
-    """Steps against the gradient, and a mean of the parameters beside them.
+    """Averaged SGD: steps against the gradient and averages the parameters.
 
-    The mean of a parameter is `state[p]["ax"]`: all of it until step `t0`, the mean from there on.
-    That of float16 and bfloat16 parameters is float32, of what steps give before it is rounded.
-    `lambd`: how fast parameters decay; `alpha`: how fast the rate falls, lr / (1 + lambd * lr *
-    step) ** alpha. `weight_decay`, `maximize`: as Adam's.
+    The mean of a parameter is `state[p]["ax"]`: a copy of it until step `t0`, then the mean. The
+    mean of float16 and bfloat16 parameters is float32, and averages values before rounding.
+    `lambd`: the decay of parameters; `alpha`: the exponent of the rate, which is
+    lr / (1 + lambd * lr * step) ** alpha. `weight_decay`, `maximize`: as Adam's.
     Raises: ArgumentError for numbers that are out of range.
     Source: Polyak and Juditsky, Acceleration of stochastic approximation by averaging (1992).
 
@@ -55,17 +55,28 @@ class ASGD(Optimizer):
         capturable: bool = False,
     ) -> None:
         options = {
-            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
-            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
             "capturable": capturable,
-        }  # fmt: skip
+        }
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
-        checked(
-            self._name, group, lr=0.0, weight_decay=0.0, lambd=-math.inf, alpha=-math.inf,
+        check_minimums(
+            self._name,
+            group,
+            lr=0.0,
+            weight_decay=0.0,
+            lambd=-math.inf,
+            alpha=-math.inf,
             t0=-math.inf,
-        )  # fmt: skip
+        )
 
     def _names(self, group: Group) -> tuple[str, ...]:
         return ("ax",)
@@ -73,28 +84,32 @@ class ASGD(Optimizer):
     def _options(self, group: Group) -> Hashable:
         return bool(group["maximize"]), group["weight_decay"] != 0
 
-    def _begun(self, group: Group, p: dt.Tensor) -> State:
-        return {**super()._begun(group, p), "eta": _rounded(number(group["lr"])), "mu": 1.0}
+    def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        return {
+            **super()._initial_state(group, p),
+            "eta": _round_to_float32(number(group["lr"])),
+            "mu": 1.0,
+        }
 
-    def _counted(self, group: Group, kept: State) -> State:
-        step, lr = kept["step"] + 1.0, number(group["lr"])
-        slower = (1.0 + number(group["lambd"]) * lr * step) ** number(group["alpha"])
+    def _advanced_numbers(self, group: Group, state: State) -> State:
+        step, lr = state["step"] + 1.0, number(group["lr"])
+        divisor = (1.0 + number(group["lambd"]) * lr * step) ** number(group["alpha"])
         mean = 1.0 / max(1.0, step - number(group["t0"]))
-        return {"step": step, "eta": _rounded(lr / slower), "mu": _rounded(mean)}
+        return {"step": step, "eta": _round_to_float32(lr / divisor), "mu": _round_to_float32(mean)}
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
-        eta, mu = kept["eta"], kept["mu"]
-        left = 1.0 - number(group["lambd"]) * eta
-        return eta, mu, 1.0 - mu, left, number(group["weight_decay"])
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        eta, mu = state["eta"], state["mu"]
+        shrink = 1.0 - number(group["lambd"]) * eta
+        return eta, mu, 1.0 - mu, shrink, number(group["weight_decay"])
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """Return what a parameter and its mean become."""
+        """Return the new parameter and its mean."""
         maximize, decays = options
-        eta, mu, stay, left, decay = numbers
+        eta, mu, old_weight, shrink, decay = numbers
         g = -g if maximize else g
         g = g + p * decay if decays else g
-        p = p * left - g * eta
-        return p, p * mu + kept[0] * stay
+        p = p * shrink - g * eta
+        return p, p * mu + kept[0] * old_weight

@@ -1,4 +1,4 @@
-"""Schedules that go up and down, of the rates and of the momentum."""
+"""Cyclic schedules of the learning rate and of the momentum."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .schedules import LRScheduler, Rates, for_groups, set_rate
 
 
 class _Moving(LRScheduler):
-    """Schedules that move the momentum as well: `momentum`, or the first of `betas`."""
+    """A schedule that also changes the momentum: `momentum`, or the first of `betas`."""
 
     cycle_momentum: bool
     use_beta1: bool
 
-    def _begin_momentum(self, wanted: bool, base: Any, most: Any, last_epoch: int) -> None:
-        self.cycle_momentum = wanted
-        if not wanted:
+    def _init_momentum(self, enabled: bool, low: Any, high: Any, last_epoch: int) -> None:
+        """Check and store the bounds of the momentum, and set it to the upper one."""
+        self.cycle_momentum = enabled
+        if not enabled:
             return
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
@@ -30,17 +31,17 @@ class _Moving(LRScheduler):
                 "cycle_momentum=False"
             )
         self.use_beta1 = "betas" in defaults
-        self.base_momentums = for_groups(self._name, "base_momentum", self.optimizer, base)
-        self.max_momentums = for_groups(self._name, "max_momentum", self.optimizer, most)
+        self.base_momentums = for_groups(self._name, "base_momentum", self.optimizer, low)
+        self.max_momentums = for_groups(self._name, "max_momentum", self.optimizer, high)
         if last_epoch == -1:
-            self._move(self.max_momentums)
+            self._set_momentums(self.max_momentums)
             groups = self.optimizer.param_groups
             for low, high, group in zip(
                 self.base_momentums, self.max_momentums, groups, strict=True
             ):
                 group["base_momentum"], group["max_momentum"] = low, high
 
-    def _move(self, momentums: list[float]) -> None:
+    def _set_momentums(self, momentums: list[float]) -> None:
         for group, m in zip(self.optimizer.param_groups, momentums, strict=True):
             if self.use_beta1:
                 group["betas"] = (m, *group["betas"][1:])
@@ -49,11 +50,11 @@ class _Moving(LRScheduler):
 
 
 class CyclicLR(_Moving):
-    """Rates that go from `base_lr` up to `max_lr` and back, again and again.
+    """A schedule that cycles the rates between `base_lr` and `max_lr`.
 
     `step_size_up`, `step_size_down`: steps of each half. `mode`: "triangular"; "triangular2" halves
-    the height each time; "exp_range" multiplies it by `gamma` at each step. `scale_fn` takes their
-    place: a function of the cycle or of the step, as `scale_mode` ("cycle", "iterations") says.
+    the height in each cycle; "exp_range" multiplies it by `gamma` at each step. `scale_fn` replaces
+    the mode: a function of the cycle or of the step, as `scale_mode` ("cycle", "iterations") says.
     Source: Smith, Cyclical learning rates (2017).
     """
 
@@ -93,12 +94,12 @@ class CyclicLR(_Moving):
         self.scale_mode = (
             ("iterations" if by_steps else "cycle") if scale_fn is None else scale_mode
         )
-        self._begin_momentum(cycle_momentum, base_momentum, max_momentum, last_epoch)
+        self._init_momentum(cycle_momentum, base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = bases
 
     def scale_fn(self, x: float) -> float:
-        """How high a cycle goes, of the whole."""
+        """Return the height of a cycle as a fraction of the full range."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -106,7 +107,7 @@ class CyclicLR(_Moving):
         return float(1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x)
 
     def get_lr(self) -> Rates:
-        """See `LRScheduler`."""
+        """Return the rates of `last_epoch`."""
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         up = x <= self.step_ratio
@@ -114,33 +115,34 @@ class CyclicLR(_Moving):
         height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             pairs = zip(self.base_momentums, self.max_momentums, strict=True)
-            self._move([high - (high - low) * height for low, high in pairs])
+            self._set_momentums([high - (high - low) * height for low, high in pairs])
         pairs = zip(self.base_lrs, self.max_lrs, strict=True)
         return [low + (high - low) * height for low, high in pairs]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that it knows, but the optimiser and a function."""
+        """Return the state of the schedule, without the optimiser and functions."""
         state, rule = super().state_dict(), self._scale_fn_custom
         is_object = rule is not None and not isinstance(rule, types.FunctionType)
         state["_scale_fn_custom"] = {**rule.__dict__} if is_object else None
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on from a state."""
-        given = dict(state_dict)
-        own, rule = given.pop("_scale_fn_custom", None), self._scale_fn_custom
-        super().load_state_dict(given)
-        if own is not None and rule is not None:
-            rule.__dict__.update(own)
+        """Load a state."""
+        state = dict(state_dict)
+        attributes, rule = state.pop("_scale_fn_custom", None), self._scale_fn_custom
+        super().load_state_dict(state)
+        if attributes is not None and rule is not None:
+            rule.__dict__.update(attributes)
 
 
 class OneCycleLR(_Moving):
-    """Rates that go up to `max_lr` and down to nearly nothing, once, in `total_steps` steps.
+    """A schedule that raises the rates to `max_lr` and then lowers them, once.
 
-    `epochs` and `steps_per_epoch` say how many, too. `pct_start`: the part that goes up;
-    `anneal_strategy`: "cos" or "linear". The first rate is max_lr / div_factor, the last one that
-    by final_div_factor. `three_phase`: down as it went up, and then to the last rate. The momentum
-    goes the other way. Source: Smith and Topin, Super-convergence (2018).
+    `total_steps`: the length, or give `epochs` and `steps_per_epoch`. `pct_start`: the fraction of
+    steps that rise; `anneal_strategy`: "cos" or "linear". The first rate is max_lr / div_factor,
+    the last one is the first / final_div_factor. `three_phase`: fall as long as the rates rose,
+    and then to the last rate. The momentum changes in the opposite direction.
+    Source: Smith and Topin, Super-convergence (2018).
     """
 
     def __init__(
@@ -176,20 +178,20 @@ class OneCycleLR(_Moving):
         self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
         self._phases = _phases(pct_start * total_steps - 1, total_steps - 1, three_phase)
         if last_epoch == -1:
-            most = for_groups(self._name, "max_lr", optimizer, max_lr)
-            for high, group in zip(most, optimizer.param_groups, strict=True):
+            max_lrs = for_groups(self._name, "max_lr", optimizer, max_lr)
+            for high, group in zip(max_lrs, optimizer.param_groups, strict=True):
                 group["initial_lr"], group["max_lr"] = high / div_factor, high
                 group["min_lr"] = group["initial_lr"] / final_div_factor
-        self._begin_momentum(cycle_momentum, base_momentum, max_momentum, last_epoch)
+        self._init_momentum(cycle_momentum, base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
-    def _between(self, start: float, end: float, part: float) -> float:
+    def _interpolate(self, start: float, end: float, part: float) -> float:
         if self._anneal_func_type == "cos":
             return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
         return (end - start) * part + start
 
     def get_lr(self) -> Rates:
-        """See `LRScheduler`. Raises: ArgumentError, after the last step."""
+        """Return the rates of `last_epoch`. Raises: ArgumentError after the last step."""
         n = self.last_epoch
         if n > self.total_steps:
             raise dt.ArgumentError(
@@ -201,35 +203,41 @@ class OneCycleLR(_Moving):
         part = (n - begin) / (end - begin)
         groups = self.optimizer.param_groups
         if self.cycle_momentum:
-            self._move([self._between(g[momentums[0]], g[momentums[1]], part) for g in groups])
-        return [self._between(g[lrs[0]], g[lrs[1]], part) for g in groups]
+            self._set_momentums(
+                [self._interpolate(g[momentums[0]], g[momentums[1]], part) for g in groups]
+            )
+        return [self._interpolate(g[lrs[0]], g[lrs[1]], part) for g in groups]
 
 
 def _phases(up: float, last: float, three: bool) -> list[Any]:
-    """The last step of each phase, between which rates it goes, and between which momentums."""
+    """Return (last step, names of its two rates, names of its two momentums) of each phase."""
     down = ("base_momentum", "max_momentum")
     first = (up, ("initial_lr", "max_lr"), down[::-1])
     if not three:
         return [first, (last, ("max_lr", "min_lr"), down)]
-    rest = (last, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum"))
-    return [first, (2 * up, ("max_lr", "initial_lr"), down), rest]
+    third = (last, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum"))
+    return [first, (2 * up, ("max_lr", "initial_lr"), down), third]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Rates that follow half a wave of a cosine to `eta_min`, and begin again.
+    """A schedule that lowers the rates to `eta_min` by half a cosine wave, and restarts.
 
-    `T_0`: epochs until the first time; `T_mult`: by how much longer it takes each time. `step` may
-    be given the epoch, with a part of it. With `last_epoch` it goes on as if it had not stopped;
-    PyTorch's begins another period there. Source: Loshchilov and Hutter, SGDR (2017).
+    `T_0`: epochs until the first restart; `T_mult`: the factor by which each period is longer.
+    `step` accepts an epoch, which may be fractional. With `last_epoch` the schedule continues its
+    period; PyTorch begins a new period there. Source: Loshchilov and Hutter, SGDR (2017).
     """
 
     T_cur: float
     T_i: int
 
     def __init__(
-        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
                 raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; an int of 1 or more")
@@ -237,12 +245,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See `LRScheduler`."""
+        """Return the rates of `last_epoch`."""
         wave = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (b - self.eta_min) * wave for b in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Goes on to the rates of the next epoch, or of the one that is given."""
+        """Set the rates of the next epoch, or of `epoch`."""
         self._step_count += 1
         if epoch is None and self._is_initial:
             epoch = self.last_epoch + 1

@@ -1,4 +1,4 @@
-"""L-BFGS: steps by an approximation of the second derivatives, from the last gradients."""
+"""L-BFGS, a quasi-Newton method: it approximates second derivatives from the last gradients."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 import dovetail as dt
 
 from .line_search import Point, Search
-from .optimizer import Closure, Group, Optimizer, Parameters, State, checked, number
+from .optimizer import Closure, Group, Optimizer, Parameters, State, check_minimums, number
 
 __all__ = ["LBFGS"]
 
 
 class LBFGS(Optimizer):
-    """Several steps of L-BFGS at each call of `step(closure)`, which evaluates the loss anew.
+    """L-BFGS: each call of `step(closure)` runs several iterations, which evaluate the loss again.
 
-    `max_iter`, `max_eval`: how many steps and evaluations of a call at most. `tolerance_grad`,
-    `tolerance_change`: what is small enough to end. `history_size`: how many gradients it keeps.
-    `line_search_fn`: "strong_wolfe", or None for steps of `lr`. There is one group of parameters.
-    It reads losses on the host, so it is not captured by `dt.jit`; the closure may be.
+    `max_iter`, `max_eval`: limits of iterations and evaluations in a call. `tolerance_grad`,
+    `tolerance_change`: bounds of gradient and change below which a call ends. `history_size`: the
+    number of stored gradient differences. `line_search_fn`: "strong_wolfe", or None for steps of
+    `lr`. All parameters are in one group.
+    It reads losses on the host, so `dt.jit` cannot capture it; the closure may be captured.
     Raises: ArgumentError, CaptureError.
     Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 7.4.
 
@@ -48,18 +49,27 @@ class LBFGS(Optimizer):
         line_search_fn: str | None = None,
     ) -> None:
         options = {
-            "lr": lr, "max_iter": max_iter,
+            "lr": lr,
+            "max_iter": max_iter,
             "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
-            "history_size": history_size, "line_search_fn": line_search_fn,
-        }  # fmt: skip
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
-        checked(
-            self._name, group, lr=0.0, max_iter=1, max_eval=1, tolerance_grad=0.0,
-            tolerance_change=0.0, history_size=1,
-        )  # fmt: skip
+        check_minimums(
+            self._name,
+            group,
+            lr=0.0,
+            max_iter=1,
+            max_eval=1,
+            tolerance_grad=0.0,
+            tolerance_change=0.0,
+            history_size=1,
+        )
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             raise dt.ArgumentError(
                 f"{self._name}: line_search_fn is {group['line_search_fn']!r}; it is "
@@ -72,8 +82,8 @@ class LBFGS(Optimizer):
 
     @property
     def _params(self) -> list[dt.Tensor]:
-        found: list[dt.Tensor] = self.param_groups[0]["params"]
-        return found
+        params: list[dt.Tensor] = self.param_groups[0]["params"]
+        return params
 
     def _step(self, closure: Closure | None = None) -> Any:
         if closure is None:
@@ -82,14 +92,14 @@ class LBFGS(Optimizer):
                 "backward()"
             )
         with dt.no_grad():
-            return _Run(self.param_groups[0], self.state[self._params[0]], closure).done()
+            return _Minimization(self.param_groups[0], self.state[self._params[0]], closure).run()
 
-    def _shown(self, p: dt.Tensor, kept: State) -> State:
-        return dict(kept)
+    def _export_state(self, p: dt.Tensor, state: State) -> State:
+        return dict(state)
 
-    def _taken(self, number: object, name: str, p: dt.Tensor, x: Any) -> Any:
+    def _import_value(self, number: object, name: str, p: dt.Tensor, x: Any) -> Any:
         if isinstance(x, list):
-            return [self._taken(number, name, p, y) for y in x]
+            return [self._import_value(number, name, p, y) for y in x]
         if not isinstance(x, dt.Tensor):
             return copy.deepcopy(x)
         if x.ndim == 0:
@@ -102,8 +112,8 @@ class LBFGS(Optimizer):
         return dt.copy(x.detach().to(p.device).astype(p.dtype.compute))
 
 
-class _Run:
-    """One call of `step`."""
+class _Minimization:
+    """The iterations of one call of `step`."""
 
     def __init__(self, group: Group, state: State, closure: Closure) -> None:
         self.group, self.state, self.params = group, state, group["params"]
@@ -118,29 +128,30 @@ class _Run:
             return self.closure()
 
     def _gradient(self) -> dt.Tensor:
-        """All gradients, one after the other."""
-        found = [
-            dt.zeros((p.size,), dtype=p.dtype, device=p.device) if p.grad is None
+        """Return all gradients as one vector."""
+        grads = [
+            dt.zeros((p.size,), dtype=p.dtype, device=p.device)
+            if p.grad is None
             else (p.grad if p.grad.layout is dt.strided else p.grad.to_dense()).reshape(-1)
             for p in self.params
-        ]  # fmt: skip
-        flat = (dt.concat(found) if len(found) > 1 else found[0]).astype(found[0].dtype.compute)
+        ]
+        flat = (dt.concat(grads) if len(grads) > 1 else grads[0]).astype(grads[0].dtype.compute)
         dt.evaluate(flat)
         return flat
 
     def _move(self, begin: Sequence[dt.Tensor], t: float, d: dt.Tensor) -> None:
-        """Puts the parameters so far along a direction, from where they began."""
-        at = 0
+        """Set the parameters to `begin + t * d`."""
+        offset = 0
         for p, x in zip(self.params, begin, strict=True):
-            p.detach().copy_(x + d[at : at + p.size].reshape(p.shape) * t)
-            at += p.size
+            p.detach().copy_(x + d[offset : offset + p.size].reshape(p.shape) * t)
+            offset += p.size
 
-    def done(self) -> Any:
-        """The loss before."""
+    def run(self) -> Any:
+        """Minimize the loss and return its value before the first iteration."""
         group, state = self.group, self.state
         first = self._loss()
         loss, flat = float(first), self._gradient()
-        if _greatest(flat) <= group["tolerance_grad"]:
+        if _max_magnitude(flat) <= group["tolerance_grad"]:
             return first
         for n in range(1, group["max_iter"] + 1):
             d = self._direction(flat)
@@ -152,20 +163,23 @@ class _Run:
             state["d"], state["t"] = d, t
             if slope > -group["tolerance_change"]:
                 break
-            p = self._stepped(Point(0.0, loss, flat, slope), t, d, n == group["max_iter"])
+            p = self._step_along(Point(0.0, loss, flat, slope), t, d, n == group["max_iter"])
             loss, flat, state["t"] = p.loss, p.gradient, p.t
             if n == group["max_iter"] or self.evaluations >= group["max_eval"]:
                 break
-            if _greatest(flat) <= group["tolerance_grad"]:
+            if _max_magnitude(flat) <= group["tolerance_grad"]:
                 break
-            if _greatest(d) * abs(p.t) <= group["tolerance_change"]:
+            if _max_magnitude(d) * abs(p.t) <= group["tolerance_change"]:
                 break
             if abs(loss - before) < group["tolerance_change"]:
                 break
         return first
 
-    def _stepped(self, start: Point, t: float, d: dt.Tensor, is_last: bool) -> Point:
-        """The next point; where nobody searches for it, the last is not evaluated."""
+    def _step_along(self, start: Point, t: float, d: dt.Tensor, is_last: bool) -> Point:
+        """Move along direction `d` and return the new point.
+
+        `is_last`: do not evaluate the loss there, unless a line search does.
+        """
         begin = [dt.copy(p.detach()) for p in self.params]
         dt.evaluate(*begin)
 
@@ -175,39 +189,38 @@ class _Run:
             return Point(t, loss, flat, _dot(flat, d))
 
         if self.group["line_search_fn"] is not None:
-            most = self.group["max_eval"] - self.evaluations
-            search = Search(evaluate, start, most)
-            found = search.found(t, _greatest(d), self.group["tolerance_change"])
-            self._move(begin, found.t, d)
-            return found
+            search = Search(evaluate, start, self.group["max_eval"] - self.evaluations)
+            point = search.run(t, _max_magnitude(d), self.group["tolerance_change"])
+            self._move(begin, point.t, d)
+            return point
         if is_last:
             self._move(begin, t, d)
             return start._replace(t=t)
         return evaluate(t)
 
     def _direction(self, flat: dt.Tensor) -> dt.Tensor:
-        """Downhill, by what the last gradients say of the curvature."""
+        """Return the quasi-Newton direction of descent, by the two-loop recursion."""
         state = self.state
         state["n_iter"] += 1
         if state["n_iter"] == 1:
             state["old_dirs"], state["old_stps"], state["ro"] = [], [], []
             state["H_diag"] = 1.0
-            return _evaluated(-flat)
-        self._note(flat)
+            return _evaluate(-flat)
+        self._update_history(flat)
         pairs = [*zip(state["old_dirs"], state["old_stps"], state["ro"], strict=True)]
-        q, found = -flat, []
+        q, alphas = -flat, []
         for y, s, ro in pairs[::-1]:
-            found.append(_dot(s, q) * ro)
-            q = q - y * found[-1]
+            alphas.append(_dot(s, q) * ro)
+            q = q - y * alphas[-1]
         d = q * state["H_diag"]
-        for (y, s, ro), a in zip(pairs, found[::-1], strict=True):
+        for (y, s, ro), a in zip(pairs, alphas[::-1], strict=True):
             d = d + s * (a - _dot(y, d) * ro)
-        return _evaluated(d)
+        return _evaluate(d)
 
-    def _note(self, flat: dt.Tensor) -> None:
-        """Keeps how the gradient has changed over the last step."""
+    def _update_history(self, flat: dt.Tensor) -> None:
+        """Store the changes of gradient and parameters over the last step."""
         state = self.state
-        y, s = _evaluated(flat - state["prev_flat_grad"]), _evaluated(state["d"] * state["t"])
+        y, s = _evaluate(flat - state["prev_flat_grad"]), _evaluate(state["d"] * state["t"])
         ys = _dot(y, s)
         if ys <= 1e-10:
             return
@@ -218,7 +231,7 @@ class _Run:
         state["H_diag"] = ys / _dot(y, y)
 
 
-def _evaluated(x: dt.Tensor) -> dt.Tensor:
+def _evaluate(x: dt.Tensor) -> dt.Tensor:
     dt.evaluate(x)
     return x
 
@@ -227,5 +240,5 @@ def _dot(a: dt.Tensor, b: dt.Tensor) -> float:
     return float(dt.sum(a * b))
 
 
-def _greatest(x: dt.Tensor) -> float:
+def _max_magnitude(x: dt.Tensor) -> float:
     return float(dt.max(dt.abs(x)))

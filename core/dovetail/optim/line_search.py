@@ -1,7 +1,7 @@
-"""A step along a direction that satisfies the strong Wolfe conditions.
+"""A line search for a step that satisfies the strong Wolfe conditions.
 
-Source: Nocedal and Wright, Numerical Optimization (2006), algorithms 3.5 and 3.6; the safeguards
-and bounds are those of Schmidt's minFunc, which PyTorch's LBFGS has, too.
+Source: Nocedal and Wright, Numerical Optimization (2006), algorithms 3.5 and 3.6. The safeguards
+and bounds are those of Schmidt's minFunc, which PyTorch's LBFGS also uses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DECREASE, CURVATURE = 1e-4, 0.9
 
 
 class Point(NamedTuple):
-    """A step along the direction: how far, the loss there, its gradient, and that along it."""
+    """A point at step `t` along the direction; `slope`: the derivative of the loss by `t`."""
 
     t: float
     loss: float
@@ -27,8 +27,11 @@ class Point(NamedTuple):
 Evaluate = Callable[[float], Point]
 
 
-def lowest(a: Point, b: Point, low: float | None = None, high: float | None = None) -> float:
-    """Where the cubic through two points with their slopes is least, within bounds."""
+def cubic_minimum(a: Point, b: Point, low: float | None = None, high: float | None = None) -> float:
+    """Return the minimum of the cubic through two points with their slopes, within bounds.
+
+    `low`, `high`: the bounds, by default the two points.
+    """
     if low is None or high is None:
         low, high = min(a.t, b.t), max(a.t, b.t)
     if a.t > b.t:
@@ -40,17 +43,17 @@ def lowest(a: Point, b: Point, low: float | None = None, high: float | None = No
     if not square >= 0:
         return (low + high) / 2.0
     d2 = math.sqrt(square)
-    below = b.slope - a.slope + 2 * d2
-    if below == 0:
+    denominator = b.slope - a.slope + 2 * d2
+    if denominator == 0:
         return (low + high) / 2.0
-    return min(max(b.t - (b.t - a.t) * ((b.slope + d2 - d1) / below), low), high)
+    return min(max(b.t - (b.t - a.t) * ((b.slope + d2 - d1) / denominator), low), high)
 
 
 class Search:
-    """The search from a point with t = 0; `evaluations`: how many there were."""
+    """A search from the point `start` with t = 0, in at most `rounds_max` rounds."""
 
-    def __init__(self, evaluate: Evaluate, start: Point, most: int) -> None:
-        self._evaluate, self.start, self.most = evaluate, start, most
+    def __init__(self, evaluate: Evaluate, start: Point, rounds_max: int) -> None:
+        self._evaluate, self.start, self.rounds_max = evaluate, start, rounds_max
         self.evaluations = self.rounds = 0
 
     def _at(self, t: float) -> Point:
@@ -63,52 +66,56 @@ class Search:
     def _is_flat(self, p: Point) -> bool:
         return abs(p.slope) <= -CURVATURE * self.start.slope
 
-    def found(self, t: float, width: float, tolerance: float) -> Point:
-        """The point, from a first step `t` on.
+    def run(self, t: float, width: float, tolerance: float) -> Point:
+        """Return a point that satisfies the conditions, or the best one, from a first step `t` on.
 
-        `width`: the greatest element of the direction; `tolerance`: of what is too small a change.
+        `width`: the greatest magnitude in the direction. `tolerance`: the change of an element
+        below which the search ends.
         """
-        before, now = self.start, self._at(t)
-        while self.rounds < self.most:
-            if self._is_high(now) or (self.rounds > 1 and now.loss >= before.loss):
-                return self._zoomed(before, now, width, tolerance)
-            if self._is_flat(now):
-                return now
-            if now.slope >= 0:
-                return self._zoomed(before, now, width, tolerance)
-            least = now.t + 0.01 * (now.t - before.t)
-            further = lowest(before, now, least, now.t * 10)
-            before, now = now, self._at(further)
+        previous, current = self.start, self._at(t)
+        while self.rounds < self.rounds_max:
+            if self._is_high(current) or (self.rounds > 1 and current.loss >= previous.loss):
+                return self._zoom(previous, current, width, tolerance)
+            if self._is_flat(current):
+                return current
+            if current.slope >= 0:
+                return self._zoom(previous, current, width, tolerance)
+            low = current.t + 0.01 * (current.t - previous.t)
+            t = cubic_minimum(previous, current, low, current.t * 10)
+            previous, current = current, self._at(t)
             self.rounds += 1
-        return now if now.loss < self.start.loss else self.start
+        return current if current.loss < self.start.loss else self.start
 
-    def _zoomed(self, a: Point, b: Point, width: float, tolerance: float) -> Point:
-        """The point between two that are on both sides of one."""
+    def _zoom(self, a: Point, b: Point, width: float, tolerance: float) -> Point:
+        """Return a point between two that bracket a minimum."""
         low, high = (a, b) if a.loss <= b.loss else (b, a)
-        stuck = False
-        while self.rounds < self.most and abs(high.t - low.t) * width >= tolerance:
-            t, stuck = self._between(low, high, stuck)
-            now = self._at(t)
+        near_end = False
+        while self.rounds < self.rounds_max and abs(high.t - low.t) * width >= tolerance:
+            t, near_end = self._next_step(low, high, near_end)
+            current = self._at(t)
             self.rounds += 1
-            if self._is_high(now) or now.loss >= low.loss:
-                high = now
+            if self._is_high(current) or current.loss >= low.loss:
+                high = current
                 if high.loss < low.loss:
                     low, high = high, low
                 continue
-            if self._is_flat(now):
-                return now
-            if now.slope * (high.t - low.t) >= 0:
+            if self._is_flat(current):
+                return current
+            if current.slope * (high.t - low.t) >= 0:
                 high = low
-            low = now
+            low = current
         return low
 
-    def _between(self, low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
-        """Where to look next, and whether that is close to an end: twice would be no progress."""
-        t = lowest(low, high)
+    def _next_step(self, low: Point, high: Point, was_near_end: bool) -> tuple[float, bool]:
+        """Return the next step to evaluate, and whether it is close to an end of the bracket.
+
+        A second step in succession close to an end is moved inwards, to make progress.
+        """
+        t = cubic_minimum(low, high)
         first, last = min(low.t, high.t), max(low.t, high.t)
         margin = 0.1 * (last - first)
         if min(last - t, t - first) >= margin:
             return t, False
-        if not stuck and first < t < last:
+        if not was_near_end and first < t < last:
             return t, True
         return (last - margin if abs(t - last) < abs(t - first) else first + margin), False

@@ -1,6 +1,6 @@
-"""Schedules: how the rates of an optimiser change from step to step. PyTorch's names and numbers.
+"""Learning-rate schedules of optimisers, with PyTorch's names and numbers.
 
-A schedule writes `group["lr"]`, which steps that `dt.jit` has captured read at each call.
+A schedule writes `group["lr"]`. Steps captured by `dt.jit` read it at each call.
 """
 
 from typing import TYPE_CHECKING

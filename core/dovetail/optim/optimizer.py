@@ -1,4 +1,4 @@
-"""What an optimiser is: groups of parameters, their options, and what is kept of each."""
+"""The base class of optimisers: groups of parameters, their options and their state."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import dovetail as dt
 from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
 
 from ..nn.constructor_errors import Explained
 from ..nn.missing_names import absent
-from .together import Bucket, updated, updated_rows
+from .together import Bucket, run_row_step, run_step
 
 __all__ = ["Optimizer"]
 
@@ -28,21 +28,15 @@ Closure: TypeAlias = Callable[[], Any]
 Hook: TypeAlias = Callable[..., Any]
 
 
-class Kept(NamedTuple):
-    """What stands for a parameter in the same place of a state: its number."""
-
-    number: int
-
-
 class HookHandle:
-    """Takes a hook away again: `handle.remove()`, or at the end of a `with` block."""
+    """A handle that removes a hook: by `handle.remove()`, or at the end of a `with` block."""
 
     def __init__(self, hooks: dict[int, Hook], hook: Hook) -> None:
         self._hooks, self._key = hooks, next(_keys)
         hooks[self._key] = hook
 
     def remove(self) -> None:
-        """Takes it away."""
+        """Remove the hook."""
         self._hooks.pop(self._key, None)
 
     def __enter__(self) -> Self:
@@ -56,12 +50,12 @@ _keys = itertools.count()
 
 
 class Optimizer(Explained):
-    """Base of optimisers: `param_groups`, `state`, and steps of all parameters together.
+    """The base class of optimisers: `param_groups`, `state`, and fused steps of all parameters.
 
-    `params`: tensors, pairs of names and tensors, or dicts with "params" and options of their own.
-    `defaults`: the options of groups that do not give their own.
-    A step is one call of prepared launches; within a function captured by `dt.jit` it is part of
-    that, and options and counts of steps are read anew at each call.
+    `params`: tensors, pairs of names and tensors, or dicts with "params" and their own options.
+    `defaults`: options for groups that do not set them.
+    A step replays prepared launches. In a function captured by `dt.jit` it becomes part of that
+    function, which reads options and counts of steps again at each call.
     Raises: ArgumentTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -73,12 +67,12 @@ class Optimizer(Explained):
     ([0.0, 0.0], 0.5)
     """
 
-    counts = True  # whether what is kept of a parameter has "step"
-    numbers_kept: tuple[str, ...] = ()  # Python numbers that are kept of each parameter, besides
-    rule: Callable[..., Sequence[dt.Tensor]]  # (options, numbers, p, g, *kept) -> what they become
+    counts = True  # the state_dict of a parameter has "step"
+    numbers_kept: tuple[str, ...] = ()  # Python numbers besides "step" in a parameter's state
+    rule: Callable[..., Sequence[dt.Tensor]]  # (options, numbers, p, g, *state) -> new p, *state
     param_groups: list[Group]
     state: dict[Any, State]
-    stepped = False  # whether there was a step
+    stepped = False  # step() was called
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -86,29 +80,29 @@ class Optimizer(Explained):
         self.param_groups = []
         self._pre_hooks: dict[int, Hook] = {}
         self._post_hooks: dict[int, Hook] = {}
-        self._ready()
+        self._create_step()
         if isinstance(params, dt.Tensor):
             raise dt.ArgumentTypeError(
                 f"{self._name}: params is a tensor; give an iterable of tensors or of dicts: [x]"
             )
         try:
-            found: list[Any] = [*params]
+            items: list[Any] = [*params]
         except TypeError:
             raise dt.ArgumentTypeError(
                 f"{self._name}: params is a {type(params).__name__}; give an iterable of tensors, "
                 "as model.parameters() is, or of dicts"
             ) from None
-        if not found:
+        if not items:
             raise dt.ArgumentError(
                 f"{self._name}: no parameters; model.parameters() gave none, or was used up"
             )
-        groups = found if isinstance(found[0], dict) else [{"params": found}]
+        groups = items if isinstance(items[0], dict) else [{"params": items}]
         for group in groups:
             self.add_param_group(group)
 
-    def _ready(self) -> None:
-        """Prepares what is not copied or kept in files."""
-        step = functools.partial(updated, getattr(self, "rule", _no_rule))
+    def _create_step(self) -> None:
+        """Create the captured step, which is not copied or pickled with the optimiser."""
+        step = functools.partial(run_step, getattr(self, "rule", _no_rule))
         self._run = dt.jit(step, static_argnames="plan")
 
     if not TYPE_CHECKING:
@@ -123,7 +117,7 @@ class Optimizer(Explained):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._ready()
+        self._create_step()
 
     def __repr__(self) -> str:
         lines = []
@@ -134,9 +128,9 @@ class Optimizer(Explained):
 
     # --- groups
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Adds parameters with options of their own: a dict with "params".
+        """Add a group of parameters with its own options: a dict with "params".
 
-        Raises: ArgumentTypeError, ArgumentError for no parameters, ones that are there already,
+        Raises: ArgumentTypeError, ArgumentError for no parameters, parameters of another group, and
         options that are out of range or misspelt.
         """
         if not isinstance(param_group, Mapping) or "params" not in param_group:
@@ -144,47 +138,47 @@ class Optimizer(Explained):
                 f"{self._name}.add_param_group: a group is a dict with 'params': {param_group!r}"
             )
         group = dict(param_group)
-        given = group["params"]
-        if isinstance(given, set):
+        params = group["params"]
+        if isinstance(params, set):
             raise dt.ArgumentTypeError(
                 f"{self._name}: params is a set, which has no order; give a list"
             )
-        group["params"] = self._parameters(group, [given] if _is_tensor(given) else [*given])
+        group["params"] = self._parameters(group, [params] if _is_tensor(params) else [*params])
         for name, default in self.defaults.items():
             if default is required and name not in group:
                 raise dt.ArgumentError(f"{self._name}: a group needs {name}=")
             group.setdefault(name, default)
         self._check_names(group)
         self._check_all(group)
-        there = {id(p) for g in self.param_groups for p in g["params"]}
-        if not there.isdisjoint(map(id, group["params"])):
+        present = {id(p) for g in self.param_groups for p in g["params"]}
+        if not present.isdisjoint(map(id, group["params"])):
             raise dt.ArgumentError(f"{self._name}: some parameters are in more than one group")
         self.param_groups.append(group)
 
-    def _parameters(self, group: Group, given: list[Any]) -> list[dt.Tensor]:
-        """Those of a group, checked; names go to "param_names"."""
-        if given and all(isinstance(x, tuple) for x in given):
-            group["param_names"] = [name for name, _ in given]
-            given = [x for _, x in given]
-        if not given:
+    def _parameters(self, group: Group, params: list[Any]) -> list[dt.Tensor]:
+        """Check and return the parameters of a group; store names as its "param_names"."""
+        if params and all(isinstance(x, tuple) for x in params):
+            group["param_names"] = [name for name, _ in params]
+            params = [x for _, x in params]
+        if not params:
             raise dt.ArgumentError(f"{self._name}: a group has no parameters")
-        for i, p in enumerate(given):
+        for i, p in enumerate(params):
             if not _is_tensor(p):
                 raise dt.ArgumentTypeError(
                     f"{self._name}: parameter {i} is a {type(p).__name__}, not a tensor"
                 )
             if not p.is_leaf:
                 raise dt.ArgumentError(
-                    f"{self._name}: parameter {i}, {_said(p)}, is the result of a computation; "
+                    f"{self._name}: parameter {i}, {_describe(p)}, is the result of a computation; "
                     "give what it was made of, or x.detach().requires_grad_()"
                 )
             if not dt.isdtype(p.dtype, "real floating"):
                 raise dt.DTypeError(
-                    f"{self._name}: parameter {i} is {_said(p)}; parameters are real floats"
+                    f"{self._name}: parameter {i} is {_describe(p)}; parameters are real floats"
                 )
-        if len({id(p) for p in given}) < len(given):
+        if len({id(p) for p in params}) < len(params):
             raise dt.ArgumentError(f"{self._name}: a parameter is there twice; each has one step")
-        return given
+        return params
 
     def _check_names(self, group: Group) -> None:
         for name in group:
@@ -203,10 +197,10 @@ class Optimizer(Explained):
         self._check(group)
 
     def _check(self, group: Group) -> None:
-        """Raises: ArgumentError for options that are out of range."""
+        """Raise ArgumentError for options that are out of range."""
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Lets go of the gradients of all parameters, or makes them zeros."""
+        """Set the gradients of all parameters to None, or to zeros."""
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
@@ -214,16 +208,19 @@ class Optimizer(Explained):
 
     # --- hooks
     def register_step_pre_hook(self, hook: Hook) -> HookHandle:
-        """Calls `hook(optimizer, args, kwargs)` before each step; what takes it away."""
+        """Call `hook(optimizer, args, kwargs)` before each step; return a handle to remove it."""
         return HookHandle(self._pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Hook) -> HookHandle:
-        """Calls `hook(optimizer, args, kwargs)` after each step; what takes it away."""
+        """Call `hook(optimizer, args, kwargs)` after each step; return a handle to remove it."""
         return HookHandle(self._post_hooks, hook)
 
     # --- steps
     def step(self, closure: Closure | None = None) -> Any:
-        """One step against the gradients; what `closure`, which computes them anew, gives."""
+        """Do a step against the gradients.
+
+        `closure`: a function that computes the gradients again. Its result is returned.
+        """
         args, named = (() if closure is None else (closure,)), dict[str, Any]()
         for hook in [*self._pre_hooks.values()]:
             changed = hook(self, args, named)
@@ -245,7 +242,7 @@ class Optimizer(Explained):
         return loss
 
     def _update(self) -> None:
-        """Updates what has a gradient."""
+        """Update the parameters that have a gradient."""
         buckets: dict[Hashable, Bucket] = {}
         for i, group in enumerate(self.param_groups):
             options = self._options(group)
@@ -254,20 +251,20 @@ class Optimizer(Explained):
                 g = p.grad
                 if g is None:
                     continue
-                kept = self.state.get(p)
-                if not kept:
+                state = self.state.get(p)
+                if not state:
                     with uncaptured():
-                        kept = self.state[p] = self._begun(group, p)
+                        state = self.state[p] = self._initial_state(group, p)
                 by_rows = type(g) is not dt.Tensor
                 if by_rows:
                     self._check_rows(group, g)
-                key = (i, kept["step"], by_rows)
+                key = (i, state["step"], by_rows)
                 bucket = buckets.get(key)
                 if bucket is None:
                     bucket = buckets[key] = Bucket(group, options, by_rows)
                 bucket.params.append(p)
                 bucket.grads.append(g)
-                bucket.kept.append([kept[n] for n in names])
+                bucket.states.append([state[n] for n in names])
         if buckets:
             self._run_buckets([*buckets.values()])
 
@@ -275,41 +272,40 @@ class Optimizer(Explained):
         if not is_capturing():
             dense = [b for b in buckets if not b.by_rows]
             if dense:
-                plan = tuple([b.planned() for b in dense])
-                numbers = [self._next(b)[1] for b in dense]
+                plan = tuple([b.options for b in dense])
+                numbers = [self._next_numbers(b) for b in dense]
                 self._run(plan, [b.tensors() for b in dense], numbers)
             for b in buckets:
-                if b.by_rows:  # as many rows as there are this time: nothing to keep prepared
-                    updated_rows(self.rule, b, self._next(b)[1])
+                if b.by_rows:  # the number of rows differs between steps, so no launch is reused
+                    run_row_step(self.rule, b, self._next_numbers(b))
                 self._advance(b)
             return
-        dt.evaluate(*[v for b in buckets for v in b.values()])
-        counts = [len(self._next(b)[1]) for b in buckets]
-        read = functools.partial(self._read, [b.without_tensors() for b in buckets])
-        given = [*read_each_call(read, sum(counts))]
+        dt.evaluate(*[v for b in buckets for v in b.gradient_values()])
+        counts = [len(self._next_numbers(b)) for b in buckets]
+        read = functools.partial(self._read_numbers, [b.without_tensors() for b in buckets])
+        all_numbers = [*read_each_call(read, sum(counts))]
         for b, n in zip(buckets, counts, strict=True):
-            mine = tuple(given[:n])
-            del given[:n]
+            bucket_numbers = tuple(all_numbers[:n])
+            del all_numbers[:n]
             if b.by_rows:
-                updated_rows(self.rule, b, mine)
+                run_row_step(self.rule, b, bucket_numbers)
             else:
-                updated(self.rule, [b.planned()], [b.tensors()], [mine])
+                run_step(self.rule, [b.options], [b.tensors()], [bucket_numbers])
 
-    def _next(self, b: Bucket) -> tuple[float, tuple[float, ...]]:
-        """The count of steps of a bucket with the one that is due, and the numbers for that."""
-        kept = self.state[b.params[0]]
-        step = kept["step"] + 1.0
-        return step, self._numbers(b.group, step, kept)
+    def _next_numbers(self, b: Bucket) -> tuple[float, ...]:
+        """Return the numbers for the next step of a bucket."""
+        state = self.state[b.params[0]]
+        return self._numbers(b.group, state["step"] + 1.0, state)
 
     def _advance(self, b: Bucket) -> None:
-        """Notes the step of each parameter."""
-        changed = self._counted(b.group, self.state[b.params[0]])
+        """Count a step of each parameter in a bucket."""
+        changed = self._advanced_numbers(b.group, self.state[b.params[0]])
         for p in b.params:
             self.state[p].update(changed)
 
-    def _read(self, buckets: list[Bucket]) -> list[float]:
-        """The numbers of the step that is due, in a captured function: it is noted, too."""
-        found: list[float] = []
+    def _read_numbers(self, buckets: list[Bucket]) -> list[float]:
+        """Return the numbers of the next step and count that step, for a captured function."""
+        numbers: list[float] = []
         for b in buckets:
             steps = [self.state[p]["step"] for p in b.params]
             if steps.count(steps[0]) != len(steps) or self._options(b.group) != b.options:
@@ -318,40 +314,40 @@ class Optimizer(Explained):
                     "such as nesterov, or which parameters have had how many steps, have changed; "
                     "capture the function again with dt.jit(...)"
                 )
-            found += self._next(b)[1]
+            numbers += self._next_numbers(b)
             self._advance(b)
-        return found
+        return numbers
 
-    # --- what each optimiser says
+    # --- methods that optimisers override
     def _options(self, group: Group) -> Hashable:
-        """What the rule depends on, and no number."""
+        """Return the options that select the rule's branches; they contain no numbers."""
         return ()
 
     def _names(self, group: Group) -> tuple[str, ...]:
-        """The tensors that are kept of each parameter."""
+        """Return the names of the state tensors of a parameter, in the order of the rule."""
         return ()
 
-    def _begun(self, group: Group, p: dt.Tensor) -> State:
-        """What is kept of a parameter before its first step."""
-        return {"step": 0.0, **{n: begun(p, 0.0) for n in self._names(group)}}
+    def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        """Return the state of a parameter before its first step."""
+        return {"step": 0.0, **{n: filled_like(p, 0.0) for n in self._names(group)}}
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
-        """What the rule computes with in a step, the first of which is 1."""
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return the rule's numbers for a step; the first step is 1."""
         raise NotImplementedError(f"{type(self).__name__} has no _numbers; or override step")
 
-    def _counted(self, group: Group, kept: State) -> State:
-        """The numbers that are kept, after one more step."""
-        return {"step": kept["step"] + 1.0}
+    def _advanced_numbers(self, group: Group, state: State) -> State:
+        """Return the Python numbers of a state after one more step."""
+        return {"step": state["step"] + 1.0}
 
     def _check_rows(self, group: Group, g: Any) -> None:
-        """Raises: LayoutError for a gradient that is sparse, where it may not be, or that way."""
+        """Raise LayoutError for a sparse gradient, unless the optimiser supports its layout."""
         raise dt.LayoutError(
             f"{self._name}: a gradient has the layout {g.layout.name}; use optim.SGD, Adagrad or "
             "SparseAdam, which go to its rows alone, or make it dense: p.grad.to_dense()"
         )
 
     def _check_layout(self, g: Any) -> None:
-        """Raises: LayoutError for one that has no rows of a parameter."""
+        """Raise LayoutError if a sparse gradient does not consist of rows in the COO layout."""
         if g.layout is not dt.sparse_coo or g.indices().shape[0] != 1:
             raise dt.LayoutError(
                 f"{self._name}: a gradient of layout {g.layout.name} with {g.ndim} axes; sparse "
@@ -359,11 +355,11 @@ class Optimizer(Explained):
                 "p.grad.to_dense()"
             )
 
-    # --- its state
+    # --- saving and loading
     def state_dict(self) -> dict[str, Any]:
-        """Its state and groups: parameters by number, tensors over the same memory.
+        """Return the state and the groups, with parameters by number; tensors share memory.
 
-        In PyTorch's structure, so that either's state can be loaded by the other.
+        The structure is PyTorch's, so each library can load the other's state.
         """
         number = {id(p): i for i, p in enumerate(p for g in self.param_groups for p in g["params"])}
         groups = [
@@ -372,84 +368,88 @@ class Optimizer(Explained):
             for g in self.param_groups
         ]
         state = {
-            number[id(p)]: self._shown(p, kept)
-            for p, kept in self.state.items()
-            if isinstance(p, dt.Tensor) and id(p) in number and kept
+            number[id(p)]: self._export_state(p, values)
+            for p, values in self.state.items()
+            if isinstance(p, dt.Tensor) and id(p) in number and values
         }
         return {"state": {i: state[i] for i in sorted(state) if state[i]}, "param_groups": groups}
 
-    def _shown(self, p: dt.Tensor, kept: State) -> State:
-        """What is kept of a parameter, numbers as tensors."""
-        found = {}
-        for name, x in kept.items():
+    def _export_state(self, p: dt.Tensor, state: State) -> State:
+        """Return the state of a parameter with numbers as tensors."""
+        exported = {}
+        for name, x in state.items():
             if name == "step" or name in self.numbers_kept:
                 if name == "step" and not self.counts:
                     continue
                 x = dt.asarray(x, dtype=dt.float32, device=p.device)
-            found[name] = x
-        return found
+            exported[name] = x
+        return exported
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over a copy of a state, on the devices of the parameters and in their dtypes.
+        """Load a copy of a state, on the devices of the parameters and in their dtypes.
 
-        What is kept of float16 and bfloat16 parameters is float32.
+        The state of float16 and bfloat16 parameters is float32.
 
-        Raises: ArgumentError where it does not fit; then nothing has been loaded.
+        Raises: ArgumentError if it does not fit; then nothing has been loaded.
         """
         try:
-            given, states = [*state_dict["param_groups"]], dict(state_dict["state"])
-            numbers = [[*g["params"]] for g in given]
-            set(itertools.chain(*numbers))  # raises TypeError for what cannot be a key
-            if not all(isinstance(x, Mapping) for x in (*given, *states.values())):
+            new_groups, states = [*state_dict["param_groups"]], dict(state_dict["state"])
+            numbers = [[*g["params"]] for g in new_groups]
+            set(itertools.chain(*numbers))  # raises TypeError for an unhashable number
+            if not all(isinstance(x, Mapping) for x in (*new_groups, *states.values())):
                 raise TypeError
         except (KeyError, TypeError, ValueError):
             raise dt.ArgumentError(
                 f"{self._name}.load_state_dict: no state of an optimiser; it has 'state' and "
                 "'param_groups', each with 'params'"
             ) from None
-        mine = [g["params"] for g in self.param_groups]
-        if [*map(len, numbers)] != [*map(len, mine)]:
+        params = [g["params"] for g in self.param_groups]
+        if [*map(len, numbers)] != [*map(len, params)]:
             raise dt.ArgumentError(
                 f"{self._name}.load_state_dict: groups of {[*map(len, numbers)]} parameters where "
-                f"the optimiser has {[*map(len, mine)]}"
+                f"the optimiser has {[*map(len, params)]}"
             )
-        of = dict(zip(itertools.chain(*numbers), itertools.chain(*mine), strict=True))
+        by_number = dict(zip(itertools.chain(*numbers), itertools.chain(*params), strict=True))
         groups = [
-            {**copy.deepcopy({n: v for n, v in new.items() if n != "params"}), "params": ours}
-            for new, ours in zip(given, mine, strict=True)
+            {**copy.deepcopy({n: v for n, v in new.items() if n != "params"}), "params": own}
+            for new, own in zip(new_groups, params, strict=True)
         ]
         for group, old in zip(groups, self.param_groups, strict=True):
             for name in {*self.defaults, "params"} - {*group}:
                 group[name] = old[name]
             self._check_all(group)
-        made = self._loaded(states, of, groups)
+        loaded = self._import_states(states, by_number, groups)
         self.param_groups = groups
-        self.state = made
+        self.state = loaded
 
-    def _loaded(
-        self, states: dict[Any, Any], of: dict[Any, dt.Tensor], groups: list[Group]
+    def _import_states(
+        self, states: dict[Any, Any], by_number: dict[Any, dt.Tensor], groups: list[Group]
     ) -> dict[Any, State]:
-        made: dict[Any, State] = defaultdict(dict)
+        """Return copies of states by parameter. Raises: ArgumentError, ArgumentTypeError.
+
+        `states`: by number. A state of an unknown number is kept under that number.
+        """
+        loaded: dict[Any, State] = defaultdict(dict)
         names = {id(p): self._names(g) for g in groups for p in g["params"]}
-        for number, kept in states.items():
-            p = of.get(number)
+        for number, state in states.items():
+            p = by_number.get(number)
             if p is None:
-                made[number] = copy.deepcopy(kept)
+                loaded[number] = copy.deepcopy(state)
                 continue
-            lacking = sorted({*names[id(p)]} - {*kept})
-            if lacking and kept:
+            missing = sorted({*names[id(p)]} - {*state})
+            if missing and state:
                 raise dt.ArgumentError(
                     f"{self._name}.load_state_dict: the state of parameter {number} has no "
-                    f"{', '.join(lacking)}: it is another optimiser's"
+                    f"{', '.join(missing)}: it is another optimiser's"
                 )
-            found = {n: self._taken(number, n, p, x) for n, x in kept.items()}
-            if found:
-                found.setdefault("step", 1.0)
-                made[p] = found
-        return made
+            values = {n: self._import_value(number, n, p, x) for n, x in state.items()}
+            if values:
+                values.setdefault("step", 1.0)
+                loaded[p] = values
+        return loaded
 
-    def _taken(self, number: object, name: str, p: dt.Tensor, x: Any) -> Any:
-        """One of the values that are kept of a parameter."""
+    def _import_value(self, number: object, name: str, p: dt.Tensor, x: Any) -> Any:
+        """Return a copy of a value of a parameter's state. Raises: ArgumentError."""
         op = f"{self._name}.load_state_dict"
         if name == "step" or name in self.numbers_kept:
             x = x.item() if isinstance(x, dt.Tensor) and x.size == 1 else x
@@ -469,9 +469,16 @@ class Optimizer(Explained):
 
 required: Any = object()
 _FLAGS = {
-    "amsgrad", "capturable", "centered", "decoupled_weight_decay", "differentiable", "foreach",
-    "fused", "maximize", "nesterov",
-}  # fmt: skip
+    "amsgrad",
+    "capturable",
+    "centered",
+    "decoupled_weight_decay",
+    "differentiable",
+    "foreach",
+    "fused",
+    "maximize",
+    "nesterov",
+}
 
 
 def _no_rule(*args: object) -> Sequence[dt.Tensor]:
@@ -482,13 +489,13 @@ def _is_tensor(x: object) -> bool:
     return isinstance(x, dt.Tensor)
 
 
-def _said(p: dt.Tensor) -> str:
+def _describe(p: dt.Tensor) -> str:
     return f"{p.dtype.name}{[*p.shape]}"
 
 
-def checked(name: str, group: Mapping[str, Any], **least: float) -> None:
-    """Raises: ArgumentError for options below these, ArgumentTypeError for what is no number."""
-    for option, low in least.items():
+def check_minimums(name: str, group: Mapping[str, Any], **minimums: float) -> None:
+    """Raise ArgumentError for options below their minimums, ArgumentTypeError for non-numbers."""
+    for option, low in minimums.items():
         value = group[option]
         if isinstance(value, dt.Tensor) and value.size == 1:
             value = value.item()
@@ -498,15 +505,15 @@ def checked(name: str, group: Mapping[str, Any], **least: float) -> None:
             raise dt.ArgumentError(f"{name}: {option} is {value}; it is {low} or more")
 
 
-def checked_betas(name: str, group: Mapping[str, Any]) -> None:
+def check_betas(name: str, group: Mapping[str, Any]) -> None:
     """Raise ArgumentError if betas are not two numbers in [0, 1)."""
     for i, beta in enumerate(two_numbers(name, group, "betas")):
         if not 0.0 <= beta < 1.0:
             raise dt.ArgumentError(f"{name}: betas[{i}] is {beta}; it is in [0, 1)")
 
 
-def begun(p: dt.Tensor, value: float) -> dt.Tensor:
-    """Return what is kept of a parameter: its square may be no half, so it is computed wider."""
+def filled_like(p: dt.Tensor, value: float) -> dt.Tensor:
+    """Return a state tensor of a parameter; float32 for halves, where a square may overflow."""
     return dt.full_like(p.detach(), value, dtype=p.dtype.compute)
 
 
@@ -520,5 +527,5 @@ def two_numbers(name: str, group: Mapping[str, Any], option: str) -> tuple[float
 
 
 def number(x: Any) -> float:
-    """An option that may be a tensor of one element, as a Python number."""
+    """Return an option, which may be a tensor of one element, as a Python number."""
     return float(x)

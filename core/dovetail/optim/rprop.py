@@ -12,8 +12,8 @@ from .optimizer import (
     Optimizer,
     Parameters,
     State,
-    begun,
-    checked,
+    check_minimums,
+    filled_like,
     number,
     two_numbers,
 )
@@ -22,11 +22,12 @@ __all__ = ["Rprop"]
 
 
 class Rprop(Optimizer):
-    """Steps by the gradient's sign, each element with a step of its own size.
+    """Rprop: steps by the gradient's sign, with a step size for each element.
 
-    `etas`: factors of the size where the sign has changed, and where it has not; after a change an
-    element stays where it is once. `step_sizes`: between which bounds sizes are; they begin with
-    lr. `maximize`: goes up. It is for whole data sets: batches change signs by chance.
+    `etas`: factors of the step size after the sign changed, and after it did not; after a change
+    the element skips one step. `step_sizes`: bounds of the step sizes, which begin with lr.
+    `maximize`: go up the gradient. Use it with gradients of a whole data set: those of batches
+    change their signs at random.
     Raises: ArgumentError for factors that are not in (0, 1) and above 1, and rates below 0.
     Source: Riedmiller and Braun, A direct adaptive method (1993).
 
@@ -52,16 +53,21 @@ class Rprop(Optimizer):
         differentiable: bool = False,
     ) -> None:
         options = {
-            "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-        }  # fmt: skip
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
-        checked(self._name, group, lr=0.0)
-        less, more = two_numbers(self._name, group, "etas")
+        check_minimums(self._name, group, lr=0.0)
+        shrink, grow = two_numbers(self._name, group, "etas")
         two_numbers(self._name, group, "step_sizes")
-        if not 0.0 < less < 1.0 < more:
+        if not 0.0 < shrink < 1.0 < grow:
             raise dt.ArgumentError(
                 f"{self._name}: etas are {group['etas']}; the first is in (0, 1), the other above 1"
             )
@@ -72,23 +78,23 @@ class Rprop(Optimizer):
     def _options(self, group: Group) -> Hashable:
         return (bool(group["maximize"]),)
 
-    def _begun(self, group: Group, p: dt.Tensor) -> State:
-        kept = super()._begun(group, p)
-        return {**kept, "step_size": begun(p, number(group["lr"]))}
+    def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        state = super()._initial_state(group, p)
+        return {**state, "step_size": filled_like(p, number(group["lr"]))}
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         return tuple(number(n) for n in (*group["etas"], *group["step_sizes"]))
 
     @staticmethod
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter, its last gradient and its steps become."""
-        less, more, low, high = numbers
-        before, sizes = kept
+        """Return the new parameter, its gradient and its step sizes."""
+        shrink, grow, low, high = numbers
+        last_g, sizes = kept
         g = -g if options[0] else g
-        turn = before * g
-        sizes = dt.where(turn > 0, sizes * more, dt.where(turn < 0, sizes * less, sizes))
+        sign = last_g * g
+        sizes = dt.where(sign > 0, sizes * grow, dt.where(sign < 0, sizes * shrink, sizes))
         sizes = dt.where(sizes < low, low, dt.where(sizes > high, high, sizes))
-        g = dt.where(turn < 0, 0.0, g)
+        g = dt.where(sign < 0, 0.0, g)
         return p - dt.sign(g) * sizes, g, sizes

@@ -1,4 +1,4 @@
-"""Schedules of one rate for each group, and schedules made of others."""
+"""Learning-rate schedules with one rate for each group, and compositions of schedules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rule: TypeAlias = Callable[[int], float]
 
 
 def set_rate(group: dict[str, Any], lr: Any) -> None:
-    """Sets the rate of a group; one that is a tensor is written."""
+    """Set the rate of a group; a rate that is a tensor is written in place."""
     if isinstance(group["lr"], dt.Tensor):
         group["lr"].fill_(float(lr))
     else:
@@ -29,13 +29,16 @@ def set_rate(group: dict[str, Any], lr: Any) -> None:
 
 
 def rates_of(optimizer: Optimizer, option: str = "lr") -> Rates:
-    """An option of each group; of tensors copies."""
-    found = [group[option] for group in optimizer.param_groups]
-    return [dt.copy(x) if isinstance(x, dt.Tensor) else x for x in found]
+    """Return an option of each group; tensors are copied."""
+    values = [group[option] for group in optimizer.param_groups]
+    return [dt.copy(x) if isinstance(x, dt.Tensor) else x for x in values]
 
 
 def for_groups(name: str, option: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """A value for each group, of one or of a list of them. Raises: ArgumentError."""
+    """Return a list of one value for each group. Raises: ArgumentError.
+
+    `value`: a value for all groups, or a list of values.
+    """
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * count
@@ -47,10 +50,11 @@ def for_groups(name: str, option: str, optimizer: Optimizer, value: Any) -> list
 
 
 class LRScheduler(Explained):
-    """Base of schedules: `step()` after each epoch or step; `get_lr()` is what they differ in.
+    """The base class of schedules. A subclass defines `get_lr()`.
 
-    `last_epoch`: how many steps there were, to go on from; -1 begins. The first rates are set at
-    once. Raises: ArgumentTypeError, ArgumentError.
+    Call `step()` after each epoch, or after each step of the optimiser.
+    `last_epoch`: the number of steps after which to continue; -1 begins. The first rates are set by
+    the constructor. Raises: ArgumentTypeError, ArgumentError.
 
     >>> import dovetail as dt
     >>> w = dt.ones(1, device="reference").requires_grad_()
@@ -68,7 +72,7 @@ class LRScheduler(Explained):
     base_lrs: Rates
     _is_initial = False
     _step_count = 0
-    _hidden: tuple[str, ...] = ("optimizer",)  # what is in no state
+    _hidden: tuple[str, ...] = ("optimizer",)  # attributes that state_dict() leaves out
     _checks_kinds = True
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -98,7 +102,7 @@ class LRScheduler(Explained):
         self.optimizer = optimizer
 
     def _begin(self) -> None:
-        """The first step, which sets the first rates."""
+        """Do the initial step, which sets the first rates."""
         self._step_count, self._is_initial = 0, True
         try:
             self.step()
@@ -106,15 +110,15 @@ class LRScheduler(Explained):
             self._is_initial = False
 
     def get_lr(self) -> Rates:
-        """The rates of `last_epoch`, given those of the epoch before in the groups."""
+        """Return the rates of `last_epoch`; the groups contain those of the epoch before."""
         raise NotImplementedError(f"{type(self).__name__} has no get_lr(self)")
 
     def get_last_lr(self) -> Rates:
-        """The rates that were set last."""
+        """Return the rates that were set last."""
         return self._last_lr
 
     def step(self) -> None:
-        """Goes on to the next rates; to be called after the optimiser's step."""
+        """Set the next rates. Call it after the optimiser's step."""
         if self._step_count == 1 and not self.optimizer.stepped:
             warnings.warn(
                 f"{self._name}.step() is called before the optimiser's step(): the first rate is "
@@ -132,7 +136,7 @@ class LRScheduler(Explained):
         self._last_lr = rates_of(self.optimizer)
 
     def _restart(self) -> None:
-        """Sets the first rates again, at the place in a sequence where this begins."""
+        """Set the first rates, when a sequence of schedules reaches this one."""
         self.last_epoch = 0
         self._set(self._first())
 
@@ -140,17 +144,17 @@ class LRScheduler(Explained):
         return self.get_lr()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that it knows, but the optimiser."""
+        """Return the state of the schedule, without the optimiser."""
         return {n: v for n, v in self.__dict__.items() if n not in self._hidden}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on from a state. Raises: ArgumentError for what is none."""
+        """Load a state. Raises: ArgumentError if it is not the state of a schedule."""
         if not isinstance(state_dict, Mapping) or "last_epoch" not in state_dict:
             raise dt.ArgumentError(
                 f"{self._name}.load_state_dict: no state of a schedule; it has 'last_epoch'"
             )
         for name, value in state_dict.items():
-            if not _is_alike(name, value, self.__dict__.get(name)):
+            if not _is_compatible(name, value, self.__dict__.get(name)):
                 raise dt.ArgumentError(
                     f"{self._name}.load_state_dict: {name!r} must be of the kind that the schedule "
                     f"has, {type(self.__dict__[name]).__name__}, got {arguments.shown(value)}"
@@ -159,10 +163,10 @@ class LRScheduler(Explained):
 
 
 class _Scaled(LRScheduler):
-    """Schedules that multiply the rates of the epoch before, so that several can be chained."""
+    """A schedule that multiplies the rates of the epoch before, so that several can be chained."""
 
     def _ratio(self) -> float:
-        """By how much, at `last_epoch`."""
+        """Return the factor at `last_epoch`."""
         raise NotImplementedError
 
     def get_lr(self) -> Rates:
@@ -175,7 +179,7 @@ class _Scaled(LRScheduler):
 
 
 class StepLR(_Scaled):
-    """Multiplies the rates by `gamma` every `step_size` epochs."""
+    """A schedule that multiplies the rates by `gamma` every `step_size` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -189,12 +193,15 @@ class StepLR(_Scaled):
 
 
 class MultiStepLR(_Scaled):
-    """Multiplies the rates by `gamma` at each of the epochs `milestones`."""
+    """A schedule that multiplies the rates by `gamma` at each of the epochs `milestones`."""
 
     def __init__(
-        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -202,18 +209,21 @@ class MultiStepLR(_Scaled):
         return float(self.gamma ** self.milestones[self.last_epoch])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on from a state; one that was kept as JSON has texts for epochs."""
+        """Load a state. Milestones may be strings, which JSON makes of integer keys."""
         super().load_state_dict(state_dict)
         self.milestones = Counter({int(n): k for n, k in self.milestones.items()})
 
 
 class ConstantLR(_Scaled):
-    """Multiplies the rates by `factor` for the first `total_iters` epochs."""
+    """A schedule that multiplies the rates by `factor` for the first `total_iters` epochs."""
 
     def __init__(
-        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.factor = _above_zero(self._name, "factor", factor)
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
@@ -225,12 +235,16 @@ class ConstantLR(_Scaled):
 
 
 class LinearLR(_Scaled):
-    """Rates from `start_factor` to `end_factor` times themselves, over `total_iters` epochs."""
+    """A schedule that moves the rates' factor from `start_factor` to `end_factor` linearly."""
 
     def __init__(
-        self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
-        total_iters: int = 5, last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         self.start_factor = _above_zero(self._name, "start_factor", start_factor)
         self.end_factor = _within(self._name, "end_factor", end_factor, 0.0, 1.0)
         self.total_iters = total_iters
@@ -241,13 +255,13 @@ class LinearLR(_Scaled):
             return self.start_factor
         if self._is_initial or self.last_epoch > self.total_iters:
             return 1.0
-        grows = self.end_factor - self.start_factor
-        before = self.total_iters * self.start_factor + (self.last_epoch - 1) * grows
-        return 1.0 + grows / before
+        change = self.end_factor - self.start_factor
+        previous = self.total_iters * self.start_factor + (self.last_epoch - 1) * change
+        return 1.0 + change / previous
 
 
 class ExponentialLR(_Scaled):
-    """Multiplies the rates by `gamma` at each epoch."""
+    """A schedule that multiplies the rates by `gamma` at each epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -258,7 +272,7 @@ class ExponentialLR(_Scaled):
 
 
 class PolynomialLR(_Scaled):
-    """Rates that fall to 0 in `total_iters` epochs, as the remaining part to a `power`."""
+    """A schedule that lowers the rates to 0 in `total_iters` epochs, as a power of the rest."""
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -275,7 +289,7 @@ class PolynomialLR(_Scaled):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Rates that follow half a wave of a cosine from their own to `eta_min` in `T_max` epochs.
+    """A schedule that lowers the rates to `eta_min` by half a cosine wave in `T_max` epochs.
 
     Source: Loshchilov and Hutter, SGDR (2017), without restarts.
     """
@@ -290,13 +304,15 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> Rates:
-        """See `LRScheduler`."""
+        """Return the rates of `last_epoch`."""
         n, low, now = self.last_epoch, self.eta_min, rates_of(self.optimizer)
         if self._is_initial:
             return now
         if self._step_count == 1 and n > 0:
             return self._first()
-        if (n - 1 - self.T_max) % (2 * self.T_max) == 0:  # from the lowest point upwards
+        if (n - 1 - self.T_max) % (
+            2 * self.T_max
+        ) == 0:  # after the minimum, where the ratio has divisor 0
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (b - low) * rise for b, lr in zip(self.base_lrs, now, strict=True)]
         ratio = self._wave(n) / self._wave(n - 1)
@@ -308,7 +324,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class _Ruled(LRScheduler):
-    """Schedules by functions of the epoch, one for all groups or one for each."""
+    """A schedule by functions of the epoch, one for all groups or one for each."""
 
     _hidden = ("optimizer", "lr_lambdas")
 
@@ -327,55 +343,58 @@ class _Ruled(LRScheduler):
         return ratios
 
     def state_dict(self) -> dict[str, Any]:
-        """What it knows, but the optimiser and functions; of callable objects what is theirs."""
-        own = [
+        """Return the state, without the optimiser and functions; callable objects as a dict."""
+        attributes = [
             None if isinstance(f, types.FunctionType) else {**f.__dict__} for f in self.lr_lambdas
         ]
-        return {**super().state_dict(), "lr_lambdas": own}
+        return {**super().state_dict(), "lr_lambdas": attributes}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on from a state."""
-        given = dict(state_dict)
-        kept = given.pop("lr_lambdas", [])
-        super().load_state_dict(given)
-        for rule, own in zip(self.lr_lambdas, kept, strict=False):
-            if own is not None:
-                rule.__dict__.update(own)
+        """Load a state."""
+        state = dict(state_dict)
+        lr_lambdas = state.pop("lr_lambdas", [])
+        super().load_state_dict(state)
+        for rule, attributes in zip(self.lr_lambdas, lr_lambdas, strict=False):
+            if attributes is not None:
+                rule.__dict__.update(attributes)
 
 
 class LambdaLR(_Ruled):
-    """Rates that are the first ones times a function of the epoch."""
+    """A schedule that multiplies the first rates by a function of the epoch."""
 
     def get_lr(self) -> Rates:
-        """See `LRScheduler`."""
+        """Return the rates of `last_epoch`."""
         return [b * r for b, r in zip(self.base_lrs, self._ratios(), strict=True)]
 
 
 class MultiplicativeLR(_Ruled):
-    """Multiplies the rates by a function of the epoch at each epoch."""
+    """A schedule that multiplies the current rates by a function of the epoch at each epoch."""
 
     def get_lr(self) -> Rates:
-        """See `LRScheduler`."""
+        """Return the rates of `last_epoch`."""
         now = rates_of(self.optimizer)
         if self._is_initial:
             return now
         return [lr * r for lr, r in zip(now, self._ratios(), strict=True)]
 
 
-# --- of others ------------------------------------------------------------------------------------
+# --- compositions ---------------------------------------------------------------------------------
 
 
 class _OfOthers(LRScheduler):
-    """Schedules made of several of one optimiser."""
+    """A schedule composed of several schedules of one optimiser."""
 
     _hidden = ("optimizer", "_schedulers")
 
-    def _checked(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
-        found = [*schedulers]
-        if not found:
+    def _set_schedulers(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None
+    ) -> None:
+        """Check and store the schedules. Raises: ArgumentError, ArgumentTypeError."""
+        schedulers = [*schedulers]
+        if not schedulers:
             raise dt.ArgumentError(f"{self._name}: no schedules")
-        optimizer = optimizer or found[0].optimizer
-        for i, s in enumerate(found):
+        optimizer = optimizer or schedulers[0].optimizer
+        for i, s in enumerate(schedulers):
             if not isinstance(s, LRScheduler):
                 raise dt.ArgumentTypeError(f"{self._name}: item {i} is a {type(s).__name__}")
             if isinstance(s, ReduceLROnPlateau):
@@ -385,34 +404,37 @@ class _OfOthers(LRScheduler):
                 )
             if s.optimizer is not optimizer:
                 raise dt.ArgumentError(f"{self._name}: item {i} belongs to another optimiser")
-        self._schedulers, self.optimizer = found, optimizer
+        self._schedulers, self.optimizer = schedulers, optimizer
 
     def state_dict(self) -> dict[str, Any]:
-        """What it knows, and the states of the others."""
+        """Return the state, with those of the schedules that it is composed of."""
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on from a state. Raises: ArgumentError."""
-        given = dict(state_dict)
-        states = given.pop("_schedulers", ())
+        """Load a state. Raises: ArgumentError."""
+        own_state = dict(state_dict)
+        states = own_state.pop("_schedulers", ())
         if len(states) != len(self._schedulers):
             raise dt.ArgumentError(
                 f"{self._name}.load_state_dict: a state of {len(states)} schedules; there are "
                 f"{len(self._schedulers)}"
             )
-        self.__dict__.update(given)
+        self.__dict__.update(own_state)
         for s, state in zip(self._schedulers, states, strict=True):
             s.load_state_dict(state)
 
 
 class SequentialLR(_OfOthers):
-    """One schedule after the other: the next one begins at each of the epochs `milestones`."""
+    """A sequence of schedules; the next one begins at each of the epochs `milestones`."""
 
     def __init__(
-        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int],
+        self,
+        optimizer: Optimizer,
+        schedulers: list[LRScheduler],
+        milestones: list[int],
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
-        self._checked(schedulers, optimizer)
+    ) -> None:
+        self._set_schedulers(schedulers, optimizer)
         if len(milestones) != len(self._schedulers) - 1:
             raise dt.ArgumentError(
                 f"{self._name}: {len(milestones)} milestones between {len(self._schedulers)} "
@@ -421,13 +443,13 @@ class SequentialLR(_OfOthers):
         self._milestones, self.last_epoch = [*milestones], last_epoch + 1
         for group in self.optimizer.param_groups:
             set_rate(group, group["initial_lr"])
-        _undone(self)
+        _undo_first_steps(self)
         first = self._schedulers[bisect_right(self._milestones, 0)]
         first._begin()
         self._last_lr = first.get_last_lr()
 
     def step(self) -> None:
-        """Goes on to the next rates."""
+        """Set the next rates."""
         self.last_epoch += 1
         k = bisect_right(self._milestones, self.last_epoch)
         s = self._schedulers[k]
@@ -441,26 +463,26 @@ class SequentialLR(_OfOthers):
         self._schedulers[0]._begin()
 
 
-def _undone(of: _OfOthers) -> None:
-    """Takes back the first steps of schedules that are to begin later."""
-    for s in of._schedulers:
+def _undo_first_steps(sequence: _OfOthers) -> None:
+    """Undo the initial steps of the schedules in a sequence, which begin later."""
+    for s in sequence._schedulers:
         if isinstance(s, _OfOthers):
-            _undone(s)
+            _undo_first_steps(s)
         else:
             s.last_epoch -= 1
 
 
 class ChainedScheduler(_OfOthers):
-    """Several schedules at once, each on what the one before makes of the rates."""
+    """Several schedules at once; each one changes the rates that the one before it has set."""
 
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
     ) -> None:
-        self._checked(schedulers, optimizer)
+        self._set_schedulers(schedulers, optimizer)
         self._last_lr = rates_of(self.optimizer)
 
     def step(self) -> None:
-        """Goes on to the next rates."""
+        """Set the next rates."""
         for s in self._schedulers:
             s.step()
         self._last_lr = rates_of(self.optimizer)
@@ -471,26 +493,35 @@ class ChainedScheduler(_OfOthers):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiplies the rates by `factor` where a measure has not got better for `patience` epochs.
+    """A schedule that multiplies the rates by `factor` when a metric stops improving.
 
-    `mode`: whether less ("min") or more ("max") is better; `threshold`, `threshold_mode`: by how
-    much at least, of itself ("rel") or as it is ("abs"). `cooldown`: epochs of rest afterwards;
-    `min_lr`: below which no rate goes; `eps`: changes that are too small.
+    `patience`: the epochs without improvement that are allowed. `mode`: "min" if a smaller metric
+    is better, "max" if a greater one is. `threshold`: the least improvement, relative or absolute
+    as `threshold_mode` says ("rel", "abs"). `cooldown`: epochs after a reduction without another
+    one; `min_lr`: the least rate; `eps`: the least change of a rate.
     """
 
     def __init__(
-        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
-        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0,
-        min_lr: list[float] | float = 0, eps: float = 1e-8,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: list[float] | float = 0,
+        eps: float = 1e-8,
+    ) -> None:
         self._attach(optimizer)
         if not 0.0 <= factor < 1.0:
             raise dt.ArgumentError(f"{self._name}: factor is {factor}; it is in [0, 1)")
-        for name, value, known in (
-            ("mode", mode, ("min", "max")), ("threshold_mode", threshold_mode, ("rel", "abs")),
-        ):  # fmt: skip
-            if value not in known:
-                raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; it is one of {known}")
+        for name, value, allowed in (
+            ("mode", mode, ("min", "max")),
+            ("threshold_mode", threshold_mode, ("rel", "abs")),
+        ):
+            if value not in allowed:
+                raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; it is one of {allowed}")
         self.factor, self.patience, self.cooldown, self.eps = factor, patience, cooldown, eps
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self.min_lrs = for_groups(self._name, "min_lr", optimizer, min_lr)
@@ -499,20 +530,20 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = self.num_bad_epochs = 0
 
     def _is_better(self, value: float) -> bool:
-        up = 1.0 if self.mode == "max" else -1.0
+        sign = 1.0 if self.mode == "max" else -1.0
         if self.threshold_mode == "rel":
-            bound = self.best * (1.0 + up * self.threshold)
+            bound = self.best * (1.0 + sign * self.threshold)
         else:
-            bound = self.best + up * self.threshold
+            bound = self.best + sign * self.threshold
         return value > bound if self.mode == "max" else value < bound
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether it rests."""
+        """Return True during the epochs after a reduction in which no other one happens."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: SupportsFloat) -> None:  # type: ignore[override]  # it needs a measure
-        """Looks at a measure, and makes the rates smaller where that is due."""
+        """Compare a metric with the best one, and reduce the rates after `patience` bad epochs."""
         try:
             value = float(metrics)
         except (TypeError, ValueError, OverflowError):
@@ -538,8 +569,8 @@ class ReduceLROnPlateau(LRScheduler):
                 set_rate(group, new)
 
 
-def _is_alike(name: str, new: object, old: object) -> bool:
-    """Return True if a value of a state can stand for a value of a schedule."""
+def _is_compatible(name: str, new: object, old: object) -> bool:
+    """Return True if a value of a state can replace the value of a schedule's attribute."""
     if isinstance(old, bool) or old is None:
         return True
     if isinstance(old, (int, float)):
@@ -548,13 +579,13 @@ def _is_alike(name: str, new: object, old: object) -> bool:
     if isinstance(old, list):
         if not isinstance(new, list) or len(new) != len(old):
             return False
-        return all(_is_alike(name, n, o) for n, o in zip(new, old, strict=True))
+        return all(_is_compatible(name, n, o) for n, o in zip(new, old, strict=True))
     if isinstance(old, (str, Mapping)):
         return isinstance(new, str if isinstance(old, str) else Mapping)
     return True
 
 
-_PERIODS = ("step_size", "T_0", "T_i", "T_max", "T_mult")  # nothing is divided by 0
+_PERIODS = ("step_size", "T_0", "T_i", "T_max", "T_mult")  # divisors, which must not be 0
 
 
 def _positive(name: str, option: str, value: int) -> int:

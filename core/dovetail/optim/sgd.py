@@ -8,17 +8,18 @@ from typing import Any
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, checked, number
+from .optimizer import Group, Optimizer, Parameters, State, check_minimums, number
 
 __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """Steps against the gradient, with momentum where that is asked for.
+    """Stochastic gradient descent, optionally with momentum.
 
-    `momentum`, `dampening`: m becomes momentum * m + (1 - dampening) * gradient; `nesterov`: the
-    step looks ahead along it. `weight_decay`: adds so much of the parameter to its gradient.
-    `maximize`: goes up. Sparse gradients change the rows that they have, without momentum.
+    `momentum`, `dampening`: m becomes momentum * m + (1 - dampening) * gradient; `nesterov`: use
+    Nesterov's momentum. `weight_decay`: the multiple of the parameter that is added to its
+    gradient. `maximize`: go up the gradient. A sparse gradient changes only its rows, and needs
+    momentum 0.
     Raises: ArgumentError for rates below 0, and nesterov without momentum or with dampening.
     Source: Sutskever et al., On the importance of initialization and momentum (2013).
 
@@ -50,16 +51,22 @@ class SGD(Optimizer):
         fused: bool | None = None,
     ) -> None:
         options = {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
-            "differentiable": differentiable, "fused": fused,
-        }  # fmt: skip
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
-        checked(
+        check_minimums(
             self._name, group, lr=0.0, momentum=0.0, weight_decay=0.0, dampening=-math.inf
-        )  # fmt: skip
+        )
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise dt.ArgumentError(f"{self._name}: nesterov needs momentum, and no dampening")
 
@@ -68,11 +75,13 @@ class SGD(Optimizer):
 
     def _options(self, group: Group) -> Hashable:
         return (
-            bool(group["maximize"]), group["weight_decay"] != 0, bool(group["nesterov"]),
+            bool(group["maximize"]),
+            group["weight_decay"] != 0,
+            bool(group["nesterov"]),
             group["momentum"] != 0,
-        )  # fmt: skip
+        )
 
-    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         gain = 1.0 if step == 1.0 else 1.0 - group["dampening"]
         rates = number(group["lr"]), number(group["weight_decay"])
         return (*rates, number(group["momentum"]), gain)
@@ -81,12 +90,12 @@ class SGD(Optimizer):
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """What a parameter and its momentum become."""
-        maximize, decays, nesterov, moves = options
+        """Return the new parameter, and its momentum if it has one."""
+        maximize, decays, nesterov, has_momentum = options
         rate, decay, momentum, gain = numbers
         g = -g if maximize else g
         g = g + p * decay if decays else g
-        if not moves:
+        if not has_momentum:
             return (p - g * rate,)
         m = kept[0] * momentum + g * gain
         g = g + m * momentum if nesterov else m

@@ -1,7 +1,7 @@
-"""The updates of all parameters, recorded first and then done in a few launches.
+"""Fused optimiser steps: the updates of all parameters are recorded, then run in a few launches.
 
-Those with sparse gradients have theirs row by row: what the rule says of a parameter, it says of
-the rows that are there, and the others are not read.
+For a parameter with a sparse gradient, the rule is applied to the rows of the gradient; other rows
+are not read.
 """
 
 from __future__ import annotations
@@ -15,116 +15,120 @@ from dovetail.extend import is_capturing, put_rows, rows_at, write_together
 Tensors: TypeAlias = list[dt.Tensor]
 Rule: TypeAlias = Callable[..., Sequence[dt.Tensor]]
 
-STREAMS = 16  # written and read by one launch: measured on 100 tensors of 10,000 float32
-SMALL = 1 << 16  # elements above which a tensor has a launch to itself
+STREAMS_MAX = 16  # tensors in one launch: measured on 100 tensors of 10,000 float32
+FUSED_ELEMENTS_MAX = 1 << 16  # a larger tensor has a launch to itself
 
 
 class Bucket:
-    """Parameters of one group that have had the same number of steps.
+    """The parameters of one group that have the same number of steps.
 
-    `by_rows`: their gradients are sparse.
+    `options`: the values that select the rule's branches. `by_rows`: gradients are sparse.
     """
 
-    __slots__ = ("by_rows", "grads", "group", "kept", "options", "params")
+    __slots__ = ("by_rows", "grads", "group", "options", "params", "states")
 
     def __init__(self, group: dict[str, Any], options: Hashable, by_rows: bool) -> None:
         self.group, self.options, self.by_rows = group, options, by_rows
         self.params: Tensors = []
         self.grads: list[Any] = []
-        self.kept: list[Tensors] = []
-
-    def planned(self) -> Hashable:
-        """What the rule depends on."""
-        return self.options
+        self.states: list[Tensors] = []
 
     def tensors(self) -> tuple[Tensors, list[Any], list[Tensors]]:
-        """Parameters, gradients, and what is kept of each."""
-        return self.params, self.grads, self.kept
+        """Return the parameters, their gradients, and the state tensors of each parameter."""
+        return self.params, self.grads, self.states
 
-    def values(self) -> Tensors:
-        """What the gradients consist of."""
+    def gradient_values(self) -> Tensors:
+        """Return the gradients, or the values of sparse gradients."""
         return [g.values() for g in self.grads] if self.by_rows else self.grads
 
     def without_tensors(self) -> Bucket:
-        """The same, which holds no gradients."""
-        made = Bucket(self.group, self.options, self.by_rows)
-        made.params = self.params
-        return made
+        """Return a bucket of the same parameters without gradients and state."""
+        bucket = Bucket(self.group, self.options, self.by_rows)
+        bucket.params = self.params
+        return bucket
 
 
-def updated(
-    rule: Rule, plan: Sequence[Hashable],
-    tensors: Sequence[tuple[Tensors, Tensors, list[Tensors]]], numbers: Sequence[Sequence[float]],
-) -> None:  # fmt: skip
-    """Does a step: of each bucket, by the rule with its options, numbers and tensors."""
-    for options, (params, grads, kept), given in zip(plan, tensors, numbers, strict=True):
-        for some in _alike(params, kept):
+def run_step(
+    rule: Rule,
+    plan: Sequence[Hashable],
+    tensors: Sequence[tuple[Tensors, Tensors, list[Tensors]]],
+    numbers: Sequence[Sequence[float]],
+) -> None:
+    """Run a step of several buckets, given their rule options, tensors and numbers."""
+    for options, (params, grads, states), values in zip(plan, tensors, numbers, strict=True):
+        for batch in _batches(params, states):
             targets: Tensors = []
-            values: Tensors = []
-            for i in some:
+            results: Tensors = []
+            for i in batch:
                 p = params[i].detach()
-                targets += [p, *kept[i]]
-                values += _stepped(rule, options, given, p, grads[i], kept[i])
-            write_together("step", targets, values)
+                targets += [p, *states[i]]
+                results += _apply_rule(rule, options, values, p, grads[i], states[i])
+            write_together("step", targets, results)
 
 
-def _stepped(
-    rule: Rule, options: Hashable, numbers: Sequence[float], p: dt.Tensor, g: dt.Tensor,
-    kept: Tensors,
-) -> Tensors:  # fmt: skip
-    """Return what a parameter and its state become; halves are computed in float32."""
-    made = rule(options, numbers, *[x.astype(x.dtype.compute, copy=False) for x in (p, g, *kept)])
-    return [new.astype(x.dtype, copy=False) for x, new in zip((p, *kept), made, strict=True)]
+def _apply_rule(
+    rule: Rule,
+    options: Hashable,
+    numbers: Sequence[float],
+    p: dt.Tensor,
+    g: dt.Tensor,
+    state: Tensors,
+) -> Tensors:
+    """Return the new parameter and state tensors; float16 and bfloat16 are computed in float32."""
+    inputs = [x.astype(x.dtype.compute, copy=False) for x in (p, g, *state)]
+    results = rule(options, numbers, *inputs)
+    return [new.astype(x.dtype, copy=False) for x, new in zip((p, *state), results, strict=True)]
 
 
-def updated_rows(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
-    """Does a step of parameters with sparse gradients, by the rule with its numbers."""
-    for p, g, kept in zip(*bucket.tensors(), strict=True):
+def run_row_step(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
+    """Run a step of parameters with sparse gradients."""
+    for p, g, state in zip(*bucket.tensors(), strict=True):
         captured = is_capturing()
-        at, values = _rows_captured(g) if captured else _rows(g)
-        all_of_them = [p.detach(), *kept]
-        # rows that nothing holds are read right where the rule needs them
-        of_kept = (rows_at(k, at) for k in kept)
-        rows = rows_at(all_of_them[0], at)
-        made = _stepped(rule, bucket.options, numbers, rows, values, [*of_kept])
+        index, values = _captured_rows(g) if captured else _rows(g)
+        targets = [p.detach(), *state]
+        # without a reference from here, the reads of rows are fused with the rule
+        state_rows = (rows_at(x, index) for x in state)
+        rows = rows_at(targets[0], index)
+        results = _apply_rule(rule, bucket.options, numbers, rows, values, [*state_rows])
         if not captured:
-            put_rows("step", all_of_them, made, at)
+            put_rows("step", targets, results, index)
             continue
-        dt.evaluate(*made)
-        for x, new in zip(all_of_them, made, strict=True):
-            x[at] = new  # a row may be there more than once, with the same values each time
+        dt.evaluate(*results)
+        for x, new in zip(targets, results, strict=True):
+            x[index] = new  # duplicate rows are written with equal values
 
 
 def _rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
-    """Which rows a gradient has, each once, and their values."""
+    """Return the unique row indices of a gradient and the values of the rows."""
     g = g.coalesce()
     return g.indices()[0], g.values()
 
 
-def _rows_captured(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
-    """The same, each as often as the gradient has it: with the sum of all its values each time.
+def _captured_rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
+    """Return the row indices of a gradient, with duplicates, and the sum of each row's values.
 
-    How many rows there are once each would be read by the host.
+    The number of unique rows is not used, because the host would have to read it.
     """
-    at, values = g.indices()[0], g.values()
+    index, values = g.indices()[0], g.values()
     if g.is_coalesced():
-        return at, values
-    place = dt.empty((g.shape[0],), dtype=dt.int64, device=g.device)
-    place[at] = dt.arange(at.size, device=g.device)
-    one = dt.take(place, at)  # of each row's places
+        return index, values
+    position = dt.empty((g.shape[0],), dtype=dt.int64, device=g.device)
+    position[index] = dt.arange(index.size, device=g.device)
+    representative = dt.take(position, index)  # one position among the duplicates of each row
     sums = dt.zeros_like(values)
-    sums.index_add_(0, one, values)
-    return at, dt.take(sums, one, axis=0)
+    sums.index_add_(0, representative, values)
+    return index, dt.take(sums, representative, axis=0)
 
 
-def _alike(params: Tensors, kept: list[Tensors]) -> Iterator[list[int]]:
-    """Positions of parameters of one shape and dtype, as many as one launch takes."""
-    open_: dict[Hashable, list[int]] = {}
+def _batches(params: Tensors, states: list[Tensors]) -> Iterator[list[int]]:
+    """Yield positions of parameters of one shape and dtype that one launch updates."""
+    pending: dict[Hashable, list[int]] = {}
     for i, p in enumerate(params):
-        most = max(1, STREAMS // (len(kept[i]) + 2)) if p.size <= SMALL else 1
+        small = p.size <= FUSED_ELEMENTS_MAX
+        limit = max(1, STREAMS_MAX // (len(states[i]) + 2)) if small else 1
         key = (p.shape, p.dtype, p.device)
-        some = open_.setdefault(key, [])
-        some.append(i)
-        if len(some) >= most:
-            yield open_.pop(key)
-    yield from open_.values()
+        batch = pending.setdefault(key, [])
+        batch.append(i)
+        if len(batch) >= limit:
+            yield pending.pop(key)
+    yield from pending.values()

@@ -1,24 +1,24 @@
-"""Functions of networks: PyTorch's names, arguments and defaults; each of tensor operations.
+"""Functions of networks, composed of tensor operations, with PyTorch's names and defaults.
 
-What parameters of the same name mean in all of them:
+Parameters that have one meaning in all of them:
 
-- `input`, `input1`, `input2`: the tensors that a function is of.
-- `target`: of losses, what the input should be.
-- `weight`, `bias`: what a layer learns: factors, and what is added last; of losses, factors.
-- `dim`: the axis, counted from the end where it is negative.
-- `training`: whether the network trains; else nothing is drawn, and nothing follows the input.
-- `inplace`: whether the result is written into the input and that comes back; where gradients are
-  recorded it stays as it is, and the result is a tensor of its own.
-- `reduction`: "mean" of losses, "sum", or "none" for a loss of each; another is an ArgumentError.
-- `size_average`, `reduce`: what PyTorch once had in its place. Where one of them is given it
-  counts: reduce=False is "none", size_average=False "sum", all else "mean".
+- `input`, `input1`, `input2`: the arguments of the function.
+- `target`: the desired values of the input of a loss.
+- `weight`, `bias`: the factors and the addends that a layer learns; the factors of a loss.
+- `dim`: the axis, counted from the end if it is negative.
+- `training`: True in training; otherwise nothing is random, and no running statistic is updated.
+- `inplace`: write the result into the input and return the input. If gradients are recorded, the
+  input is not changed, and the result is a new tensor.
+- `reduction`: "mean" or "sum" of losses, or "none" for a loss of each; others raise ArgumentError.
+- `size_average`, `reduce`: PyTorch's older flags. If one is given, it replaces `reduction`:
+  reduce=False is "none", size_average=False "sum", all else "mean".
 - `kernel_size`, `stride`, `padding`, `dilation`: of windows, an int for all axes or one for each:
-  how many elements they have; how far they are apart; how many elements come before and after the
-  input; how far a window's elements are apart.
-- `ceil_mode`: whether windows that begin within and end beyond the end count.
+  the number of elements; the distance of windows; the number of elements before and after the
+  input; the distance of a window's elements.
+- `ceil_mode`: include windows that begin within the input and end beyond it.
 - `output_size`: the sizes of the result along the axes that a function changes.
-- `return_indices`: whether a tensor of where elements are in the input comes back, too.
-- `groups`: into how many parts of equal size channels fall; those of a convolution do not meet.
+- `return_indices`: also return a tensor of the elements' indices in the input.
+- `groups`: the number of equal parts of the channels; a convolution does not combine parts.
 """
 
 from typing import TYPE_CHECKING
@@ -80,9 +80,23 @@ __all__ += recurrent.__all__
 __all__ += resampling.__all__
 
 for _module in (
-    activations, adaptive, along_axis, attention, classes, convolution, distances, dropouts,
-    embeddings, losses, multi_head, normalization, pooling, products, recurrent, resampling,
-):  # fmt: skip
+    activations,
+    adaptive,
+    along_axis,
+    attention,
+    classes,
+    convolution,
+    distances,
+    dropouts,
+    embeddings,
+    losses,
+    multi_head,
+    normalization,
+    pooling,
+    products,
+    recurrent,
+    resampling,
+):
     globals().update(widen_functions(_module))
 explain_all(globals(), __all__)
 

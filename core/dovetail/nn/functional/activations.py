@@ -1,8 +1,8 @@
-"""Nonlinearities of each element by itself. Each is one kernel with what stands around it.
+"""Elementwise nonlinearities. Each is fused with the operations around it.
 
-float16 and bfloat16 are computed with as float32, and rounded once.
-`inplace=True` writes the result into the input and gives that; where gradients are recorded the
-input stays as it is, since they need it, and the result is a tensor of its own.
+float16 and bfloat16 are computed in float32 and rounded once.
+`inplace=True` writes the result into the input and returns the input. If gradients are recorded,
+they need the input, so it is not written and the result is a new tensor.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = [
 ]  # fmt: skip
 
 Tensor: TypeAlias = dt.Tensor
-BEYOND = 20.0  # from where on exp(x) + 1 is exp(x), its square in double precision
+LARGE = 20.0  # for larger x, exp(x) + 1 rounds to exp(x), and its square in double precision
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-def _given(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
-    """The result, in the input's dtype; in its memory where that is asked for and can be."""
+def _finish(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
+    """Return the result in the input's dtype, written into the input if `inplace` is True."""
     y = narrow(y, x)
     if inplace and not (x.requires_grad and dt.is_grad_enabled()):
         return x.copy_(y)
@@ -34,7 +34,7 @@ def _given(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The input where it is positive, else 0.
+    """Return the input where it is positive, else 0.
 
     Shapes: any; the result's is the input's.
     Dtypes: integers and real floats; the result has the input's.
@@ -45,21 +45,21 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     [0.0, 2.0]
     """
     tensors("relu", input)
-    return _given(input, dt.relu(input), inplace)
+    return _finish(input, dt.relu(input), inplace)
 
 
-def _between(x: Tensor, low: float, high: float) -> Tensor:
-    """`x` within its bounds, whose slope is 0 at them, too."""
+def _clip(x: Tensor, low: float, high: float) -> Tensor:
+    """Return `x` clipped to bounds, with slope 0 also at the bounds."""
     return dt.where(x <= low, low, dt.where(x >= high, high, x))
 
 
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """The input, no less than `min_val`, no more than `max_val`.
+    """Return the input, clipped to `min_val` and `max_val`.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Dtypes: real; the result has the input's; results for integers are cast to it.
     Raises: ArgumentError where min_val > max_val; DTypeError for complex numbers.
 
     >>> import dovetail as dt
@@ -69,14 +69,14 @@ def hardtanh(
     tensors("hardtanh", input)
     if min_val > max_val:
         raise dt.ArgumentError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
-    return _given(input, _between(input, min_val, max_val), inplace)
+    return _finish(input, _clip(input, min_val, max_val), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """The input, no less than 0, no more than 6.
+    """Return the input, clipped to 0 and 6.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Dtypes: real; the result has the input's; results for integers are cast to it.
     Raises: DTypeError for complex numbers.
 
     >>> import dovetail as dt
@@ -87,7 +87,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """x / 6 + 1/2 between 0 and 1.
+    """Return x / 6 + 1/2, clipped to 0 and 1.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -98,11 +98,11 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     [0.0, 0.5, 1.0]
     """
     floats("hardsigmoid", input)
-    return _given(input, _between(wide(input) + 3.0, 0.0, 6.0) / 6.0, inplace)
+    return _finish(input, _clip(wide(input) + 3.0, 0.0, 6.0) / 6.0, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x times its `hardsigmoid`.
+    """Return x times its `hardsigmoid`.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -115,11 +115,11 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     floats("hardswish", input)
     x = wide(input)
     inner = x * (x + 3.0) / 6.0
-    return _given(input, dt.where(x <= -3.0, 0.0, dt.where(x >= 3.0, x, inner)), inplace)
+    return _finish(input, dt.where(x <= -3.0, 0.0, dt.where(x >= 3.0, x, inner)), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """The input where it is positive, else `negative_slope` times it.
+    """Return the input where it is positive, else `negative_slope` times it.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -130,11 +130,11 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     [-0.5, 2.0]
     """
     floats("leaky_relu", input)
-    return _given(input, dt.where(input > 0, input, input * negative_slope), inplace)
+    return _finish(input, dt.where(input > 0, input, input * negative_slope), inplace)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """The input where it is positive, else `weight` times it.
+    """Return the input where it is positive, else `weight` times it.
 
     Shapes: weight has one element, or one for each of input's second axis; the result's is the
     input's.
@@ -162,10 +162,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def rrelu(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
     inplace: bool = False,
-) -> Tensor:  # fmt: skip
-    """`leaky_relu` with a slope drawn for each element while training, else with the mean of both.
+) -> Tensor:
+    """Return `leaky_relu` with a random slope per element in training, else with the mean slope.
 
     `lower`, `upper`: between which slopes are drawn, evenly, by `dt.random`.
     Shapes: any; the result's is the input's.
@@ -185,18 +188,18 @@ def rrelu(
     slope = dt.random.uniform(
         input.shape, low=lower, high=upper, dtype=input.dtype, device=input.device
     )
-    return _given(input, dt.where(input > 0, input, input * slope), inplace)
+    return _finish(input, dt.where(input > 0, input, input * slope), inplace)
 
 
-def _below(x: Tensor) -> Tensor:
-    """Return what is not positive, else 0; NaN stays, with its slope, as by no minimum."""
+def _negative_part(x: Tensor) -> Tensor:
+    """Return `x` where it is negative, else 0. NaN stays, with its slope, unlike with a minimum."""
     return dt.where(x > 0, 0.0, x)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """The input where it is positive, else alpha * (exp(x) - 1).
+    """Return the input where it is positive, else alpha * (exp(x) - 1).
 
-    `alpha`: minus what the result goes to far below 0.
+    `alpha`: minus the limit of the result at -infinity.
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: DTypeError for other than floats.
@@ -207,13 +210,13 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     floats("elu", input)
     x = wide(input)
-    return _given(input, dt.where(x > 0, x, dt.expm1(_below(x)) * alpha), inplace)
+    return _finish(input, dt.where(x > 0, x, dt.expm1(_negative_part(x)) * alpha), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """The input where it is positive, else alpha * (exp(x / alpha) - 1).
+    """Return the input where it is positive, else alpha * (exp(x / alpha) - 1).
 
-    `alpha`: minus what the result goes to far below 0; smaller is sharper.
+    `alpha`: minus the limit of the result at -infinity; a smaller one is sharper.
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError for alpha = 0; DTypeError for other than floats.
@@ -226,12 +229,12 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if alpha == 0:
         raise dt.ArgumentError("celu: alpha divides, and is not 0")
     x = wide(input)
-    below = _below(x) if alpha > 0 else x
-    return _given(input, dt.where(x > 0, x, dt.expm1(below / alpha) * alpha), inplace)
+    below = _negative_part(x) if alpha > 0 else x
+    return _finish(input, dt.where(x > 0, x, dt.expm1(below / alpha) * alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`elu` times a scale, both chosen so that layers keep mean 0 and variance 1.
+    """Return scaled `elu`, with constants for which layers keep mean 0 and variance 1.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -244,17 +247,17 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """
     floats("selu", input)
     x = wide(input)
-    below = dt.expm1(_below(x)) * (SELU_ALPHA * SELU_SCALE)
-    return _given(input, dt.where(x > 0, x * SELU_SCALE, below), inplace)
+    below = dt.expm1(_negative_part(x)) * (SELU_ALPHA * SELU_SCALE)
+    return _finish(input, dt.where(x > 0, x * SELU_SCALE, below), inplace)
 
 
 def _with_limits(x: Tensor, y: Tensor) -> Tensor:
-    """Return `y`, and at infinities the values and slopes that it goes to: those of relu."""
+    """Return `y`, but where `x` is infinite, the limits of value and slope: those of relu."""
     return dt.where(dt.isinf(x), dt.relu(x), y)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x times the probability that a normal number is below x.
+    """Return x times the probability that a standard normal variable is below x.
 
     `approximate`: "none", or "tanh" for x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3))).
     Shapes: any; the result's is the input's.
@@ -278,7 +281,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * sigmoid(x).
+    """Return x * sigmoid(x).
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -290,11 +293,11 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """
     floats("silu", input)
     x = wide(input)
-    return _given(input, _with_limits(x, x * dt.sigmoid(x)), inplace)
+    return _finish(input, _with_limits(x, x * dt.sigmoid(x)), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * tanh(softplus(x)), by one exponential.
+    """Return x * tanh(softplus(x)), computed with one exponential.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -307,15 +310,15 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """
     floats("mish", input)
     x = wide(input)
-    e = dt.exp(dt.minimum(x, BEYOND))
+    e = dt.exp(dt.minimum(x, LARGE))
     n = e * (e + 2.0)  # tanh(log(1 + e)) is n / (n + 2)
-    return _given(input, _with_limits(x, x * (n / (n + 2.0))), inplace)
+    return _finish(input, _with_limits(x, x * (n / (n + 2.0))), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x where beta * x is above `threshold`.
+    """Return log(1 + exp(beta * x)) / beta; x where beta * x is above `threshold`.
 
-    `beta`: how sharp the bend is.
+    `beta`: the sharpness of the bend.
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: DTypeError for other than floats.
@@ -335,7 +338,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
 
 
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), without overflow.
+    """Return log(sigmoid(x)), without overflow.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -350,7 +353,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|).
+    """Return x / (1 + |x|).
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -366,7 +369,7 @@ def softsign(input: Tensor) -> Tensor:
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """The input, nearer to 0 by `lambd`, but not beyond.
+    """Return the input, moved towards 0 by `lambd`, but not beyond.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -384,7 +387,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """The input where it is farther from 0 than `lambd`, else 0.
+    """Return the input where its magnitude is greater than `lambd`, else 0.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -399,7 +402,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x).
+    """Return x - tanh(x).
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -414,10 +417,10 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """The input where it is above `threshold`, else `value`.
+    """Return the input where it is above `threshold`, else `value`.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Dtypes: real; the result has the input's; results for integers are cast to it.
     Raises: DTypeError for complex numbers.
 
     >>> import dovetail as dt
@@ -425,11 +428,11 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     [9.0, 3.0]
     """
     tensors("threshold", input)
-    return _given(input, dt.where(input <= threshold, value, input), inplace)
+    return _finish(input, dt.where(input <= threshold, value, input), inplace)
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)).
+    """Return 1 / (1 + exp(-x)).
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -444,7 +447,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent.
+    """Return the hyperbolic tangent.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.

@@ -1,4 +1,4 @@
-"""Pooling into as many windows as asked for."""
+"""Pooling into a given number of windows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .pooling import averaged
-from .sizes import batched, sizes, unbatched
-from .windows import Windows, largest, largest_of, require_numbers
+from .pooling import pool_means
+from .sizes import sizes, with_batch, without_batch
+from .windows import Windows, max_over_taps, require_numbers, window_max
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -23,47 +23,46 @@ Output: TypeAlias = int | Sequence[int | None] | None
 Found: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
 
-def _asked(op: str, output_size: Output, within: Sequence[int]) -> tuple[int, ...]:
-    """How many windows there are along each axis; None: as many as elements."""
+def _output_sizes(op: str, output_size: Output, within: Sequence[int]) -> tuple[int, ...]:
+    """Return the number of windows along each axis; None stands for the number of elements."""
     if isinstance(output_size, (list, tuple)):
-        given = list(output_size)
+        requested = list(output_size)
     else:
-        given = [output_size] * len(within)
-    if len(given) != len(within):
+        requested = [output_size] * len(within)
+    if len(requested) != len(within):
         raise dt.ArgumentError(
-            f"{op}: output_size={output_size!r} has {len(given)} sizes for {len(within)} axes"
+            f"{op}: output_size={output_size!r} has {len(requested)} sizes for {len(within)} axes"
         )
-    filled = tuple([n if m is None else m for m, n in zip(given, within, strict=True)])
+    filled = tuple([n if m is None else m for m, n in zip(requested, within, strict=True)])
     return sizes(op, filled, "output_size", len(within))
 
 
 def _spans(n: int, m: int) -> list[tuple[int, int]]:
-    """Where each of m windows of n elements starts and ends."""
+    """Return the first element and the end of each of m windows over n elements."""
     return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
 
 
 def _adaptive(
     op: str, input: Tensor, output_size: Output, axes: int
 ) -> tuple[Tensor, bool, tuple[int, ...], bool]:
-    x, had = batched(op, input, axes)
+    x, had_batch = with_batch(op, input, axes)
     if 0 in x.shape[2:]:
         raise dt.ShapeError(f"{op}: an input of shape {x.shape} has no elements to take")
-    counts = _asked(op, output_size, x.shape[2:])
+    counts = _output_sizes(op, output_size, x.shape[2:])
     even = all(m and n % m == 0 for n, m in zip(x.shape[2:], counts, strict=True))
-    return x, had, counts, even
+    return x, had_batch, counts, even
 
 
 def _adaptive_avg(axes: int, input: Tensor, output_size: Output) -> Tensor:
     op = f"adaptive_avg_pool{axes}d"
-    x, had, counts, even = _adaptive(op, input, output_size, axes)
+    x, had_batch, counts, even = _adaptive(op, input, output_size, axes)
     require_numbers(op, x, "f")
     if even:
         kernel = tuple([n // m for n, m in zip(x.shape[2:], counts, strict=True)])
-        return unbatched(averaged(axes, x, kernel, None, 0, False, True, None, op), had)
-    found = x
+        return without_batch(pool_means(axes, x, kernel, None, 0, False, True, None, op), had_batch)
     for a, m in enumerate(counts):
-        found = _mean_along(found, 2 + a, m)
-    return unbatched(found, had)
+        x = _mean_along(x, 2 + a, m)
+    return without_batch(x, had_batch)
 
 
 def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:
@@ -77,8 +76,8 @@ def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:
         at = dt.asarray([min(a + i, b - 1) for a, b in spans], dtype=dt.int64, device=x.device)
         part = dt.take(x, at, axis=axis)
         if i and any(a + i >= b for a, b in spans):
-            there = dt.asarray([a + i < b for a, b in spans], device=x.device).reshape(column)
-            part = dt.where(there, part, 0.0)
+            inside = dt.asarray([a + i < b for a, b in spans], device=x.device).reshape(column)
+            part = dt.where(inside, part, 0.0)
         total = part if total is None else total + part
     assert total is not None
     lengths = dt.asarray([b - a for a, b in spans], dtype=x.dtype, device=x.device)
@@ -86,10 +85,10 @@ def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Output) -> Tensor:
-    """The means of as many windows of signals as asked for, which cover them evenly.
+    """Return the means of a given number of windows that cover signals evenly.
 
-    `output_size`: how many; None for as many as elements. Window i of m reaches from i * n / m,
-    downwards, to (i + 1) * n / m, upwards.
+    `output_size`: the number of windows; None for the number of elements. Window i of m covers
+    elements floor(i * n / m) to ceil((i + 1) * n / m).
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -103,7 +102,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Output) -> Tensor:
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Output) -> Tensor:
-    """The means of as many windows of images as asked for; see `adaptive_avg_pool1d`.
+    """Return the means of a given number of windows of images; see `adaptive_avg_pool1d`.
 
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
@@ -118,7 +117,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Output) -> Tensor:
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Output) -> Tensor:
-    """The means of as many windows of volumes as asked for; see `adaptive_avg_pool1d`.
+    """Return the means of a given number of windows of volumes; see `adaptive_avg_pool1d`.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
@@ -134,33 +133,35 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Output) -> Tensor:
 
 def _adaptive_max(axes: int, input: Tensor, output_size: Output, return_indices: bool) -> Found:
     op = f"adaptive_max_pool{axes}d"
-    x, had, counts, even = _adaptive(op, input, output_size, axes)
+    x, had_batch, counts, even = _adaptive(op, input, output_size, axes)
     require_numbers(op, x)
     arguments.flag(op, return_indices, "return_indices")
     if even:
         kernel = tuple([n // m for n, m in zip(x.shape[2:], counts, strict=True)])
         w = Windows(op, x, kernel, None, 0, 1, False, axes)
-        best, which = largest_of(x, w)
+        best, which = window_max(x, w)
         return (
-            (unbatched(best, had), unbatched(w.places(which), had))
+            (without_batch(best, had_batch), without_batch(w.flat_indices(which), had_batch))
             if return_indices
-            else unbatched(best, had)
+            else without_batch(best, had_batch)
         )
     spans = [_spans(n, m) for n, m in zip(x.shape[2:], counts, strict=True)]
-    best, place = largest(_uneven(x, spans), lambda t: _uneven_places(x, spans, t))
-    best = unbatched(best, had)
-    return (best, unbatched(place, had)) if return_indices else best
+    taps = _uneven_taps(x, spans)
+    best, indices = max_over_taps(taps, lambda tap: _uneven_indices(x, spans, tap))
+    best = without_batch(best, had_batch)
+    return (best, without_batch(indices, had_batch)) if return_indices else best
 
 
 Spans: TypeAlias = list[list[tuple[int, int]]]
 
 
 def _at(spans: list[tuple[int, int]], i: int, device: dt.Device) -> Tensor:
-    """Element i of each window, the last one where it has no more."""
+    """Return element i of each window, or the last one if a window has fewer elements."""
     return dt.asarray([min(a + i, b - 1) for a, b in spans], dtype=dt.int64, device=device)
 
 
-def _uneven(x: Tensor, spans: Spans) -> Iterator[tuple[tuple[int, ...], Tensor]]:
+def _uneven_taps(x: Tensor, spans: Spans) -> Iterator[tuple[tuple[int, ...], Tensor]]:
+    """Yield the index of each element of the longest window, and that element of all windows."""
     longest = [max((b - a for a, b in along), default=1) for along in spans]
     for tap in product(*map(range, longest)):
         part = x
@@ -169,7 +170,8 @@ def _uneven(x: Tensor, spans: Spans) -> Iterator[tuple[tuple[int, ...], Tensor]]
         yield tap, part
 
 
-def _uneven_places(x: Tensor, spans: Spans, tap: tuple[int, ...]) -> Tensor:
+def _uneven_indices(x: Tensor, spans: Spans, tap: tuple[int, ...]) -> Tensor:
+    """Return the flat index in the grid of one element of each window."""
     total: Tensor | None = None
     for a, i in enumerate(tap):
         at = _at(spans[a], i, x.device).reshape((-1, *(1,) * (len(tap) - a - 1)))
@@ -179,9 +181,9 @@ def _uneven_places(x: Tensor, spans: Spans, tap: tuple[int, ...]) -> Tensor:
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
-    """The largest elements of as many windows of signals as asked for.
+    """Return the largest elements of a given number of windows of signals.
 
-    See `adaptive_avg_pool1d` for the windows, `max_pool1d` for what comes back.
+    See `adaptive_avg_pool1d` for the windows, and `max_pool1d` for the results.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: real numbers.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -195,7 +197,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
-    """The largest elements of as many windows of images as asked for; see `adaptive_max_pool1d`.
+    """Return the maxima of a given number of windows of images; see `adaptive_max_pool1d`.
 
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: real numbers.
@@ -210,7 +212,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
-    """The largest elements of as many windows of volumes as asked for; see `adaptive_max_pool1d`.
+    """Return the maxima of a given number of windows of volumes; see `adaptive_max_pool1d`.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: real numbers.

@@ -1,4 +1,4 @@
-"""Functions along an axis: softmax and its like, gated units, norms and distances."""
+"""Functions along an axis: softmax and its variants, gated units, norms and distances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def axis_of(op: str, x: Tensor, dim: int | None) -> int:
-    """Return the axis that is meant; where it is not given, PyTorch's choice.
+    """Return the axis to use; if `dim` is None, PyTorch's default.
 
     Raises: AxisError, ArgumentTypeError.
     """
@@ -37,10 +37,10 @@ def axis_of(op: str, x: Tensor, dim: int | None) -> int:
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike = None
 ) -> Tensor:
-    """exp(x) by its sum along an axis.
+    """Return exp(x) divided by its sum along an axis.
 
-    `dim`: the axis; unless given 0 of 0, 1 or 3 dimensions, else 1. `dtype`: the input is cast to
-    it before.
+    `dim`: the axis, by default 0 for 0, 1 or 3 dimensions, else 1. `dtype`: the dtype to which the
+    input is cast first.
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32; the result has `dtype`, or the input's.
     Raises: AxisError; DTypeError for other than floats.
@@ -59,10 +59,10 @@ def softmax(
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike = None
 ) -> Tensor:
-    """The logarithm of `softmax`, without overflow.
+    """Return the logarithm of `softmax`, without overflow.
 
-    `dim`: the axis; unless given 0 of 0, 1 or 3 dimensions, else 1. `dtype`: the input is cast to
-    it before.
+    `dim`: the axis, by default 0 for 0, 1 or 3 dimensions, else 1. `dtype`: the dtype to which the
+    input is cast first.
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32; the result has `dtype`, or the input's.
     Raises: AxisError; DTypeError for other than floats.
@@ -81,7 +81,7 @@ def log_softmax(
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike = None
 ) -> Tensor:
-    """`softmax` of -x.
+    """Return `softmax` of -x.
 
     `dim`, `dtype`: as of `softmax`.
     Shapes: any; the result's is the input's.
@@ -98,11 +98,10 @@ def softmin(
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """Draws from the distributions that `logits` stand for, through which gradients flow.
+    """Draw from the distributions of `logits`, with gradients to them.
 
-    `tau`: the temperature. `hard`: 1 for what is drawn and 0 for others, with the gradient of the
-    soft draw. `eps`: has no use. Random numbers are those of `dt.random`. `dim`: the axis along
-    which the classes are.
+    `tau`: the temperature. `hard`: return one-hot samples with the gradient of the soft ones.
+    `eps`: has no effect. Random numbers are those of `dt.random`. `dim`: the axis of the classes.
     Shapes: any of logits; the result's is the same.
     Dtypes: floats; halves are computed as float32, and the result has that of logits.
     Raises: AxisError; DTypeError for other than floats.
@@ -115,9 +114,7 @@ def gumbel_softmax(
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
     axis = axis_of("gumbel_softmax", logits, dim)
-    u = 1.0 - dt.random.uniform(
-        logits.shape, dtype=logits.dtype, device=logits.device
-    )  # 0 is not among them
+    u = 1.0 - dt.random.uniform(logits.shape, dtype=logits.dtype, device=logits.device)  # not 0
     least = 2.0**-54 if logits.dtype is dt.float64 else 2.0**-25  # half a step, in place of 0
     soft = dt.softmax((logits - dt.log(dt.maximum(-dt.log(u), least))) / tau, axis=axis)
     if not hard:
@@ -128,12 +125,12 @@ def gumbel_softmax(
 
 
 def _along(x: Tensor, axis: int, ndim: int) -> Tensor:
-    """A vector as one along an axis of so many."""
+    """Return a vector as a tensor of `ndim` axes that extends along one axis."""
     return x.reshape((*(1,) * axis, x.size, *(1,) * (ndim - axis - 1)))
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half of an axis times the sigmoid of the second.
+    """Return the first half of an axis times the sigmoid of the second half.
 
     Shapes: any; the result has half as many elements along `dim`.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
@@ -162,9 +159,9 @@ def length(x: Tensor, p: float, axis: int | tuple[int, ...], keepdims: bool) -> 
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    """The input by its p-norm along an axis, or by `eps` where that is more.
+    """Return the input divided by its p-norm along an axis, or by `eps` if that is greater.
 
-    `p`: that of the norm; infinity for the greatest magnitude.
+    `p`: the order of the norm; infinity for the greatest magnitude.
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: AxisError; DTypeError for other than floats.
@@ -174,15 +171,15 @@ def normalize(
     [[0.6000000238418579, 0.800000011920929]]
     """
     axis, p = axis_of("normalize", input, dim), arguments.number("normalize", p, "p")
-    found = input / dt.maximum(length(input, p, axis, True), eps)
-    return found if out is None else out.copy_(found)
+    result = input / dt.maximum(length(input, p, axis, True), eps)
+    return result if out is None else out.copy_(result)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between two tensors along an axis.
+    """Return the cosine of the angle between two tensors along an axis.
 
-    `eps`: the least that a norm counts as.
-    Shapes: both are broadcast; `dim` is an axis of the result of that, which the result lacks.
+    `eps`: the lower bound of each norm.
+    Shapes: both are broadcast; `dim` is an axis of their common shape, which the result lacks.
     Dtypes: floats; halves are computed as float32, and the result has that of x1.
     Raises: ShapeError, AxisError; DTypeError for other than floats.
 
@@ -201,9 +198,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """The p-norm of `x1 - x2 + eps` along the last axis.
+    """Return the p-norm of `x1 - x2 + eps` along the last axis.
 
-    `p`: that of the norm. `eps`: is added to each difference.
+    `p`: the order of the norm. `eps`: is added to each difference.
     Shapes: (..., n) both, broadcast; the result (...), or (..., 1) with `keepdim`.
     Dtypes: floats; halves are computed as float32, and the result has that of x1.
     Raises: ShapeError; DTypeError for other than floats.

@@ -10,7 +10,7 @@ from dovetail.extend import in_range
 
 from .losses import log_of_one_plus_exp
 from .precision import floats, narrow
-from .reductions import reduced, reduction_of, same_shape
+from .reductions import reduce_loss, reduction_of, same_shape
 
 __all__ = [
     "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
@@ -45,22 +45,22 @@ class _Classes:
             )
         counts = None if ignored is None else target != ignored
         at = in_range(op, target, self.count, ignored=ignored)
-        self.weight = _weights(x, at, weight, counts)  # of the class of each; 0 of what is ignored
-        places = dt.arange(self.count, dtype=dt.int32, device=x.device)
-        places = places.reshape((self.count, *(1,) * (x.ndim - axis - 1)))
-        self.is_it = places == dt.expand_dims(target.astype(dt.int32), axis)
+        self.weight = _weights(x, at, weight, counts)  # of each target; 0 for the ignored class
+        numbers = dt.arange(self.count, dtype=dt.int32, device=x.device)
+        numbers = numbers.reshape((self.count, *(1,) * (x.ndim - axis - 1)))
+        self.is_target = numbers == dt.expand_dims(target.astype(dt.int32), axis)
 
-    def of_it(self, x: Tensor) -> Tensor:
-        """What stands at the class of each."""
+    def select_target(self, x: Tensor) -> Tensor:
+        """Return the entries of `x` at the class of each example."""
         return dt.where(self.is_it, x, 0.0).sum(axis=self.axis)
 
 
 def _weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor | None) -> Tensor:
     if weight is not None:
-        found = dt.take(weight, at, axis=0)
-        return found if counts is None else dt.where(counts, found, 0.0)
-    right = at >= 0  # of all: that they are has been checked
-    return (right if counts is None else right & counts).astype(x.dtype)
+        weights = dt.take(weight, at, axis=0)
+        return weights if counts is None else dt.where(counts, weights, 0.0)
+    ones = at >= 0  # True for all, because in_range has checked them
+    return (ones if counts is None else ones & counts).astype(x.dtype)
 
 
 def _class_axis(op: str, x: Tensor) -> int:
@@ -73,13 +73,18 @@ def _class_axis(op: str, x: Tensor) -> int:
 
 
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """Minus what stands at the class of each; `input` has logarithms of probabilities.
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return minus the entry at the class of each; `input` has logarithms of probabilities.
 
-    `weight`: a factor for each class; the mean is then by the sum of those that count.
-    `ignore_index`: a class that does not count.
+    `weight`: a factor for each class; the mean divides by the sum of the factors of the targets.
+    `ignore_index`: a class that is ignored.
     Shapes: input (classes,), (batch, classes) or (batch, classes, ...); target the same without
     the classes.
     Dtypes: floats; target of integers.
@@ -93,27 +98,32 @@ def nll_loss(
     reduction = reduction_of("nll_loss", reduction, size_average, reduce)
     floats("nll_loss", input)
     classes = _Classes("nll_loss", input, target, weight, ignore_index)
-    return _averaged(-classes.of_it(input), classes.weight, reduction, input)
+    return _reduce_weighted(-classes.select_target(input), classes.weight, reduction, input)
 
 
-def _averaged(loss: Tensor, weight: Tensor, reduction: str, like: Tensor) -> Tensor:
-    """Losses that count by their weights; what has none does not, even where it is infinite."""
+def _reduce_weighted(loss: Tensor, weight: Tensor, reduction: str, like: Tensor) -> Tensor:
+    """Return the weighted mean of losses; those of weight 0 are ignored even if infinite."""
     loss = dt.where(weight == 0, 0.0, loss * weight)
     if reduction == "mean":
         return narrow(loss.sum() / weight.sum(), like)
-    return reduced(loss, reduction, like)
+    return reduce_loss(loss, reduction, like)
 
 
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
-    """The cross entropy of softmax(input) and the target: classes, or probabilities of them.
+) -> Tensor:
+    """Return the cross entropy of softmax(input) and the target: classes or probabilities.
 
-    `weight`: a factor for each class; the mean over classes is then by the sum of those that
-    count. `ignore_index`: a class that does not count. `label_smoothing`: so much of each target
-    is spread over all classes.
+    `weight`: a factor for each class; the mean over classes divides by the sum of the factors of
+    the targets. `ignore_index`: a class that is ignored. `label_smoothing`: the part of each target
+    that is spread evenly over all classes.
     Shapes: input (classes,), (batch, classes) or (batch, classes, ...); target the same without
     the classes, or, of probabilities, with them.
     Dtypes: floats; target of integers, or floats for probabilities.
@@ -142,31 +152,31 @@ def cross_entropy(
                 f"{op}: ignore_index={ignore_index} is for a target of integers, which are "
                 "classes; a target of floats has a probability for each class"
             )
-        return _of_probabilities(input, target, w, axis, reduction, smooth)
+        return _cross_entropy_of_probabilities(input, target, w, axis, reduction, smooth)
     classes = _Classes(op, x, target, w, ignore_index)
     total = dt.logsumexp(x, axis=axis)
-    loss = total - classes.of_it(x)
+    loss = total - classes.select_target(x)
     if smooth == 0.0:
-        return _averaged(loss, classes.weight, reduction, input)
+        return _reduce_weighted(loss, classes.weight, reduction, input)
     count = classes.count
     if w is None:
         every = total * count - x.sum(axis=axis)
     else:
         shaped = w.reshape((count, *(1,) * (x.ndim - axis - 1)))
         every = total * w.sum() - (x * shaped).sum(axis=axis)
-    one = classes.weight
-    counts = one != 0 if w is None else target != ignore_index
-    both = dt.where(one == 0, 0.0, loss * one) * (1.0 - smooth)
-    both = both + dt.where(counts, every, 0.0) * (smooth / count)
+    weights = classes.weight
+    counts = weights != 0 if w is None else target != ignore_index
+    smoothed = dt.where(weights == 0, 0.0, loss * weights) * (1.0 - smooth)
+    smoothed = smoothed + dt.where(counts, every, 0.0) * (smooth / count)
     if reduction == "mean":
-        return narrow(both.sum() / one.sum(), input)
-    return reduced(both, reduction, input)
+        return narrow(smoothed.sum() / weights.sum(), input)
+    return reduce_loss(smoothed, reduction, input)
 
 
-def _of_probabilities(
+def _cross_entropy_of_probabilities(
     input: Tensor, target: Tensor, weight: Tensor | None, axis: int, reduction: str, smooth: float
 ) -> Tensor:
-    """Cross entropy where the target has a probability for each class."""
+    """Return the cross entropy with a target that has a probability for each class."""
     same_shape("cross_entropy", input, target)
     x, count = input, input.shape[axis]
     if smooth:
@@ -181,17 +191,23 @@ def _of_probabilities(
     loss = -(dt.log_softmax(x, axis=axis) * target).sum(axis=axis)
     if reduction == "mean":
         return narrow(loss.sum() / max(1, x.size // count), input)
-    return reduced(loss, reduction, input)
+    return reduce_loss(loss, reduction, input)
 
 
 def multi_margin_loss(
-    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """The mean over other classes of max(0, margin - x[class] + x[other])**p.
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean over other classes of max(0, margin - x[class] + x[other])**p.
 
-    `p`: 1 or 2. `weight`: a factor for each class. `margin`: by how much the class's score is to be
-    above others.
+    `p`: 1 or 2. `weight`: a factor for each class. `margin`: the margin by which the class's score
+    should exceed the others.
     Shapes: input (classes,) or (batch, classes); target () or (batch,).
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of
     integers.
@@ -211,19 +227,22 @@ def multi_margin_loss(
         raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
     x = input
     classes = _Classes(op, x, target, weight, None)
-    apart = dt.maximum(margin - dt.expand_dims(classes.of_it(x), -1) + x, 0.0)
-    apart = apart if p == 1 else apart * apart
-    loss = dt.where(classes.is_it, 0.0, apart).sum(axis=-1) * classes.weight / classes.count
-    return reduced(loss, reduction, input)
+    hinge = dt.maximum(margin - dt.expand_dims(classes.select_target(x), -1) + x, 0.0)
+    hinge = hinge if p == 1 else hinge * hinge
+    loss = dt.where(classes.is_target, 0.0, hinge).sum(axis=-1) * classes.weight / classes.count
+    return reduce_loss(loss, reduction, input)
 
 
 def multilabel_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """The sum of max(0, 1 - x[class] + x[other]) over classes and others, by their number.
+) -> Tensor:
+    """Return the sum of max(0, 1 - x[class] + x[other]), divided by the number of classes.
 
-    `target`: the classes of each, before the first -1; others are those that are not among them.
+    `target`: the classes of each example, before the first -1; all others are other classes.
     Shapes: (classes,) or (batch, classes) both.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of
     integers.
@@ -241,22 +260,27 @@ def multilabel_margin_loss(
     if input.ndim not in (1, 2) or input.shape[-1] == 0:
         raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
     x, n = input, input.shape[-1]
-    named = dt.cumulative_sum((target < 0).astype(dt.int32), axis=-1) == 0
-    at = dt.where(named, target, 0)
-    score = dt.take_along_axis(x, at, axis=-1)
-    places = dt.arange(n, device=x.device)
-    is_one = ((dt.expand_dims(at, -1) == places) & dt.expand_dims(named, -1)).astype(dt.int32)
-    is_other = dt.expand_dims(is_one.sum(axis=-2) == 0, -2) & dt.expand_dims(named, -1)
-    apart = dt.maximum(1.0 - dt.expand_dims(score, -1) + dt.expand_dims(x, -2), 0.0)
-    loss = dt.where(is_other, apart, 0.0).sum(axis=(-2, -1)) / n
-    return reduced(loss, reduction, input)
+    valid = dt.cumulative_sum((target < 0).astype(dt.int32), axis=-1) == 0
+    classes = dt.where(valid, target, 0)
+    score = dt.take_along_axis(x, classes, axis=-1)
+    numbers = dt.arange(n, device=x.device)
+    is_target = (dt.expand_dims(classes, -1) == numbers) & dt.expand_dims(valid, -1)
+    is_target = is_target.astype(dt.int32)
+    is_other = dt.expand_dims(is_target.sum(axis=-2) == 0, -2) & dt.expand_dims(valid, -1)
+    hinge = dt.maximum(1.0 - dt.expand_dims(score, -1) + dt.expand_dims(x, -2), 0.0)
+    loss = dt.where(is_other, hinge, 0.0).sum(axis=(-2, -1)) / n
+    return reduce_loss(loss, reduction, input)
 
 
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """The mean over classes of `binary_cross_entropy_with_logits`.
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the mean over classes of `binary_cross_entropy_with_logits`.
 
     `weight`: a factor for each class.
     Shapes: (..., classes) both.
@@ -276,4 +300,4 @@ def multilabel_soft_margin_loss(
     x, t = input, target
     loss = (1.0 - t) * x + log_of_one_plus_exp(-x)
     loss = loss if weight is None else loss * weight
-    return reduced(loss.sum(axis=-1) / math.prod(x.shape[-1:]), reduction, input)
+    return reduce_loss(loss.sum(axis=-1) / math.prod(x.shape[-1:]), reduction, input)

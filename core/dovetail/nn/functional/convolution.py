@@ -1,4 +1,4 @@
-"""Convolutions along one, two and three axes, and what transposes them."""
+"""Convolutions and transposed convolutions along one, two and three axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dovetail.extend import (
     widen_halves,
 )
 
-from .sizes import Sizes, batched, sizes, unbatched
+from .sizes import Sizes, sizes, with_batch, without_batch
 
 __all__ = [
     "conv1d",
@@ -29,19 +29,24 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """The convolution of signals with filters: sums of products at each position.
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the convolution of signals with filters: sums of products at each position.
 
-    `stride`: how far positions are apart; `padding`: how many zeros come before and after, or
-    "same", for as many positions as elements, or "valid", for none; `dilation`: how far a filter's
-    taps are apart; `groups`: into how many parts, that do not meet, the channels fall.
+    `stride`: the distance of positions; `padding`: the number of zeros before and after, or "same"
+    for as many positions as elements, or "valid" for no zeros; `dilation`: the distance of a
+    filter's taps; `groups`: the number of groups of channels, which are convolved separately.
     Shapes: input (n, c, length) or (c, length), weight (o, c // groups, taps), bias (o,); the
     result (n, o, positions) or (o, positions).
     Dtypes: floats and integers, the same for all; float16 and bfloat16 are summed in float32.
-    Order: channel by channel, tap by tap, with one fused multiply-add each; then the bias. The same
-    bits on every device, whatever the sizes.
+    Order: channel by channel, tap by tap, with one fused multiply-add each; then the bias. The bits
+    are equal on every device, for all sizes.
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
 
     >>> import dovetail as dt
@@ -54,10 +59,15 @@ def conv1d(
 
 
 def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """The convolution of images with filters; see `conv1d`.
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the convolution of images with filters; see `conv1d`.
 
     Sizes are ints, for both axes, or one for each.
     Shapes: input (n, c, h, w) or (c, h, w), weight (o, c // groups, *taps), bias (o,); the result
@@ -74,10 +84,15 @@ def conv2d(
 
 
 def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """The convolution of volumes with filters; see `conv1d`.
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the convolution of volumes with filters; see `conv1d`.
 
     Shapes: input (n, c, d, h, w) or (c, d, h, w), weight (o, c // groups, *taps), bias (o,); the
     result (n, o, *positions) or (o, *positions).
@@ -94,13 +109,19 @@ def conv3d(
 
 
 def conv_transpose1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
-) -> Tensor:  # fmt: skip
-    """What the gradient of `conv1d` makes of its result: each element spread by a filter.
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """Return the transpose of `conv1d` at `input`: each element is spread by a filter.
 
-    `output_padding`: how many elements longer the result is, at its end: positions of a convolution
-    with a stride are as many for several lengths. See `conv1d` for the others.
+    `output_padding`: additional elements at the end of the result, because with a stride several
+    lengths have the same number of positions. See `conv1d` for the other arguments.
     Shapes: input (n, c, length) or (c, length), weight (c, o // groups, taps), bias (o,); the
     result (n, o, more) or (o, more), of (length - 1) * stride - 2 * padding + dilation *
     (taps - 1) + output_padding + 1.
@@ -113,17 +134,31 @@ def conv_transpose1d(
     >>> dt.nn.functional.conv_transpose1d(x, w).tolist()
     [[1.0, 12.0, 20.0]]
     """
-    return _transposed(
-        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
+    return _transposed_convolution(
+        "conv_transpose1d",
+        1,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )
 
 
 def conv_transpose2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
-) -> Tensor:  # fmt: skip
-    """What the gradient of `conv2d` makes of its result; see `conv_transpose1d`.
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """Return the transpose of `conv2d` at `input`; see `conv_transpose1d`.
 
     `output_padding`: as of `conv_transpose1d`.
     Shapes: input (n, c, h, w) or (c, h, w), weight (c, o // groups, *taps), bias (o,); the result
@@ -137,17 +172,31 @@ def conv_transpose2d(
     >>> dt.nn.functional.conv_transpose2d(x, w, stride=2).tolist()
     [[[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]]
     """
-    return _transposed(
-        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
+    return _transposed_convolution(
+        "conv_transpose2d",
+        2,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )
 
 
 def conv_transpose3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
-    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
-) -> Tensor:  # fmt: skip
-    """What the gradient of `conv3d` makes of its result; see `conv_transpose1d`.
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """Return the transpose of `conv3d` at `input`; see `conv_transpose1d`.
 
     `output_padding`: as of `conv_transpose1d`.
     Shapes: input (n, c, d, h, w) or (c, d, h, w), weight (c, o // groups, *taps), bias (o,); the
@@ -160,20 +209,35 @@ def conv_transpose3d(
     >>> dt.nn.functional.conv_transpose3d(x, dt.ones((1, 2, 1, 1, 2), device="reference")).tolist()
     [[[[1.0, 2.0, 1.0]]], [[[1.0, 2.0, 1.0]]]]
     """
-    return _transposed(
-        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
+    return _transposed_convolution(
+        "conv_transpose3d",
+        3,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )
 
 
-# --- what is checked of them ----------------------------------------------------------------------
+# --- checks and calls of the ops ------------------------------------------------------------------
 
 
 def _convolution(
-    op: str, axes: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
-    padding: Sizes | str, dilation: Sizes, groups: int,
-) -> Tensor:  # fmt: skip
-    x, had = batched(op, input, axes)
+    op: str,
+    axes: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes | str,
+    dilation: Sizes,
+    groups: int,
+) -> Tensor:
+    x, had_batch = with_batch(op, input, axes)
     w = _weight(op, weight, axes, x)
     by, apart = sizes(op, stride, "stride", axes, 1), sizes(op, dilation, "dilation", axes, 1)
     g = _groups(op, groups, w.shape[0], "filters")
@@ -187,32 +251,40 @@ def _convolution(
     low, high = _padding(op, padding, axes, reach, by)
     positions = []
     for n, r, p, q, s in zip(x.shape[2:], reach, low, high, by, strict=True):
-        room = n + p + q - r - 1
-        if room < 0:
+        span = n + p + q - r - 1
+        if span < 0:
             raise dt.ShapeError(
                 f"{op}: filters reach over {tuple([m + 1 for m in reach])} elements and do not fit "
                 f"into an input of shape {input.shape} with padding={padding!r}"
             )
-        positions.append(room // s + 1)
+        positions.append(span // s + 1)
     if set(w.shape[2:]) == set(by) == {1} and not any((*low, *high)):
-        return unbatched(_of_one_tap(x, w, b, g), had)
-    found = convolved(x, w, b, tuple(positions), ConvolutionGeometry(by, low, apart, g))
-    return unbatched(found, had)
+        return without_batch(_pointwise(x, w, b, g), had_batch)
+    result = convolved(x, w, b, tuple(positions), ConvolutionGeometry(by, low, apart, g))
+    return without_batch(result, had_batch)
 
 
-def _of_one_tap(x: Tensor, w: Tensor, b: Tensor | None, groups: int) -> Tensor:
-    """The convolution in which each element is on its own: all axes are one."""
+def _pointwise(x: Tensor, w: Tensor, b: Tensor | None, groups: int) -> Tensor:
+    """Return the convolution with filters of one tap along each axis: a matrix product."""
     n, c, *within = x.shape
     rows, taps = x.reshape((n, c, math.prod(within))), w.reshape((*w.shape[:2], 1))
     one = ConvolutionGeometry((1,), (0,), (1,), groups)
     return convolved(rows, taps, b, rows.shape[2:], one).reshape((n, w.shape[0], *within))
 
 
-def _transposed(
-    op: str, axes: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
-    padding: Sizes, output_padding: Sizes, groups: int, dilation: Sizes,
-) -> Tensor:  # fmt: skip
-    y, had = batched(op, input, axes)
+def _transposed_convolution(
+    op: str,
+    axes: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    output_padding: Sizes,
+    groups: int,
+    dilation: Sizes,
+) -> Tensor:
+    y, had_batch = with_batch(op, input, axes)
     w = _weight(op, weight, axes, y)
     by, apart = sizes(op, stride, "stride", axes, 1), sizes(op, dilation, "dilation", axes, 1)
     low, more = (
@@ -231,18 +303,18 @@ def _transposed(
                 f"{op}: output_padding={output_padding!r} is below the stride or the dilation"
             )
     b = _bias(op, bias, w.shape[1] * g, y)
-    found = []
+    out = []
     for n, s, p, d, k, m in zip(y.shape[2:], by, low, apart, w.shape[2:], more, strict=True):
-        found.append((n - 1) * s - 2 * p + d * (k - 1) + m + 1)
-    if min(found) < 1:
+        out.append((n - 1) * s - 2 * p + d * (k - 1) + m + 1)
+    if min(out) < 1:
         raise dt.ShapeError(
             f"{op}: an input of shape {input.shape} with padding={padding!r} would give "
-            f"{tuple(found)} elements"
+            f"{tuple(out)} elements"
         )
     geometry = ConvolutionGeometry(by, low, apart, g)
     if b is None:
-        return unbatched(transposed_convolution(y, w, tuple(found), geometry), had)
-    return unbatched(_with_bias(y, w, b, tuple(found), geometry), had)
+        return without_batch(transposed_convolution(y, w, tuple(out), geometry), had_batch)
+    return without_batch(_with_bias(y, w, b, tuple(out), geometry), had_batch)
 
 
 @widen_halves
@@ -260,7 +332,7 @@ def _weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
             f"{op}: a weight of shape {w.shape}; it is (filters, channels // groups, *taps), with "
             f"taps along {axes} axes"
         )
-    _same(op, "weight", w, x)
+    _require_same(op, "weight", w, x)
     return w
 
 
@@ -270,20 +342,20 @@ def _bias(op: str, bias: object, filters: int, x: Tensor) -> Tensor | None:
     b = required(op, bias)
     if b.shape != (filters,):
         raise dt.ShapeError(f"{op}: a bias of shape {b.shape} for {filters} filters")
-    _same(op, "bias", b, x)
+    _require_same(op, "bias", b, x)
     return b
 
 
-def _same(op: str, name: str, given: Tensor, x: Tensor) -> None:
-    """Raises: DTypeError, DeviceError."""
-    if given.dtype is not x.dtype:
+def _require_same(op: str, name: str, weight: Tensor, x: Tensor) -> None:
+    """Raise an error for a weight of another dtype or device, or an input that is not real."""
+    if weight.dtype is not x.dtype:
         raise dt.DTypeError(
-            f"{op}: an input of {x.dtype.name} and a {name} of {given.dtype.name}; bring them "
+            f"{op}: an input of {x.dtype.name} and a {name} of {weight.dtype.name}; bring them "
             "together by x.astype(dtype)"
         )
-    if given.device is not x.device:
+    if weight.device is not x.device:
         raise dt.DeviceError(
-            f"{op}: an input on {x.device} and a {name} on {given.device}; move one with "
+            f"{op}: an input on {x.device} and a {name} on {weight.device}; move one with "
             "x.to(device)"
         )
     if x.dtype.kind not in "iuf":
@@ -300,7 +372,7 @@ def _groups(op: str, groups: object, channels: int, of: str) -> int:
 def _padding(
     op: str, padding: Sizes | str, axes: int, reach: tuple[int, ...], by: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many zeros come before and after, along each axis."""
+    """Return the numbers of zeros before and after, along each axis."""
     if not isinstance(padding, str):
         low = sizes(op, padding, "padding", axes)
         return low, low

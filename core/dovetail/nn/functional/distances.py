@@ -1,4 +1,4 @@
-"""Losses of how far things are apart, of which two or three are given."""
+"""Losses of distances between two or three inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import dovetail as dt
 
 from .along_axis import pairwise_distance
 from .precision import floats
-from .reductions import reduced, reduction_of
+from .reductions import reduce_loss, reduction_of
 
 __all__ = [
     "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "triplet_margin_loss",
@@ -21,12 +21,16 @@ EPSILON = 1e-12  # PyTorch's, in `cosine_embedding_loss`
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """x where the target is 1, max(0, margin - x) where it is -1.
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return x where the target is 1, max(0, margin - x) where it is -1.
 
-    `margin`: from where on what is apart costs nothing.
+    `margin`: the distance from which a pair with target -1 costs nothing.
     Shapes: both are broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
     numbers.
@@ -41,16 +45,21 @@ def hinge_embedding_loss(
     floats("hinge_embedding_loss", input)
     x = input
     apart = dt.where(target != 1, dt.maximum(margin - x, 0.0), 0.0)
-    return reduced(apart + dt.where(target != -1, x, 0.0), reduction, input)
+    return reduce_loss(apart + dt.where(target != -1, x, 0.0), reduction, input)
 
 
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """max(0, margin - target * (input1 - input2)): 1 wants the first larger, -1 the second.
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return max(0, margin - target * (input1 - input2)): 1 ranks the first higher, -1 the second.
 
-    `margin`: by how much the one is to be larger.
+    `margin`: the difference that is demanded.
     Shapes: all have as many dimensions, and are broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has that of input1; target of real
     numbers.
@@ -69,18 +78,26 @@ def margin_ranking_loss(
             f"shape {target.shape} have as many dimensions"
         )
     apart = target * (input1 - input2)
-    return reduced(dt.maximum(margin - apart, 0.0), reduction, input1)
+    return reduce_loss(dt.maximum(margin - apart, 0.0), reduction, input1)
 
 
 def triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
-    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """max(0, margin + |anchor - positive| - |anchor - negative|), by `pairwise_distance`.
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return max(0, margin + |anchor - positive| - |anchor - negative|), by `pairwise_distance`.
 
-    `swap`: the nearer of anchor and positive to the negative counts. `anchor` is to be nearer to
-    `positive` than to `negative`, by `margin`. `p`, `eps`: as of `pairwise_distance`.
+    The loss is 0 if `anchor` is nearer to `positive` than to `negative` by `margin`. `swap`: use
+    the lesser of the distances from anchor and from positive to the negative. `p`, `eps`: as of
+    `pairwise_distance`.
     Shapes: (..., n) all, broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has that of anchor.
     Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive.
@@ -95,24 +112,33 @@ def triplet_margin_loss(
     if margin <= 0:
         raise dt.ArgumentError(f"triplet_margin_loss: margin is positive, not {margin}")
     return triplet_margin_with_distance_loss(
-        anchor, positive, negative, margin=margin, swap=swap,
+        anchor,
+        positive,
+        negative,
+        margin=margin,
+        swap=swap,
         distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
         reduction=reduction_of("triplet_margin_loss", reduction, size_average, reduce),
-    )  # fmt: skip
+    )
 
 
 def triplet_margin_with_distance_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, *,
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
-    swap: bool = False, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """`triplet_margin_loss` with another distance than `pairwise_distance`.
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return `triplet_margin_loss` with another distance than `pairwise_distance`.
 
-    `anchor` is to be nearer to `positive` than to `negative`, by `margin`. `distance_function`: of
-    two tensors, `pairwise_distance` unless given. `swap`: the nearer of anchor and positive to the
-    negative counts.
+    The loss is 0 if `anchor` is nearer to `positive` than to `negative` by `margin`.
+    `distance_function`: a function of two tensors, by default `pairwise_distance`. `swap`: use the
+    lesser of the distances from anchor and from positive to the negative.
     Shapes: of as many dimensions, such as the distance takes; a loss for each distance.
-    Dtypes: floats; the distance is given halves as float32, and the loss has the dtype of anchor.
+    Dtypes: floats; the distance gets halves as float32, and the loss has the dtype of anchor.
     Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive, and for another
     `reduction`.
 
@@ -132,20 +158,25 @@ def triplet_margin_with_distance_loss(
             f"{op}: shapes {anchor.shape}, {positive.shape} and {negative.shape} have as many "
             "dimensions"
         )
-    far = pairwise_distance if distance_function is None else distance_function
-    near, away = far(anchor, positive), far(anchor, negative)
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
-        away = dt.minimum(away, far(positive, negative))
-    return reduced(dt.maximum(margin + near - away, 0.0), reduction, anchor)
+        far = dt.minimum(far, distance(positive, negative))
+    return reduce_loss(dt.maximum(margin + near - far, 0.0), reduction, anchor)
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """1 - cos of the angle where the target is 1, max(0, cos - margin) where it is -1.
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return 1 - cos(angle) where the target is 1, max(0, cos - margin) where it is -1.
 
-    `margin`: the cosine up to which those that are to be apart cost nothing.
+    `margin`: the cosine up to which a pair with target -1 costs nothing.
     Shapes: inputs (batch, n) and target (batch,), or (n,) and ().
     Dtypes: floats; halves are computed as float32, and the loss has that of input1; target of real
     numbers.
@@ -169,4 +200,4 @@ def cosine_embedding_loss(
     cos = (a * b).sum(axis=-1) / dt.sqrt(squares)
     loss = dt.where(target == 1, 1.0 - cos, 0.0)
     loss = loss + dt.where(target == -1, dt.maximum(cos - margin, 0.0), 0.0)
-    return reduced(loss, reduction, input1)
+    return reduce_loss(loss, reduction, input1)

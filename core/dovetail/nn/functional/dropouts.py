@@ -1,7 +1,7 @@
-"""Dropout: some values, or whole channels, become 0 while training.
+"""Dropout: random values, or whole channels, become 0 in training.
 
-What is drawn comes from `dt.random`: a seed gives the same on every device, functions that are
-captured with `dt.jit` draw anew at each call, and `dt.autograd.checkpoint` draws the same again.
+Random numbers are those of `dt.random`: a seed gives the same ones on every device, functions
+captured with `dt.jit` draw new ones at each call, and `dt.autograd.checkpoint` repeats its draws.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 Tensor: TypeAlias = dt.Tensor
-SATURATED = -1.7580993408473766  # what selu gives for -infinity
+SATURATED = -1.7580993408473766  # selu(-infinity)
 
 
 def _require(op: str, x: Tensor, p: float) -> None:
@@ -27,12 +27,12 @@ def _require(op: str, x: Tensor, p: float) -> None:
         raise dt.ArgumentError(f"{op}: p is a probability, from 0 to 1, not {p}")
 
 
-def _kept(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    """A mask of what stays."""
+def _keep_mask(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """Return a random mask of the values that stay."""
     return dt.random.uniform(shape, dtype=dt.float32, device=x.device) >= p
 
 
-def _given(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
+def _finish(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
     y = narrow(y, x)
     if inplace and not (x.requires_grad and dt.is_grad_enabled()):
         return x.copy_(y)
@@ -40,25 +40,25 @@ def _given(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
 
 
 def _zeros_of(x: Tensor) -> Tensor:
-    """Return zeros through which a gradient of 0 flows; infinity and NaN do not reach them."""
+    """Return zeros with a gradient of 0 to `x`, also where `x` is infinite or NaN."""
     return dt.where(dt.zeros((), dtype=dt.bool, device=x.device), x, 0.0)
 
 
-def _dropped(
+def _drop(
     op: str, x: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """The input, of which what is drawn is 0; `shape` is that of the draws."""
+    """Return the input with random values set to 0; `shape`: the shape of the random mask."""
     _require(op, x, p)
     if not training or p == 0.0:
         return x
     if p == 1.0:
-        return _given(x, _zeros_of(x), inplace)
-    kept = dt.where(_kept(x, shape, p), wide(x) * (1.0 / (1.0 - p)), 0.0)
-    return _given(x, kept, inplace)
+        return _finish(x, _zeros_of(x), inplace)
+    y = dt.where(_keep_mask(x, shape, p), wide(x) * (1.0 / (1.0 - p)), 0.0)
+    return _finish(x, y, inplace)
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """The input, each value of which is 0 with probability `p`, and else divided by 1 - p.
+    """Set each value to 0 with probability `p`, and divide the others by 1 - p.
 
     `training`: False gives the input.
     Shapes: any; the result's is the input's.
@@ -73,13 +73,13 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     True
     """
     shape = input.shape if isinstance(input, dt.Tensor) else ()
-    return _dropped("dropout", input, shape, p, training, inplace)
+    return _drop("dropout", input, shape, p, training, inplace)
 
 
-def _features(
+def _drop_channels(
     op: str, x: Tensor, dims: int, p: float, training: bool, inplace: bool, alone: bool
 ) -> Tensor:
-    """Whole channels; `alone`: an input of `dims` dimensions has no batch."""
+    """Drop whole channels; `alone`: an input of `dims` dimensions has no batch."""
     floats(op, x)
     if x.ndim not in (dims, dims + 1):
         raise dt.ShapeError(
@@ -88,13 +88,13 @@ def _features(
         )
     lead = 1 if alone and x.ndim == dims else 2
     shape = (*x.shape[:lead], *(1,) * (x.ndim - lead))
-    return _dropped(op, x, shape, p, training, inplace)
+    return _drop(op, x, shape, p, training, inplace)
 
 
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """The input, each channel of which is 0 with probability `p`, and else divided by 1 - p.
+    """Set each channel to 0 with probability `p`, and divide the others by 1 - p.
 
     Shapes: (batch, channels, length) or (channels, length).
     Dtypes: floats; the result has the input's.
@@ -104,13 +104,13 @@ def dropout1d(
     >>> dt.nn.functional.dropout1d(dt.ones((2, 3, 4), device="reference"), 0.0).shape
     (2, 3, 4)
     """
-    return _features("dropout1d", input, 2, p, training, inplace, True)
+    return _drop_channels("dropout1d", input, 2, p, training, inplace, True)
 
 
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """The input, each channel of which is 0 with probability `p`, and else divided by 1 - p.
+    """Set each channel to 0 with probability `p`, and divide the others by 1 - p.
 
     Shapes: (batch, channels, height, width); (batch, channels, length) is as of `dropout1d`, as
     PyTorch has it.
@@ -121,13 +121,13 @@ def dropout2d(
     >>> dt.nn.functional.dropout2d(dt.ones((2, 3, 4, 4), device="reference"), 0.0).shape
     (2, 3, 4, 4)
     """
-    return _features("dropout2d", input, 3, p, training, inplace, False)
+    return _drop_channels("dropout2d", input, 3, p, training, inplace, False)
 
 
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """The input, each channel of which is 0 with probability `p`, and else divided by 1 - p.
+    """Set each channel to 0 with probability `p`, and divide the others by 1 - p.
 
     Shapes: (batch, channels, depth, height, width), or without the batch.
     Dtypes: floats; the result has the input's.
@@ -137,27 +137,27 @@ def dropout3d(
     >>> dt.nn.functional.dropout3d(dt.ones((2, 3, 4, 4, 4), device="reference"), 0.0).shape
     (2, 3, 4, 4, 4)
     """
-    return _features("dropout3d", input, 4, p, training, inplace, True)
+    return _drop_channels("dropout3d", input, 4, p, training, inplace, True)
 
 
-def _alpha(
+def _alpha_drop(
     op: str, x: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Dropout that keeps mean and variance of what `selu` gives."""
+    """Apply dropout that preserves mean and variance of the output of `selu`."""
     _require(op, x, p)
     if not training or p == 0.0:
         return x
     if p == 1.0:
-        return _given(x, _zeros_of(x), inplace)
+        return _finish(x, _zeros_of(x), inplace)
     scale = 1.0 / math.sqrt((SATURATED * SATURATED * p + 1.0) * (1.0 - p))
-    kept = dt.where(_kept(x, shape, p), wide(x), SATURATED)
-    return _given(x, kept * scale - scale * SATURATED * p, inplace)
+    y = dt.where(_keep_mask(x, shape, p), wide(x), SATURATED)
+    return _finish(x, y * scale - scale * SATURATED * p, inplace)
 
 
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Dropout for `selu`: what is dropped becomes what that saturates at; mean and variance stay.
+    """Apply dropout for `selu`: dropped values become its limit; mean and variance stay.
 
     `p`: the probability of being dropped.
     Shapes: any; the result's is the input's.
@@ -170,13 +170,13 @@ def alpha_dropout(
     [1.0, 1.0]
     """
     shape = input.shape if isinstance(input, dt.Tensor) else ()
-    return _alpha("alpha_dropout", input, shape, p, training, inplace)
+    return _alpha_drop("alpha_dropout", input, shape, p, training, inplace)
 
 
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """`alpha_dropout` of whole channels.
+    """Apply `alpha_dropout` to whole channels.
 
     `p`: the probability of a channel's being dropped.
     Shapes: (batch, channels, ...); the result's is the input's.
@@ -194,4 +194,4 @@ def feature_alpha_dropout(
             f"{input.shape}"
         )
     shape = (*input.shape[:2], *(1,) * (input.ndim - 2))
-    return _alpha("feature_alpha_dropout", input, shape, p, training, inplace)
+    return _alpha_drop("feature_alpha_dropout", input, shape, p, training, inplace)

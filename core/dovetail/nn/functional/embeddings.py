@@ -1,4 +1,4 @@
-"""Rows of a table: `embedding`, bags of them, and classes as vectors of 0 and 1."""
+"""Rows of a table: `embedding`, bags of rows, and one-hot vectors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["embedding", "embedding_bag", "one_hot"]
 Tensor: TypeAlias = dt.Tensor
 
 
-class _Scaled(dt.autograd.Function):
-    """A tensor as it is, whose gradient is multiplied by something."""
+class _ScaledGradient(dt.autograd.Function):
+    """The identity, whose gradient is multiplied by a factor."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, factor: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ class _Scaled(dt.autograd.Function):
 
 
 class _Rows(dt.autograd.Function):
-    """Rows of a table, whose gradient is a sparse tensor of as many rows as were read."""
+    """Rows of a table, with a sparse gradient of the rows that were read."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, at: Tensor, op: str) -> Tensor:
@@ -43,8 +43,10 @@ class _Rows(dt.autograd.Function):
         g = gradients[0].reshape((at.size, ctx.shape[1]))
         rows = at.reshape((1, at.size))
         return (
-            dt.sparse_coo_tensor(rows, g, ctx.shape, check_invariants=False), None, None,
-        )  # fmt: skip
+            dt.sparse_coo_tensor(rows, g, ctx.shape, check_invariants=False),
+            None,
+            None,
+        )
 
 
 def _require(op: str, input: Tensor, weight: Tensor) -> None:
@@ -56,8 +58,8 @@ def _require(op: str, input: Tensor, weight: Tensor) -> None:
         raise dt.DTypeError(f"{op}: the input are numbers of rows, integers, not {what}")
 
 
-def _padding(op: str, padding_idx: int | None, rows: int) -> int | None:
-    """The row that does not count, from the start. Raises: ArgumentError."""
+def _padding_row(op: str, padding_idx: int | None, rows: int) -> int | None:
+    """Return the index of the padding row, counted from the start. Raises: ArgumentError."""
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
@@ -65,44 +67,49 @@ def _padding(op: str, padding_idx: int | None, rows: int) -> int | None:
     return padding_idx % rows
 
 
-def renormed(weight: Tensor, at: Tensor, max_norm: float, norm_type: float) -> None:
-    """Makes rows that are read no longer than `max_norm`, in place."""
+def renormalize_rows(weight: Tensor, at: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that are read to a norm of at most `max_norm`, in place."""
     with dt.no_grad():
         rows = dt.take(weight, at.reshape(-1), axis=0)
         norms = length(wide(rows), norm_type, 1, True)
         factor = dt.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
-        weight[at.reshape(-1)] = narrow(wide(rows) * factor, rows)  # the same for each of a row
+        weight[at.reshape(-1)] = narrow(wide(rows) * factor, rows)  # equal for duplicate indices
 
 
 def _read(
     op: str, at: Tensor, weight: Tensor, padding: int | None, by_frequency: bool, sparse: bool
 ) -> Tensor:
-    """The rows, whose gradients count as they should."""
+    """Return rows of the table, with gradients scaled or zeroed as the options say."""
     if not (weight.requires_grad and dt.is_grad_enabled()):
         return read_at(op, weight, at, 0, from_end=False)
-    found = _Rows.apply(weight, at, op) if sparse else read_at(op, weight, at, 0, from_end=False)
+    rows = _Rows.apply(weight, at, op) if sparse else read_at(op, weight, at, 0, from_end=False)
     factor: Tensor | None = None
     if padding is not None:
-        factor = (at != padding).astype(found.dtype)
+        factor = (at != padding).astype(rows.dtype)
     if by_frequency:
         flat = at.reshape(-1)
-        times = dt.zeros(weight.shape[0], dtype=found.dtype, device=at.device)
-        times = times.index_add(0, flat, dt.ones(flat.shape, dtype=found.dtype, device=at.device))
-        once = 1.0 / dt.take(times, at, axis=0)
-        factor = once if factor is None else factor * once
-    return found if factor is None else _Scaled.apply(found, dt.expand_dims(factor, -1))
+        times = dt.zeros(weight.shape[0], dtype=rows.dtype, device=at.device)
+        times = times.index_add(0, flat, dt.ones(flat.shape, dtype=rows.dtype, device=at.device))
+        inverse = 1.0 / dt.take(times, at, axis=0)
+        factor = inverse if factor is None else factor * inverse
+    return rows if factor is None else _ScaledGradient.apply(rows, dt.expand_dims(factor, -1))
 
 
 def embedding(
-    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Tensor:  # fmt: skip
-    """Rows of `weight`, by their numbers.
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Return rows of `weight`, by their indices.
 
-    `padding_idx`: a row that no gradient flows to. `max_norm`, `norm_type`: rows that are read are
-    made no longer than that before, in place. `scale_grad_by_freq`: gradients are divided by how
-    often a row is read. `sparse`: the gradient of the weight is a sparse COO tensor of as many
-    entries as rows are read, in the order in which they are, some perhaps several times.
+    `padding_idx`: a row without a gradient. `max_norm`, `norm_type`: before rows are read, scale
+    them in place to at most this norm. `scale_grad_by_freq`: divide gradients by the number of
+    times a row is read. `sparse`: the gradient of the weight is a sparse COO tensor with an entry
+    for each row that is read, in that order, so that indices may repeat.
     Shapes: input any, weight (rows, n); the result (*input.shape, n).
     Dtypes: input integers, weight floats.
     Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange, also for negative numbers, when
@@ -114,26 +121,33 @@ def embedding(
     [[3.0, 4.0], [1.0, 2.0]]
     """
     _require("embedding", input, weight)
-    padding = _padding("embedding", padding_idx, weight.shape[0])
+    padding = _padding_row("embedding", padding_idx, weight.shape[0])
     if max_norm is not None:
         input = in_range("embedding", input, weight.shape[0])
-        renormed(weight, input, max_norm, norm_type)
+        renormalize_rows(weight, input, max_norm, norm_type)
     return _read("embedding", input, weight, padding, scale_grad_by_freq, sparse)
 
 
 def embedding_bag(
-    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
-    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
-    sparse: bool = False, per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Tensor:  # fmt: skip
-    """Sums, means or maxima of bags of rows of `weight`.
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Return sums, means or maxima of bags of rows of `weight`.
 
-    `input`: a bag in each row; or, of one dimension, all bags one after the other, and `offsets`
-    say where each begins; with `include_last_offset` where the last one ends, too. `mode`: "sum",
-    "mean" or "max"; of an empty bag comes 0. `per_sample_weights`: a factor for each row, of "sum"
-    alone. `padding_idx`: a row that does not count. `max_norm`, `norm_type`, `scale_grad_by_freq`,
-    `sparse`: as for `embedding`.
+    `input`: a bag in each row; or all bags concatenated in one dimension, with their first
+    positions as `offsets`, and with `include_last_offset` also the end of the last one. `mode`:
+    "sum", "mean" or "max"; the result of an empty bag is 0. `per_sample_weights`: a factor for each
+    row, only for "sum". `padding_idx`: a row that is ignored. `max_norm`, `norm_type`,
+    `scale_grad_by_freq`, `sparse`: as for `embedding`.
     Shapes: input (bags, n) or (n,), weight (rows, m), offsets (bags,); the result (bags, m).
     Dtypes: input and offsets integers, weight floats.
     Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange, also for negative numbers, when
@@ -148,26 +162,26 @@ def embedding_bag(
     op = "embedding_bag"
     _require(op, input, weight)
     _require_bags(op, input, offsets, mode, per_sample_weights)
-    padding = _padding(op, padding_idx, weight.shape[0])
+    padding = _padding_row(op, padding_idx, weight.shape[0])
     if max_norm is not None:
         input = in_range(op, input, weight.shape[0])
-        renormed(weight, input, max_norm, norm_type)
+        renormalize_rows(weight, input, max_norm, norm_type)
     by_frequency = scale_grad_by_freq and mode != "max"
-    found = _read(op, input, weight, padding, by_frequency, sparse)
-    x = wide(found)
+    rows = _read(op, input, weight, padding, by_frequency, sparse)
+    x = wide(rows)
     if per_sample_weights is not None:
         x = x * dt.expand_dims(wide(per_sample_weights), -1)
     counts = None if padding is None else input != padding
     if input.ndim == 2:
-        return narrow(_of_rows(x, counts, mode), found)
+        return narrow(_reduce_equal_bags(x, counts, mode), rows)
     assert offsets is not None
     bags = offsets.shape[0] - include_last_offset
-    return narrow(_of_runs(x, counts, offsets[:bags], bags, mode), found)
+    return narrow(_reduce_bags(x, counts, offsets[:bags], bags, mode), rows)
 
 
 def _require_bags(
     op: str, input: Tensor, offsets: Tensor | None, mode: str, factors: Tensor | None
-) -> None:  # fmt: skip
+) -> None:
     if mode not in ("sum", "mean", "max"):
         raise dt.ArgumentError(f'{op}: mode is "sum", "mean" or "max", not {mode!r}')
     if input.ndim not in (1, 2):
@@ -185,16 +199,16 @@ def _require_bags(
         )
 
 
-def _of_rows(x: Tensor, counts: Tensor | None, mode: str) -> Tensor:
-    """Bags of one length: x is (bags, n, m)."""
+def _reduce_equal_bags(x: Tensor, counts: Tensor | None, mode: str) -> Tensor:
+    """Reduce bags of one length: x is (bags, n, m)."""
     if mode == "max":
-        some = x.shape[1] > 0
         if counts is not None:
             x = dt.where(dt.expand_dims(counts, -1), x, -float("inf"))
-        found = first_max(x, 1) if some else dt.zeros((x.shape[0], x.shape[2]), device=x.device)
-        if counts is None or not some:
-            return found.astype(x.dtype)
-        return dt.where(dt.expand_dims(dt.any(counts, axis=1), -1), found, 0.0)
+        empty = x.shape[1] == 0
+        best = dt.zeros((x.shape[0], x.shape[2]), device=x.device) if empty else first_max(x, 1)
+        if counts is None or empty:
+            return best.astype(x.dtype)
+        return dt.where(dt.expand_dims(dt.any(counts, axis=1), -1), best, 0.0)
     if counts is None:
         total = x.sum(axis=1)
         return total if mode == "sum" else total / max(x.shape[1], 1)
@@ -205,35 +219,33 @@ def _of_rows(x: Tensor, counts: Tensor | None, mode: str) -> Tensor:
 
 
 def first_max(x: Tensor, axis: int) -> Tensor:
-    """The maximum along an axis, whose gradient goes to the first of equals, as PyTorch's does."""
+    """Return the maximum along an axis, with the gradient to the first of equals, as in PyTorch."""
     at = dt.expand_dims(dt.argmax(x, axis=axis), axis)
     return dt.take_along_axis(x, at, axis=axis).squeeze(axis)
 
 
-def _of_runs(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, mode: str) -> Tensor:
-    """Bags one after the other: x is (n, m)."""
+def _reduce_bags(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, mode: str) -> Tensor:
+    """Reduce consecutive bags of different lengths: x is (n, m)."""
     n, m = x.shape
-    places = dt.arange(n, dtype=dt.int64, device=x.device)
-    bag = dt.searchsorted(offsets.astype(dt.int64), places, side="right") - 1
+    positions = dt.arange(n, dtype=dt.int64, device=x.device)
+    bag = dt.searchsorted(offsets.astype(dt.int64), positions, side="right") - 1
     shape = (bags, m)
     if mode == "max":
         if counts is not None:
             x = dt.where(dt.expand_dims(counts, -1), x, -float("inf"))
-        return _max_of_runs(x, counts, bag, shape)
+        return _max_of_bags(x, counts, bag, shape)
     if counts is not None:
         x = dt.where(dt.expand_dims(counts, -1), x, 0.0)
     total = dt.zeros(shape, dtype=x.dtype, device=x.device).index_add(0, bag, x)
     if mode == "sum":
         return total
-    one = dt.ones(n, dtype=x.dtype, device=x.device) if counts is None else counts.astype(x.dtype)
-    many = dt.zeros(bags, dtype=x.dtype, device=x.device).index_add(0, bag, one)
-    return total / dt.expand_dims(dt.maximum(many, 1.0), -1)
+    ones = dt.ones(n, dtype=x.dtype, device=x.device) if counts is None else counts.astype(x.dtype)
+    lengths = dt.zeros(bags, dtype=x.dtype, device=x.device).index_add(0, bag, ones)
+    return total / dt.expand_dims(dt.maximum(lengths, 1.0), -1)
 
 
-def _max_of_runs(
-    x: Tensor, counts: Tensor | None, bag: Tensor, shape: tuple[int, int]
-) -> Tensor:  # fmt: skip
-    """Return the maximum of each bag; NaN wins, and of equals the first. Empty bags give 0."""
+def _max_of_bags(x: Tensor, counts: Tensor | None, bag: Tensor, shape: tuple[int, int]) -> Tensor:
+    """Return the maximum of each bag: NaN wins, the first of equals is used; empty bags give 0."""
     n = x.shape[0]
     if not n:
         return dt.zeros(shape, dtype=x.dtype, device=x.device)
@@ -244,17 +256,17 @@ def _max_of_runs(
     first = dt.searchsorted(bag, dt.arange(shape[0], dtype=bag.dtype, device=bag.device))
     at = dt.take(order, dt.minimum(first, n - 1), axis=0)
     numbers = dt.expand_dims(dt.arange(shape[0], device=x.device), -1)
-    there = dt.expand_dims(first < n, -1) & (dt.take(bag, at) == numbers)
+    occupied = dt.expand_dims(first < n, -1) & (dt.take(bag, at) == numbers)
     if counts is not None:
-        there = there & dt.take(counts, at)
-    return dt.where(there, dt.take_along_axis(x, at, axis=0), 0.0)
+        occupied = occupied & dt.take(counts, at)
+    return dt.where(occupied, dt.take_along_axis(x, at, axis=0), 0.0)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """1 at the class of each along a new last axis, 0 elsewhere.
+    """Return 1 at the class of each element along a new last axis, 0 elsewhere.
 
-    `num_classes`: how many there are; unless given one more than the largest, which the host reads.
-    `tensor`: the classes, from 0.
+    `tensor`: the classes, from 0. `num_classes`: their number, by default one more than the largest
+    class, which the host reads.
     Shapes: any; the result (*tensor.shape, num_classes).
     Dtypes: integers; the result int64.
     Raises: DTypeError, ArgumentError; IndexOutOfRange for a class that is none, when the work runs.

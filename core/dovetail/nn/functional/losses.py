@@ -1,4 +1,4 @@
-"""Losses: how far what a network gives is from what it should. Each is a few kernels.
+"""Losses between the output of a network and a target. Each is a few kernels.
 
 `reduction`: "mean", "sum", or "none" for a loss of each. `size_average` and `reduce` say the same
 as PyTorch once did. Losses of float16 and bfloat16 are computed as float32.
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import dovetail as dt
 
 from .precision import floats, narrow
-from .reductions import broadcast, reduced, reduction_of, same_shape
+from .reductions import broadcast, reduce_loss, reduction_of, same_shape
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "huber_loss",
@@ -24,7 +24,7 @@ NARROWEST = 1e-12  # PyTorch's, of x (1 - x)
 
 
 def log_of_one_plus_exp(x: Tensor) -> Tensor:
-    """log(1 + exp(x)), without overflow."""
+    """Return log(1 + exp(x)), without overflow."""
     return dt.logaddexp(x, dt.zeros((), dtype=x.dtype, device=x.device))
 
 
@@ -36,10 +36,14 @@ def _weighted(op: str, loss: Tensor, input: Tensor, weight: Tensor | None) -> Te
 
 
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The squares of the differences.
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the squared differences.
 
     `weight`: a factor for each; the mean is then by the sum of the weights.
     Shapes: the same; a target that is broadcast is warned of.
@@ -59,14 +63,18 @@ def mse_loss(
     loss = _weighted("mse_loss", apart * apart, input, weight)
     if weight is not None and reduction == "mean":
         return narrow(loss.sum() / weight.sum(), input)
-    return reduced(loss, reduction, input)
+    return reduce_loss(loss, reduction, input)
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The absolute differences.
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the absolute differences.
 
     `weight`: a factor for each; the mean is then by the sum of the weights.
     Shapes: the same; a target that is broadcast is warned of.
@@ -85,14 +93,18 @@ def l1_loss(
     loss = _weighted("l1_loss", dt.abs(input - target), input, weight)
     if weight is not None and reduction == "mean":
         return narrow(loss.sum() / weight.sum(), input)
-    return reduced(loss, reduction, input)
+    return reduce_loss(loss, reduction, input)
 
 
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", beta: float = 1.0,
-) -> Tensor:  # fmt: skip
-    """d**2 / (2 beta) for differences d below `beta`, else |d| - beta / 2.
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Return d**2 / (2 beta) for differences d below `beta`, else |d| - beta / 2.
 
     Shapes: the same; a target that is broadcast is warned of.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
@@ -115,14 +127,17 @@ def smooth_l1_loss(
     apart = input - target
     d = dt.abs(apart)
     loss = dt.where(d < beta, apart * apart * (0.5 / beta), d - 0.5 * beta)
-    return reduced(loss, reduction, input)
+    return reduce_loss(loss, reduction, input)
 
 
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
     weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """d**2 / 2 for differences d up to `delta`, else delta * (|d| - delta / 2).
+) -> Tensor:
+    """Return d**2 / 2 for differences d up to `delta`, else delta * (|d| - delta / 2).
 
     `weight`: a factor for each loss.
     Shapes: the same; a target that is broadcast is warned of.
@@ -145,14 +160,18 @@ def huber_loss(
     apart = input - target
     d = dt.abs(apart)
     loss = dt.where(d <= delta, apart * apart * 0.5, (d - 0.5 * delta) * delta)
-    return reduced(_weighted("huber_loss", loss, input, weight), reduction, input)
+    return reduce_loss(_weighted("huber_loss", loss, input, weight), reduction, input)
 
 
 def kl_div(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", log_target: bool = False,
-) -> Tensor:  # fmt: skip
-    """target * (log(target) - input): `input` has logarithms of probabilities.
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Return target * (log(target) - input); `input` has logarithms of probabilities.
 
     `reduction`: "batchmean" too, the sum by the size of the first axis, which is the divergence's
     definition. `log_target`: the target has logarithms, too.
@@ -171,21 +190,25 @@ def kl_div(
     loss = dt.exp(t) * (t - x) if log_target else dt.xlogy(t, t) - t * x
     if reduction == "batchmean":
         return narrow(loss.sum() / (input.shape[0] if input.ndim else 1), input)
-    return reduced(loss, reduction, input)
+    return reduce_loss(loss, reduction, input)
 
 
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """-(t log(x) + (1 - t) log(1 - x)), logarithms no less than -100; x are probabilities.
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return -(t log(x) + (1 - t) log(1 - x)); logarithms are no less than -100.
 
     `weight`: a factor for each, broadcast. With sigmoids before it,
-    `binary_cross_entropy_with_logits` is more exact. What is below 0 or above 1, in the input or
-    in the target, is no probability: its loss and its gradient are NaN, and `dt.debug_nans()` names
-    the line (PyTorch raises, for which the host has to wait for the values).
-    Gradient: (x - t) / (x (1 - x)), the divisor no less than 1e-12: also where x is 0 or 1 what is
-    wrong learns, and nothing is infinite.
+    `binary_cross_entropy_with_logits` is more exact. A value below 0 or above 1, in the input or in
+    the target, is not a probability: its loss and its gradient are NaN, and `dt.debug_nans()` names
+    the line (PyTorch raises an error, for which the host has to wait for the values).
+    Gradient: (x - t) / (x (1 - x)), the divisor no less than 1e-12. It is finite for x of 0 and 1,
+    and not 0 if the target differs.
     Shapes: input and target are the same.
     Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
@@ -199,48 +222,53 @@ def binary_cross_entropy(
     floats("binary_cross_entropy", input, target)
     same_shape("binary_cross_entropy", input, target)
     x, t = input, target
-    loss = _Surprise.apply(x, t)
-    return reduced(loss if weight is None else loss * weight, reduction, input)
+    loss = _BinaryCrossEntropy.apply(x, t)
+    return reduce_loss(loss if weight is None else loss * weight, reduction, input)
 
 
-class _Surprise(dt.autograd.Function):
-    """What a target says of a probability, with a slope that is finite and right at 0 and 1."""
+class _BinaryCrossEntropy(dt.autograd.Function):
+    """The cross entropy of a target and a probability, with exact finite slopes at 0 and 1."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, t: Tensor) -> Tensor:
-        # Times 1, or NaN, which is made here so that dt.debug_nans sees where it comes from.
+        # a target outside [0, 1] becomes NaN here, so that dt.debug_nans reports this line
         t = t * dt.sqrt(dt.where(t * (1.0 - t) < 0, -1.0, 1.0))
         ctx.save_for_backward(x, t)
-        return -(t * _log(x) + (1.0 - t) * _log_of_other(x))
+        return -(t * _log(x) + (1.0 - t) * _log_complement(x))
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
         x, t = ctx.saved_tensors
-        room = x * (1.0 - x)
-        slope = (x - t) / dt.where(room < 0, dt.nan, dt.maximum(room, NARROWEST))
-        return g * slope, g * (_log_of_other(x) - _log(x))
+        product = x * (1.0 - x)
+        slope = (x - t) / dt.where(product < 0, dt.nan, dt.maximum(product, NARROWEST))
+        return g * slope, g * (_log_complement(x) - _log(x))
 
 
 def _log(x: Tensor) -> Tensor:
     """Return the logarithm, no less than -100, with slope 0 there; NaN below 0."""
-    none = x == 0
-    return dt.where(none, -100.0, dt.maximum(dt.log(dt.where(none, 1.0, x)), -100.0))
+    zero = x == 0
+    return dt.where(zero, -100.0, dt.maximum(dt.log(dt.where(zero, 1.0, x)), -100.0))
 
 
-def _log_of_other(x: Tensor) -> Tensor:
-    """Return the logarithm of 1 - x likewise, also for an x that 1 - x rounds away."""
-    none = x == 1
-    return dt.where(none, -100.0, dt.maximum(dt.log1p(dt.where(none, 0.0, -x)), -100.0))
+def _log_complement(x: Tensor) -> Tensor:
+    """Return log(1 - x), no less than -100, with slope 0 there; exact also for tiny x."""
+    one = x == 1
+    return dt.where(one, -100.0, dt.maximum(dt.log1p(dt.where(one, 0.0, -x)), -100.0))
 
 
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """`binary_cross_entropy` of sigmoid(input), without overflow.
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Return `binary_cross_entropy` of sigmoid(input), without overflow.
 
-    `weight`: a factor for each, broadcast. `pos_weight`: a factor for what the target says is 1,
-    broadcast: one for each class.
+    `weight`: a factor for each element, broadcast. `pos_weight`: a factor for the part of the
+    target that is 1, broadcast: one for each class.
     Shapes: input and target are the same.
     Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
@@ -255,21 +283,26 @@ def binary_cross_entropy_with_logits(
     floats(op, input, target)
     same_shape(op, input, target)
     x, t = input, target
-    low = x < 0  # each side by the exponential that is small there: a tail is no difference of ones
+    low = x < 0  # each side uses its small exponential: a tail must not be a difference of ones
     below = log_of_one_plus_exp(dt.where(low, x, -x))
     of_one = -t
     if pos_weight is not None:
         below, of_one = below * ((pos_weight - 1.0) * t + 1.0), of_one * pos_weight
     loss = dt.where(low, of_one, 1.0 - t) * x + below
-    return reduced(loss if weight is None else loss * weight, reduction, input)
+    return reduce_loss(loss if weight is None else loss * weight, reduction, input)
 
 
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
-    size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """The negative logarithm of the probability of `target` from Poisson distributions.
+) -> Tensor:
+    """Return minus the log probability of `target` under Poisson distributions.
 
     `log_input`: the input has logarithms of the rates; else rates, to which `eps` is added.
     `full`: with Stirling's approximation of the part that no gradient depends on.
@@ -292,17 +325,21 @@ def poisson_nll_loss(
         safe = dt.where(more, t, 1.0)
         part = safe * dt.log(safe) - safe + dt.log(safe * (2 * math.pi)) * 0.5
         loss = loss + dt.where(more, part, 0.0)
-    return reduced(loss, reduction, input)
+    return reduce_loss(loss, reduction, input)
 
 
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """The negative logarithm of the density at `target` of normal distributions.
+) -> Tensor:
+    """Return minus the log density of `target` under normal distributions.
 
-    `var`: their variances; what is less than `eps` counts as that, without changing gradients.
-    `full`: with the part that nothing depends on. Negative variances are not looked for.
+    `var`: their variances; lesser ones count as `eps`, without a change of gradients. `full`: add
+    the constant part. Negative elements of a tensor are not detected.
     Shapes: var has input's shape, or that without the last axis, or 1 along one axis.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target and
     variances of real numbers.
@@ -321,16 +358,16 @@ def gaussian_nll_loss(
     loss = (dt.log(v) + apart * apart / v) * 0.5
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return reduced(loss, reduction, input)
+    return reduce_loss(loss, reduction, input)
 
 
 def _at_least(v: Tensor, eps: float) -> Tensor:
-    """What is less counts as `eps`, and passes its gradient on as it is."""
+    """Return `v`, but at least `eps`, with the gradient of `v` everywhere."""
     return v + dt.where(v < eps, eps - v, 0.0).detach()
 
 
 def _variances(input: Tensor, var: Tensor | float) -> Tensor:
-    """The variances in a shape that broadcasts."""
+    """Return the variances in a shape that broadcasts with the input."""
     if not isinstance(var, dt.Tensor):
         if var < 0:
             raise dt.ArgumentError(f"gaussian_nll_loss: a variance is not negative, as {var} is")
@@ -349,10 +386,13 @@ def _variances(input: Tensor, var: Tensor | float) -> Tensor:
 
 
 def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """log(1 + exp(-target * input)), where targets are 1 or -1.
+) -> Tensor:
+    """Return log(1 + exp(-target * input)), for targets 1 or -1.
 
     Shapes: both are broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
@@ -366,4 +406,4 @@ def soft_margin_loss(
     """
     reduction = reduction_of("soft_margin_loss", reduction, size_average, reduce)
     floats("soft_margin_loss", input)
-    return reduced(log_of_one_plus_exp(-(target * input)), reduction, input)
+    return reduce_loss(log_of_one_plus_exp(-(target * input)), reduction, input)

@@ -1,4 +1,4 @@
-"""Attention of several heads: products with weights before it and after it."""
+"""Multi-head attention, with its input and output projections."""
 
 from __future__ import annotations
 
@@ -20,29 +20,45 @@ NAME = "multi_head_attention_forward"
 
 
 def multi_head_attention_forward(
-    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
-    in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
-    bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
-    out_proj_bias: Tensor | None, training: bool = True, key_padding_mask: Tensor | None = None,
-    need_weights: bool = True, attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None,
-    k_proj_weight: Tensor | None = None, v_proj_weight: Tensor | None = None,
-    static_k: Tensor | None = None, static_v: Tensor | None = None,
-    average_attn_weights: bool = True, is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """What attention of several heads gives, and its weights where they are needed.
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Return the output of multi-head attention, and its weights if they are needed.
 
-    `embed_dim_to_check`: the size e of a query; `num_heads`: into how many parts of equal size it
-    falls. `in_proj_weight`: of queries, keys and values, one below the other; with
-    `use_separate_proj_weight` each has its own, `q_proj_weight`, `k_proj_weight` and
-    `v_proj_weight`; `in_proj_bias`: of all three, one after the other. `out_proj_weight`,
-    `out_proj_bias`: of the product with what heads give. `bias_k`, `bias_v`: one more key and
-    value; `add_zero_attn`: one more of zeros. Masks are bool, True where a key is *not* seen, or
-    floats that are added to scores: `attn_mask` for each query, `key_padding_mask` for all of them.
-    `is_causal`: query i sees keys up to i; with `attn_mask` it says that this is such a mask.
-    `dropout_p`: the probability with which weights become 0, while `training`. `need_weights`:
-    False never has a matrix of all scores. `static_k`, `static_v`: heads that are taken in place of
-    products with `key` and `value`. A query that sees no key gets zeros, and weights of zero.
+    `embed_dim_to_check`: the size e of a query; `num_heads`: the number of equal parts into which
+    it is split. `in_proj_weight`: the weights of queries, keys and values, one below the other;
+    with `use_separate_proj_weight`, `q_proj_weight`, `k_proj_weight` and `v_proj_weight` are used
+    instead; `in_proj_bias`: the three biases, one after the other. `out_proj_weight`,
+    `out_proj_bias`: the projection of the heads' output. `bias_k`, `bias_v`: an additional key and
+    value; `add_zero_attn`: add a key and value of zeros. Masks are bool, True where a key is *not*
+    seen, or floats that are added to scores: `attn_mask` for each query, `key_padding_mask` for all
+    queries. `is_causal`: query i sees keys up to i; with `attn_mask` it asserts that this mask is
+    causal. `dropout_p`: the probability with which weights become 0, while `training`.
+    `need_weights`: False avoids a matrix of all scores. `static_k`, `static_v`: heads that replace
+    the projections of `key` and `value`. For a query that sees no key, result and weights are 0.
     Shapes: `query` (l, n, e), key (s, n, ...), value (s, n, ...), or all without n; attn_mask (l,
     s) or (n * heads, l, s), key_padding_mask (n, s); the result (l, n, e), and weights (n, l, s),
     or (n, heads, l, s) unless `average_attn_weights`.
@@ -61,10 +77,12 @@ def multi_head_attention_forward(
     tensors("multi_head_attention_forward", query, key, value)
     alone = query.ndim == 2
     _require_fitting(query, key, value, embed_dim_to_check, num_heads)
-    projected = _projected(
-        (query, key, value), in_proj_weight, in_proj_bias,
+    projected = _project_inputs(
+        (query, key, value),
+        in_proj_weight,
+        in_proj_bias,
         (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None,
-    )  # fmt: skip
+    )
     if alone:
         projected = tuple(dt.expand_dims(x, axis=1) for x in projected)
         if key_padding_mask is not None:
@@ -73,29 +91,29 @@ def multi_head_attention_forward(
     masks = _Masks(attn_mask, key_padding_mask)
     masks.require_fitting(q.shape[1], num_heads, q.shape[0], k.shape[0])
     if attn_mask is not None and is_causal and not need_weights and key_padding_mask is None:
-        masks = _Masks(None, None)  # as the mask says
+        masks = _Masks(None, None)  # is_causal asserts that the mask is causal
     causal = is_causal and masks.attn is None
     if bias_k is not None and bias_v is not None:
-        k, v = (dt.concat([x, _repeated(b, x)]) for x, b in ((k, bias_k), (v, bias_v)))
-        masks, causal = masks.with_one_more(k.shape[0], causal, q)
-    q, k, v = (_heads(x, num_heads) for x in (q, k, v))
-    k = k if static_k is None else _static("static_k", static_k, q)
-    v = v if static_v is None else _static("static_v", static_v, q)
+        k, v = (dt.concat([x, _repeat_over_batch(b, x)]) for x, b in ((k, bias_k), (v, bias_v)))
+        masks, causal = masks.add_key(k.shape[0], causal, q)
+    q, k, v = (_split_heads(x, num_heads) for x in (q, k, v))
+    k = k if static_k is None else _split_batch("static_k", static_k, q)
+    v = v if static_v is None else _split_batch("static_v", static_v, q)
     if add_zero_attn:
         k, v = (dt.concat([x, dt.zeros_like(x[:, :, :1])], axis=2) for x in (k, v))
-        masks, causal = masks.with_one_more(k.shape[2], causal, q)
-    mask, p = masks.joined(num_heads), dropout_p if training else 0.0
+        masks, causal = masks.add_key(k.shape[2], causal, q)
+    mask, p = masks.merge(num_heads), dropout_p if training else 0.0
     if need_weights:
-        out, weights = _with_weights(q, k, v, mask, p, causal, average_attn_weights)
+        out, weights = _attend_with_weights(q, k, v, mask, p, causal, average_attn_weights)
     else:
         out, weights = scaled_dot_product_attention(q, k, v, mask, p, causal), None
     joined = dt.reshape(dt.moveaxis(out, 2, 0), (q.shape[2], q.shape[0], embed_dim_to_check))
     _require_dtype("query", query, out_proj_weight=out_proj_weight, out_proj_bias=out_proj_bias)
-    made = joined @ out_proj_weight.mT
-    made = made if out_proj_bias is None else made + out_proj_bias
+    result = joined @ out_proj_weight.mT
+    result = result if out_proj_bias is None else result + out_proj_bias
     if alone:
-        made, weights = dt.squeeze(made, axis=1), None if weights is None else weights[0]
-    return made, weights
+        result, weights = dt.squeeze(result, axis=1), None if weights is None else weights[0]
+    return result, weights
 
 
 def _require_fitting(q: Tensor, k: Tensor, v: Tensor, size: int, heads: int) -> None:
@@ -110,57 +128,62 @@ def _require_fitting(q: Tensor, k: Tensor, v: Tensor, size: int, heads: int) -> 
         raise dt.ArgumentError(f"{NAME}: embed_dim {size} is no multiple of {heads} heads")
 
 
-def _projected(
-    given: tuple[Tensor, Tensor, Tensor], weight: Tensor | None, bias: Tensor | None,
-    own: tuple[Tensor | None, Tensor | None, Tensor | None] | None,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """Products with the weights: one product where all three are one."""
-    size = given[0].shape[-1]
-    if own is None and weight is None:
+def _project_inputs(
+    inputs: tuple[Tensor, Tensor, Tensor],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    separate: tuple[Tensor | None, Tensor | None, Tensor | None] | None,
+) -> tuple[Tensor, ...]:
+    """Return the projections of query, key and value; one product if all three are one tensor.
+
+    `weight`: the three weights, one below the other, or None with `separate` weights.
+    """
+    size = inputs[0].shape[-1]
+    if separate is None and weight is None:
         raise dt.ArgumentError(
             f"{NAME}: give in_proj_weight, or three and use_separate_proj_weight"
         )
-    if own is None and given[0] is given[1] is given[2]:
+    if separate is None and inputs[0] is inputs[1] is inputs[2]:
         assert weight is not None
-        _require_dtype("query", given[0], in_proj_weight=weight, in_proj_bias=bias)
-        made = given[0] @ weight.mT
-        made = made if bias is None else made + bias
-        return tuple(made[..., i * size : (i + 1) * size] for i in range(3))
-    found = []
-    for i, x in enumerate(given):
-        w = weight[i * size : (i + 1) * size] if own is None and weight is not None else None
-        w = own[i] if own is not None else w
+        _require_dtype("query", inputs[0], in_proj_weight=weight, in_proj_bias=bias)
+        product = inputs[0] @ weight.mT
+        product = product if bias is None else product + bias
+        return tuple(product[..., i * size : (i + 1) * size] for i in range(3))
+    projections = []
+    for i, x in enumerate(inputs):
+        w = weight[i * size : (i + 1) * size] if separate is None and weight is not None else None
+        w = separate[i] if separate is not None else w
         if w is None or w.ndim != 2 or w.shape[1] != x.shape[-1]:
             raise dt.ShapeError(
                 f"{NAME}: {('query', 'key', 'value')[i]} of shape {x.shape} does not fit weights "
                 f"of shape {None if w is None else w.shape}"
             )
         _require_dtype(("query", "key", "value")[i], x, weight=w, in_proj_bias=bias)
-        made = x @ w.mT
-        found.append(made if bias is None else made + bias[i * size : (i + 1) * size])
-    return tuple(found)
+        product = x @ w.mT
+        projections.append(product if bias is None else product + bias[i * size : (i + 1) * size])
+    return tuple(projections)
 
 
 def _require_dtype(name: str, x: Tensor, **weights: Tensor | None) -> None:
-    """Raises: DTypeError where weights have another dtype than what they are multiplied with."""
+    """Raise DTypeError if weights have another dtype than their input."""
     for key, w in weights.items():
         if w is not None and w.dtype is not x.dtype:
             raise other_dtype(NAME, x, key, w, name)
 
 
-def _repeated(b: Tensor, x: Tensor) -> Tensor:
-    """One more key or value for each of a batch."""
+def _repeat_over_batch(b: Tensor, x: Tensor) -> Tensor:
+    """Return a key or value repeated for each example of a batch."""
     return dt.broadcast_to(b, (1, x.shape[1], x.shape[2]))
 
 
-def _heads(x: Tensor, heads: int) -> Tensor:
-    """(length, batch, heads * size) as (batch, heads, length, size)."""
+def _split_heads(x: Tensor, heads: int) -> Tensor:
+    """Reshape (length, batch, heads * size) to (batch, heads, length, size)."""
     length, batch, size = x.shape
     return dt.permute_dims(dt.reshape(x, (length, batch, heads, size // heads)), (1, 2, 0, 3))
 
 
-def _static(name: str, x: Tensor, q: Tensor) -> Tensor:
-    """What was given for all heads, (batch * heads, length, size)."""
+def _split_batch(name: str, x: Tensor, q: Tensor) -> Tensor:
+    """Reshape (batch * heads, length, size) to (batch, heads, length, size)."""
     batch, heads, _, size = q.shape
     if x.ndim != 3 or x.shape[0] != batch * heads or x.shape[2] != size:
         raise dt.ShapeError(
@@ -170,13 +193,13 @@ def _static(name: str, x: Tensor, q: Tensor) -> Tensor:
 
 
 class _Masks(NamedTuple):
-    """What each query does not see, and what nobody sees."""
+    """The attention mask of each query and the padding mask of keys."""
 
     attn: Tensor | None
     padding: Tensor | None
 
     def require_fitting(self, batch: int, heads: int, rows: int, columns: int) -> None:
-        """Raises where one is of no shape or dtype that fits."""
+        """Raise an error if a mask has a shape or dtype that does not fit."""
         for name, mask in (("attn_mask", self.attn), ("key_padding_mask", self.padding)):
             if mask is not None and mask.dtype is not dt.bool and mask.dtype.kind != "f":
                 raise dt.DTypeError(
@@ -194,53 +217,56 @@ class _Masks(NamedTuple):
                 "fits"
             )
 
-    def with_one_more(self, n: int, causal: bool, q: Tensor) -> tuple[_Masks, bool]:
-        """The same where there is one more key, which all see."""
-        attn = self.attn
-        if causal:  # a mask from now on, since it sees the last key, too
-            rows = q.shape[0] if q.ndim == 3 else q.shape[2]
-            at = dt.arange(max(rows, n), device=q.device)
-            attn = at[:rows, None] < at[: n - 1]
-        return _Masks(_wider(attn), _wider(self.padding)), False
+    def add_key(self, n: int, causal: bool, q: Tensor) -> tuple[_Masks, bool]:
+        """Return masks for an additional last key that all queries see, and the new `causal`.
 
-    def joined(self, heads: int) -> Tensor | None:
-        """One mask for both, as `scaled_dot_product_attention` has it."""
-        found: list[Tensor] = []
+        `n`: the number of keys with that key.
+        """
+        attn = self.attn
+        if causal:  # the last key is seen by all queries, so causality needs a mask
+            rows = q.shape[0] if q.ndim == 3 else q.shape[2]
+            numbers = dt.arange(max(rows, n), device=q.device)
+            attn = numbers[:rows, None] < numbers[: n - 1]
+        return _Masks(_add_seen_column(attn), _add_seen_column(self.padding)), False
+
+    def merge(self, heads: int) -> Tensor | None:
+        """Return one mask for both, in the form of `scaled_dot_product_attention`."""
+        masks: list[Tensor] = []
         if self.attn is not None:
             m = self.attn
             m = m if m.ndim == 2 else dt.reshape(m, (-1, heads, *m.shape[1:]))
-            found.append(m)
+            masks.append(m)
         if self.padding is not None:
-            found.append(self.padding[:, None, None, :])
-        if not found:
+            masks.append(self.padding[:, None, None, :])
+        if not masks:
             return None
-        if all(m.dtype is dt.bool for m in found):
-            return ~found[0] if len(found) == 1 else ~(found[0] | found[1])
-        added = [
+        if all(m.dtype is dt.bool for m in masks):
+            return ~masks[0] if len(masks) == 1 else ~(masks[0] | masks[1])
+        floats = [
             dt.where(m, -math.inf, dt.zeros((), device=m.device)) if m.dtype is dt.bool else m
-            for m in found
+            for m in masks
         ]
-        return added[0] if len(added) == 1 else added[0] + added[1]
+        return floats[0] if len(floats) == 1 else floats[0] + floats[1]
 
 
-def _wider(mask: Tensor | None) -> Tensor | None:
-    """With one more column, of what all see."""
+def _add_seen_column(mask: Tensor | None) -> Tensor | None:
+    """Return a mask with an additional column, for a key that all queries see."""
     if mask is None:
         return None
-    seen = dt.zeros((*mask.shape[:-1], 1), dtype=mask.dtype, device=mask.device)
-    return dt.concat([mask, seen], axis=-1)
+    column = dt.zeros((*mask.shape[:-1], 1), dtype=mask.dtype, device=mask.device)
+    return dt.concat([mask, column], axis=-1)
 
 
 @partial(widen_halves, widen="first")
-def _with_weights(
+def _attend_with_weights(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool, average: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return attention, and the weights that it gives values, averaged over heads if wanted."""
+    """Return attention, and its weights, averaged over heads if `average` is True."""
     rows, columns = q.shape[2], k.shape[2]
     scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.mT
     if causal:
-        at = dt.arange(max(rows, columns), device=q.device)
-        scores = dt.where(at[:rows, None] >= at[:columns], scores, -math.inf)
+        numbers = dt.arange(max(rows, columns), device=q.device)
+        scores = dt.where(numbers[:rows, None] >= numbers[:columns], scores, -math.inf)
     if mask is not None and mask.dtype is dt.bool:
         scores = dt.where(mask, scores, -math.inf)
     elif mask is not None:

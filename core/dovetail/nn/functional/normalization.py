@@ -1,6 +1,6 @@
-"""Normalisation: values made to have mean 0 and variance 1, over some of their axes.
+"""Normalisation to mean 0 and variance 1 over some axes.
 
-float16 and bfloat16 are computed with as float32, and rounded once.
+float16 and bfloat16 are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Tensor: TypeAlias = dt.Tensor
 Axes: TypeAlias = int | tuple[int, ...]
 
 
-def _normalized(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[int, ...]:
-    """The last axes, over which is normalised. Raises: ShapeError, DTypeError."""
+def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Check and return the sizes of the axes to normalise over. Raises: ShapeError, DTypeError."""
     floats(op, x)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if not sizes or x.shape[-len(sizes) :] != sizes:
@@ -38,22 +38,25 @@ def _affine(op: str, sizes: tuple[int, ...], **given: Tensor | None) -> None:
             raise dt.ShapeError(f"{op}: {name} has shape {x.shape}, normalized_shape is {sizes}")
 
 
-def _standard(x: Tensor, axes: Axes, eps: float) -> Tensor:
-    """Of mean 0 and variance 1 over axes."""
+def _standardize(x: Tensor, axes: Axes, eps: float) -> Tensor:
+    """Normalise `x` to mean 0 and variance 1 over axes."""
     apart = x - dt.mean(x, axis=axes, keepdims=True)
     return apart * dt.rsqrt(dt.mean(apart * apart, axis=axes, keepdims=True) + eps)
 
 
-def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+def _apply_affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     x = x if weight is None else x * wide(weight)
     return x if bias is None else x + wide(bias)
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
-    bias: Tensor | None = None, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    """The input with mean 0 and variance 1 over its last axes, times `weight`, plus `bias`.
+    input: Tensor,
+    normalized_shape: int | Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise over the last axes to mean 0 and variance 1, times `weight`, plus `bias`.
 
     `normalized_shape`: the sizes of those axes, or the size of the last one. `eps`: is added to the
     variance.
@@ -67,18 +70,20 @@ def layer_norm(
     >>> dt.nn.functional.layer_norm(x, (2,), eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
-    sizes = _normalized("layer_norm", input, normalized_shape)
+    sizes = _normalized_sizes("layer_norm", input, normalized_shape)
     _affine("layer_norm", sizes, weight=weight, bias=bias)
     one_dtype_or_wide("layer_norm", input, weight=weight, bias=bias)
     axes = tuple(range(-len(sizes), 0))
-    return narrow(_scaled(_standard(wide(input), axes, eps), weight, bias), input)
+    return narrow(_apply_affine(_standardize(wide(input), axes, eps), weight, bias), input)
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+    input: Tensor,
+    normalized_shape: int | Sequence[int],
+    weight: Tensor | None = None,
     eps: float | None = None,
-) -> Tensor:  # fmt: skip
-    """The input by the root of its mean square over its last axes, times `weight`.
+) -> Tensor:
+    """Divide the input by the root of its mean square over its last axes, times `weight`.
 
     `eps`: is added to the mean square; unless given, the dtype's `dt.finfo(...).eps`.
     Shapes: weight has `normalized_shape`.
@@ -91,57 +96,63 @@ def rms_norm(
     >>> dt.nn.functional.rms_norm(x, (2,), eps=0.0).tolist()
     [[1.0, -1.0]]
     """
-    sizes = _normalized("rms_norm", input, normalized_shape)
+    sizes = _normalized_sizes("rms_norm", input, normalized_shape)
     _affine("rms_norm", sizes, weight=weight)
     axes = tuple(range(-len(sizes), 0))
     small = dt.finfo(input.dtype).eps if eps is None else eps
-    found = input * dt.rsqrt(dt.mean(input * input, axis=axes, keepdims=True) + small)
-    return narrow(_scaled(found, weight, None), input)
+    y = input * dt.rsqrt(dt.mean(input * input, axis=axes, keepdims=True) + small)
+    return narrow(_apply_affine(y, weight, None), input)
 
 
-def _channels(x: Tensor, v: Tensor) -> Tensor:
-    """A vector along the second axis of `x`."""
+def _along_channels(x: Tensor, v: Tensor) -> Tensor:
+    """Reshape a vector so that it broadcasts along the second axis of `x`."""
     return v.reshape((v.size, *(1,) * (x.ndim - 2)))
 
 
-def _require_channels(op: str, x: Tensor, **given: Tensor | None) -> None:
+def _require_channels(op: str, x: Tensor, **vectors: Tensor | None) -> None:
+    """Raise an error if the input has no channels or a vector does not fit them."""
     floats(op, x)
     if x.ndim < 2:
         raise dt.ShapeError(f"{op}: the input is (batch, channels, ...), not of shape {x.shape}")
-    for name, v in given.items():
+    for name, v in vectors.items():
         if v is not None and v.shape != (x.shape[1],):
             raise dt.ShapeError(
                 f"{op}: {name} has shape {v.shape}; an input of shape {x.shape} has {x.shape[1]} "
                 "channels"
             )
-    one_dtype_or_wide(op, x, **given)
+    one_dtype_or_wide(op, x, **vectors)
 
 
 def _channel_means(x: Tensor, keepdims: bool) -> Tensor:
-    """The means over all axes but the second: of each row first, which lies together."""
+    """Return means over all axes but the second; first over the last axes, which are contiguous."""
     if x.ndim > 2:
         x = dt.mean(x, axis=tuple(range(2, x.ndim)), keepdims=keepdims)
     return dt.mean(x, axis=0, keepdims=keepdims)
 
 
-def _moved(running: Tensor, now: Tensor, momentum: float | Tensor) -> None:
-    """Has a running statistic follow what it is now."""
+def _update_running(running: Tensor, current: Tensor, momentum: float | Tensor) -> None:
+    """Move a running statistic towards its current value, in place."""
     with dt.no_grad():
-        before = wide(running)
-        running.copy_(narrow(before * (1.0 - momentum) + now * momentum, running))
+        previous = wide(running)
+        running.copy_(narrow(previous * (1.0 - momentum) + current * momentum, running))
 
 
 def batch_norm(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-    weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-    momentum: float | Tensor = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    """The input with mean 0 and variance 1 in each channel, times `weight`, plus `bias`.
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float | Tensor = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel to mean 0 and variance 1, times `weight`, plus `bias`.
 
-    `training`: by the batch's own mean and variance, which the running ones follow in place by
-    `momentum` (the variance with n - 1 in place of n); else by the running ones. `running_mean`,
-    `running_var`: the running ones, or None; an empty batch leaves them as they are. `eps`: is
-    added to the variance.
+    `training`: use the mean and variance of the batch, and move the running ones towards them in
+    place, by `momentum` (the variance with n - 1 in place of n); else use the running ones.
+    `running_mean`, `running_var`: the running ones, or None; an empty batch does not change them.
+    `eps`: is added to the variance.
     Shapes: input (batch, channels, ...), all others (channels,).
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel while training, and
@@ -159,22 +170,25 @@ def batch_norm(
     )
     x = wide(input)
     if training:
-        mean, var = _of_batch(op, x, running_mean, running_var, momentum)
+        mean, var = _batch_statistics(op, x, running_mean, running_var, momentum)
     elif running_mean is None or running_var is None:
         raise dt.ArgumentError(f"{op}: without running statistics it can only be used in training")
     else:
-        mean, var = (_channels(x, wide(v)) for v in (running_mean, running_var))
+        mean, var = (_along_channels(x, wide(v)) for v in (running_mean, running_var))
     scale = dt.rsqrt(var + eps)
-    scale = scale if weight is None else scale * _channels(x, wide(weight))
-    found = (x - mean) * scale
-    return narrow(found if bias is None else found + _channels(x, wide(bias)), input)
+    scale = scale if weight is None else scale * _along_channels(x, wide(weight))
+    y = (x - mean) * scale
+    return narrow(y if bias is None else y + _along_channels(x, wide(bias)), input)
 
 
-def _of_batch(
-    op: str, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+def _batch_statistics(
+    op: str,
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
     momentum: float | Tensor,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The mean and the variance, which running statistics follow."""
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and variance of the batch, and update the running statistics."""
     count = x.size // max(x.shape[1], 1)
     if count == 1:
         raise dt.ArgumentError(
@@ -182,25 +196,32 @@ def _of_batch(
             "variance; in training there are more"
         )
     mean = _channel_means(x, True)
-    var = _channel_means(dt.square(x - mean), True)  # what nobody holds is not stored
+    var = _channel_means(dt.square(x - mean), True)  # one expression, so the squares are not stored
     if running_mean is not None and x.size:
-        _moved(running_mean, mean.detach().reshape((-1,)), momentum)
+        _update_running(running_mean, mean.detach().reshape((-1,)), momentum)
     if running_var is not None and x.size:
-        _moved(running_var, var.detach().reshape((-1,)) * (count / max(count - 1, 1)), momentum)
+        _update_running(
+            running_var, var.detach().reshape((-1,)) * (count / max(count - 1, 1)), momentum
+        )
     return mean, var
 
 
 def instance_norm(
-    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-    weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
-    momentum: float = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    """The input with mean 0 and variance 1 in each channel of each example.
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel of each example to mean 0 and variance 1.
 
-    `use_input_stats`: by its own mean and variance, whose means over the batch the running ones
-    follow in place; else by the running ones. `running_mean`, `running_var`: the running ones, or
-    None; `momentum`: how far a call moves them. An empty batch leaves them as they are. `eps`: is
-    added to the variance.
+    `use_input_stats`: use the mean and variance of each channel and example, and move the running
+    ones in place towards the means of these over the batch; else use the running ones.
+    `running_mean`, `running_var`: the running ones, or None; `momentum`: the weight of the current
+    values. An empty batch does not change them. `eps`: is added to the variance.
     Shapes: input (batch, channels, ...), all others (channels,).
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel, and without
@@ -213,8 +234,8 @@ def instance_norm(
     [[[-1.0, 1.0]]]
     """
     op = "instance_norm"
-    given = {"running_mean": running_mean, "running_var": running_var}
-    _require_channels(op, input, weight=weight, bias=bias, **given)
+    running = {"running_mean": running_mean, "running_var": running_var}
+    _require_channels(op, input, weight=weight, bias=bias, **running)
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     x, axes = wide(input), tuple(range(2, input.ndim))
@@ -227,22 +248,25 @@ def instance_norm(
     mean = dt.mean(x, axis=axes, keepdims=True)
     var = dt.mean(dt.square(x - mean), axis=axes, keepdims=True)
     if running_mean is not None and x.size:
-        _moved(running_mean, mean.detach().mean(axis=0).reshape((-1,)), momentum)
+        _update_running(running_mean, mean.detach().mean(axis=0).reshape((-1,)), momentum)
     if running_var is not None and x.size:
-        more = count / max(count - 1, 1)
-        _moved(running_var, var.detach().mean(axis=0).reshape((-1,)) * more, momentum)
-    found = (x - mean) * dt.rsqrt(var + eps)
-    found = found if weight is None else found * _channels(x, wide(weight))
-    return narrow(found if bias is None else found + _channels(x, wide(bias)), input)
+        unbiased = count / max(count - 1, 1)
+        _update_running(running_var, var.detach().mean(axis=0).reshape((-1,)) * unbiased, momentum)
+    y = (x - mean) * dt.rsqrt(var + eps)
+    y = y if weight is None else y * _along_channels(x, wide(weight))
+    return narrow(y if bias is None else y + _along_channels(x, wide(bias)), input)
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    """The input with mean 0 and variance 1 in each group of channels of each example.
+) -> Tensor:
+    """Normalise each group of channels of each example to mean 0 and variance 1.
 
-    `num_groups`: how many groups of as many channels there are. `eps`: is added to the variance.
+    `num_groups`: the number of groups, of equal size. `eps`: is added to the variance.
     Shapes: input (batch, channels, ...), weight and bias (channels,).
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError where the channels are no such number of groups; DTypeError.
@@ -262,17 +286,17 @@ def group_norm(
         )
     x = wide(input)
     groups = x.reshape((x.shape[0], num_groups, x.size // max(x.shape[0] * num_groups, 1)))
-    found = _standard(groups, -1, eps).reshape(x.shape)
-    found = found if weight is None else found * _channels(x, wide(weight))
-    return narrow(found if bias is None else found + _channels(x, wide(bias)), input)
+    y = _standardize(groups, -1, eps).reshape(x.shape)
+    y = y if weight is None else y * _along_channels(x, wide(weight))
+    return narrow(y if bias is None else y + _along_channels(x, wide(bias)), input)
 
 
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """The input by (k + alpha * the mean square of `size` channels around each)**beta.
+    """Divide by (k + alpha * the mean square of `size` channels around each)**beta.
 
-    `alpha`, `beta`, `k`: numbers of that formula.
+    `alpha`, `beta`, `k`: the numbers of this formula.
     Shapes: (batch, channels, ...), with at least one more axis.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for a size below 1.

@@ -1,4 +1,4 @@
-"""What windows of a grid come to: their largest elements, their means, their norms."""
+"""Pooling: maxima, means and norms of windows of a grid."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments, required
 
-from .sizes import Sizes, batched, sizes, unbatched
-from .windows import Added, Windows, largest_of, require_numbers
+from .sizes import Sizes, sizes, with_batch, without_batch
+from .windows import Windows, WindowSum, require_numbers, window_max
 
 __all__ = [
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
@@ -20,36 +20,47 @@ __all__ = [
 Tensor: TypeAlias = dt.Tensor
 Found: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
-MANY = 16  # elements of windows that are parts of a grid, from which on they are rows of a sum
+TILE_TAPS_MAX = 16  # larger windows that tile the grid are summed as rows, not tap by tap
 
 
-# --- the largest ----------------------------------------------------------------------------------
+# --- maxima ---------------------------------------------------------------------------------------
 
 
 def _max_pool(
-    axes: int, input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
-    dilation: Sizes, ceil_mode: bool, return_indices: bool,
-) -> Found:  # fmt: skip
+    axes: int,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Found:
     op = f"max_pool{axes}d"
-    x, had = batched(op, input, axes)
+    x, had_batch = with_batch(op, input, axes)
     require_numbers(op, x)
     arguments.flag(op, return_indices, "return_indices")
     w = Windows(op, x, kernel_size, stride, padding, dilation, ceil_mode, axes)
-    best, which = largest_of(x, w)
-    best = unbatched(best, had)
-    return (best, unbatched(w.places(which), had)) if return_indices else best
+    best, which = window_max(x, w)
+    best = without_batch(best, had_batch)
+    return (best, without_batch(w.flat_indices(which), had_batch)) if return_indices else best
 
 
 def max_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Found:  # fmt: skip
-    """The largest element of each window of signals.
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Found:
+    """Return the largest element of each window of signals.
 
-    `stride`: how far windows are apart, without one as far as they are long; `padding`: how many
-    elements less than any come before and after; `dilation`: how far a window's elements are apart;
-    `ceil_mode`: whether windows that begin within and end beyond the end count; `return_indices`:
-    whether a tensor of where they are in the input comes too, as `max_unpool1d` takes it.
+    `stride`: the distance of windows, by default their size; `padding`: the number of elements
+    before and after the input, which are less than any number; `dilation`: the distance of a
+    window's elements; `ceil_mode`: include windows that begin within the input and end beyond it;
+    `return_indices`: also return the elements' indices in the input, for `max_unpool1d`.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: real numbers. NaN is larger than any number.
     Gradient: to the element that is the result; of equal ones to the first.
@@ -60,16 +71,19 @@ def max_pool1d(
     >>> dt.nn.functional.max_pool1d(x, 2).tolist()
     [[3.0, 5.0]]
     """
-    return _max_pool(
-        1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )  # fmt: skip
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Found:  # fmt: skip
-    """The largest element of each window of images; see `max_pool1d`.
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Found:
+    """Return the largest element of each window of images; see `max_pool1d`.
 
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes. Places are
     counted row by row.
@@ -81,16 +95,19 @@ def max_pool2d(
     >>> dt.nn.functional.max_pool2d(x, 2).tolist()
     [[[5.0, 7.0], [13.0, 15.0]]]
     """
-    return _max_pool(
-        2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )  # fmt: skip
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool3d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Found:  # fmt: skip
-    """The largest element of each window of volumes; see `max_pool1d`.
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Found:
+    """Return the largest element of each window of volumes; see `max_pool1d`.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: real numbers.
@@ -101,20 +118,23 @@ def max_pool3d(
     >>> dt.nn.functional.max_pool3d(x, 2).tolist()
     [[[[7.0]]]]
     """
-    return _max_pool(
-        3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )  # fmt: skip
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-# --- the largest, put back ------------------------------------------------------------------------
+# --- unpooling ------------------------------------------------------------------------------------
 
 
 def _max_unpool(
-    axes: int, input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None,
-    padding: Sizes, output_size: Sequence[int] | None,
-) -> Tensor:  # fmt: skip
+    axes: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    output_size: Sequence[int] | None,
+) -> Tensor:
     op = f"max_unpool{axes}d"
-    x, had = batched(op, input, axes)
+    x, had_batch = with_batch(op, input, axes)
     at = required(op, indices)
     if at.shape != required(op, input).shape:
         raise dt.ShapeError(f"{op}: indices of shape {at.shape} for an input of {input.shape}")
@@ -122,26 +142,30 @@ def _max_unpool(
     by = kernel if stride is None else sizes(op, stride, "stride", axes, 1)
     low = sizes(op, padding, "padding", axes)
     steps = zip(x.shape[2:], by, low, kernel, strict=True)
-    made = tuple([(n - 1) * s - 2 * p + k for n, s, p, k in steps])
+    out = tuple([(n - 1) * s - 2 * p + k for n, s, p, k in steps])
     if output_size is not None:
-        made = sizes(op, tuple(output_size)[-axes:], "output_size", axes, 1)
-    if min(made) < 1:
-        raise dt.ShapeError(f"{op}: an input of shape {input.shape} would give {made} elements")
+        out = sizes(op, tuple(output_size)[-axes:], "output_size", axes, 1)
+    if min(out) < 1:
+        raise dt.ShapeError(f"{op}: an input of shape {input.shape} would give {out} elements")
     lead = x.shape[:2]
-    rows = dt.zeros((*lead, math.prod(made)), dtype=x.dtype, device=x.device)
-    places = at.reshape((*lead, -1)).astype(dt.int64)
-    found = dt.put_along_axis(rows, places, x.reshape((*lead, -1)), axis=-1)
-    return unbatched(found.reshape((*lead, *made)), had)
+    zeros = dt.zeros((*lead, math.prod(out)), dtype=x.dtype, device=x.device)
+    flat = at.reshape((*lead, -1)).astype(dt.int64)
+    result = dt.put_along_axis(zeros, flat, x.reshape((*lead, -1)), axis=-1)
+    return without_batch(result.reshape((*lead, *out)), had_batch)
 
 
 def max_unpool1d(
-    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
-    padding: Sizes = 0, output_size: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
-    """Signals of zeros with the largest elements of windows where `max_pool1d` found them.
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return signals of zeros with window maxima at the positions that `max_pool1d` returned.
 
-    `output_size`: how long they are, where several lengths have as many windows.
-    Shapes: those of `max_pool1d`, back.
+    `output_size`: the length of the result, which the windows may leave undetermined.
+    Shapes: those of `max_pool1d`, exchanged.
     Dtypes: real numbers; `indices` integers.
     Raises: ShapeError, ArgumentError, IndexOutOfRange, DTypeError.
 
@@ -155,10 +179,14 @@ def max_unpool1d(
 
 
 def max_unpool2d(
-    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
-    padding: Sizes = 0, output_size: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
-    """Images of zeros with the largest elements of windows in their places; see `max_unpool1d`.
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return images of zeros with window maxima at their positions; see `max_unpool1d`.
 
     Shapes: those of `max_pool2d`, back.
     Dtypes: real numbers; `indices` integers.
@@ -173,10 +201,14 @@ def max_unpool2d(
 
 
 def max_unpool3d(
-    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
-    padding: Sizes = 0, output_size: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
-    """Volumes of zeros with the largest elements of windows in their places; see `max_unpool1d`.
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return volumes of zeros with window maxima at their positions; see `max_unpool1d`.
 
     Shapes: those of `max_pool3d`, back.
     Dtypes: real numbers; `indices` integers.
@@ -194,12 +226,20 @@ def max_unpool3d(
 # --- means ----------------------------------------------------------------------------------------
 
 
-def averaged(
-    axes: int, input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
-    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None, op: str = "",
-) -> Tensor:  # fmt: skip
+def pool_means(
+    axes: int,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+    op: str = "",
+) -> Tensor:
+    """Return the mean of each window; `op`: the name in errors, by default avg_pool{axes}d."""
     op = op or f"avg_pool{axes}d"
-    x, had = batched(op, input, axes)
+    x, had_batch = with_batch(op, input, axes)
     require_numbers(op, x, "f")
     arguments.flag(op, count_include_pad, "count_include_pad")
     w = Windows(op, x, kernel_size, stride, padding, 1, ceil_mode, axes)
@@ -208,19 +248,19 @@ def averaged(
         and arguments.integer(op, divisor_override, "divisor_override") == 0
     ):
         raise dt.ArgumentError(f"{op}: divisor_override=0; it is not 0")
-    if w.are_parts and math.prod(w.kernel) > MANY:
-        total = dt.sum(w.parts(x), axis=tuple(range(-axes, 0)))
+    if w.are_tiles and math.prod(w.kernel) > TILE_TAPS_MAX:
+        total = dt.sum(w.tiles(x), axis=tuple(range(-axes, 0)))
     else:
-        total = Added.apply(x, w)
+        total = WindowSum.apply(x, w)
     if divisor_override is not None:
-        found = total / divisor_override
+        means = total / divisor_override
     else:
-        found = _by_counts(total, w, count_include_pad)
-    return unbatched(found, had)
+        means = _divide_by_counts(total, w, count_include_pad)
+    return without_batch(means, had_batch)
 
 
-def _by_counts(total: Tensor, w: Windows, with_padding: bool) -> Tensor:
-    """Sums of windows, divided by how many elements these have."""
+def _divide_by_counts(total: Tensor, w: Windows, with_padding: bool) -> Tensor:
+    """Divide the sums of windows by their numbers of elements."""
     counts = []
     steps = zip(w.within, w.kernel, w.stride, w.padding, w.counts, strict=True)
     for n, k, s, p, m in steps:
@@ -229,23 +269,27 @@ def _by_counts(total: Tensor, w: Windows, with_padding: bool) -> Tensor:
         counts.append([min(a + k, last) - max(a, first) for a in starts])
     if all(len(set(along)) == 1 for along in counts):
         return total / math.prod(along[0] for along in counts)
-    number: Tensor | None = None
+    product: Tensor | None = None
     for a, along in enumerate(counts):
-        here = dt.asarray(along, dtype=total.dtype, device=total.device)
-        here = here.reshape((-1, *(1,) * (len(counts) - a - 1)))
-        number = here if number is None else number * here
-    assert number is not None
-    return total / number
+        factor = dt.asarray(along, dtype=total.dtype, device=total.device)
+        factor = factor.reshape((-1, *(1,) * (len(counts) - a - 1)))
+        product = factor if product is None else product * factor
+    assert product is not None
+    return total / product
 
 
 def avg_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
-    """The mean of each window of signals.
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Return the mean of each window of signals.
 
-    `count_include_pad`: whether zeros that `padding` puts before and after count; see `max_pool1d`
-    for the others.
+    `count_include_pad`: count the zeros of `padding` as elements; see `max_pool1d` for the other
+    arguments.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -255,18 +299,21 @@ def avg_pool1d(
     >>> dt.nn.functional.avg_pool1d(x, 2).tolist()
     [[2.0, 3.5]]
     """
-    return averaged(
-        1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None
-    )  # fmt: skip
+    return pool_means(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 def avg_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
-    """The mean of each window of images; see `avg_pool1d`.
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Return the mean of each window of images; see `avg_pool1d`.
 
-    `count_include_pad`: as of `avg_pool1d`. `divisor_override`: what sums are divided by instead.
+    `count_include_pad`: as of `avg_pool1d`. `divisor_override`: the divisor of sums.
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -276,16 +323,21 @@ def avg_pool2d(
     >>> dt.nn.functional.avg_pool2d(x, 2).tolist()
     [[[2.5, 4.5], [10.5, 12.5]]]
     """
-    return averaged(
+    return pool_means(
         2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )  # fmt: skip
+    )
 
 
 def avg_pool3d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
-    """The mean of each window of volumes; see `avg_pool1d` and `avg_pool2d`.
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Return the mean of each window of volumes; see `avg_pool1d` and `avg_pool2d`.
 
     `count_include_pad`, `divisor_override`: as of `avg_pool2d`.
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
@@ -297,18 +349,22 @@ def avg_pool3d(
     >>> dt.nn.functional.avg_pool3d(x, 2).tolist()
     [[[[3.5]]]]
     """
-    return averaged(
+    return pool_means(
         3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )  # fmt: skip
+    )
 
 
 # --- norms ----------------------------------------------------------------------------------------
 
 
 def _lp_pool(
-    axes: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None,
+    axes: int,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None,
     ceil_mode: bool,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     op = f"lp_pool{axes}d"
     p = arguments.real(op, norm_type, "norm_type")
     kernel = sizes(op, kernel_size, "kernel_size", axes, 1)
@@ -317,18 +373,21 @@ def _lp_pool(
         largest = _max_pool(axes, dt.abs(input), kernel, stride, 0, 1, ceil_mode, False)
         assert isinstance(largest, dt.Tensor)
         return largest
-    means = averaged(axes, dt.pow(input, p), kernel, stride, 0, ceil_mode, True, None, op)
+    means = pool_means(axes, dt.pow(input, p), kernel, stride, 0, ceil_mode, True, None, op)
     total = means * math.prod(kernel)
-    zero = total == 0  # there the root has an infinite slope, and the norm's is 0
+    zero = total == 0  # the root has an infinite slope at 0, but the norm's slope is 0
     root = dt.pow(dt.where(zero, 1.0, total), 1.0 / p)
     return dt.where(zero, 0.0 if p > 0 else math.inf, root)
 
 
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
     ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
-    """The norm of each window of signals: the root of the sum of powers, both of `norm_type`.
+) -> Tensor:
+    """Return the root of the sum of powers of each window of signals, both of `norm_type`.
 
     Powers are of the elements, not of their sizes, as in PyTorch; an infinite `norm_type` gives the
     largest absolute value. See `max_pool1d` for the others.
@@ -346,10 +405,13 @@ def lp_pool1d(
 
 
 def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
     ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
-    """The norm of each window of images; see `lp_pool1d`.
+) -> Tensor:
+    """Return the norm of each window of images; see `lp_pool1d`.
 
     `norm_type`: as of `lp_pool1d`.
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
@@ -365,10 +427,13 @@ def lp_pool2d(
 
 
 def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
     ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
-    """The norm of each window of volumes; see `lp_pool1d`.
+) -> Tensor:
+    """Return the norm of each window of volumes; see `lp_pool1d`.
 
     `norm_type`: as of `lp_pool1d`.
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.

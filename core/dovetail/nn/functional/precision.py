@@ -1,4 +1,4 @@
-"""float16 and bfloat16 are computed with as float32, and rounded once at the end.
+"""Computation of float16 and bfloat16 in float32, with one rounding at the end.
 
 `widen_functions` does that for all public functions but those in `AS_GIVEN`.
 """
@@ -15,7 +15,7 @@ __all__: list[str] = []
 
 Tensor: TypeAlias = dt.Tensor
 
-# These write into what they are given, and widen halves themselves.
+# These write into their arguments, and widen halves themselves.
 WRITE = """alpha_dropout batch_norm celu dropout dropout1d dropout2d dropout3d elu embedding
 embedding_bag feature_alpha_dropout hardsigmoid hardswish hardtanh instance_norm leaky_relu mish
 relu relu6 rrelu selu silu threshold"""
@@ -32,7 +32,7 @@ AS_GIVEN = frozenset(f"{WRITE} {COMPARE} {MOVE} {MULTIPLY}".split())
 
 
 def widen_functions(module: ModuleType) -> dict[str, Any]:
-    """Make the public functions of a module compute halves in float32, but those AS_GIVEN.
+    """Make a module's public functions compute halves in float32, except those in AS_GIVEN.
 
     Their results have the dtype of their first tensor. Return the functions by name.
     """
@@ -42,54 +42,54 @@ def widen_functions(module: ModuleType) -> dict[str, Any]:
 
 
 def is_short(x: Tensor) -> bool:
-    """Whether it is float16 or bfloat16."""
+    """Return True if a tensor is float16 or bfloat16."""
     return x.dtype.itemsize == 2 and x.dtype.kind == "f"
 
 
 def wide(x: Tensor) -> Tensor:
-    """The same, as float32 where it is float16 or bfloat16."""
+    """Return a tensor as float32 if it is float16 or bfloat16, else unchanged."""
     return x.astype(dt.float32) if is_short(x) else x
 
 
 def narrow(y: Tensor, x: Tensor) -> Tensor:
-    """`y` in the dtype of `x`."""
+    """Return `y` in the dtype of `x`."""
     return y if y.dtype is x.dtype else y.astype(x.dtype)
 
 
-def tensors(op: str, *given: object) -> None:
-    """Raises: DTypeError for what is no tensor."""
-    for x in given:
+def tensors(op: str, *values: object) -> None:
+    """Raise DTypeError for arguments that are not tensors."""
+    for x in values:
         if not isinstance(x, dt.Tensor):
             raise dt.DTypeError(f"{op}: needs a tensor, not a {type(x).__name__}; see dt.asarray")
 
 
-def floats(op: str, *given: Tensor) -> None:
-    """Raises: DTypeError for what is no tensor of floats."""
-    tensors(op, *given)
-    for x in given:
+def floats(op: str, *values: Tensor) -> None:
+    """Raise DTypeError for arguments that are not tensors of floats."""
+    tensors(op, *values)
+    for x in values:
         if x.dtype.kind != "f":
             raise dt.DTypeError(
                 f"{op}: takes floats, not {x.dtype.name}{list(x.shape)}; see x.astype(dt.float32)"
             )
 
 
-def one_dtype(op: str, x: Tensor, **given: Tensor | None) -> None:
-    """Raises: DTypeError where weights have another dtype than the input."""
-    for name, w in given.items():
+def one_dtype(op: str, x: Tensor, **weights: Tensor | None) -> None:
+    """Raise DTypeError if weights have another dtype than the input."""
+    for name, w in weights.items():
         if w is not None and w.dtype is not x.dtype:
             raise other_dtype(op, x, name, w)
 
 
-def one_dtype_or_wide(op: str, x: Tensor, **given: Tensor | None) -> None:
-    """The same, but weights of float32 are fine beside float16 and bfloat16."""
-    for name, w in given.items():
+def one_dtype_or_wide(op: str, x: Tensor, **weights: Tensor | None) -> None:
+    """Raise DTypeError like `one_dtype`, but allow float32 weights with a half input."""
+    for name, w in weights.items():
         if w is None or w.dtype is x.dtype or (w.dtype is dt.float32 and is_short(x)):
             continue
         raise other_dtype(op, x, name, w)
 
 
 def other_dtype(op: str, x: Tensor, name: str, w: Tensor, what: str = "input") -> dt.DTypeError:
-    """The error of an input and a weight whose dtypes differ."""
+    """Return the error for an input and a weight of different dtypes."""
     model = f", or model.to(dt.{x.dtype.name})" if x.dtype.kind in "fc" else ""
     return dt.DTypeError(
         f"{op}: {what} is {x.dtype.name}, {name} {w.dtype.name}: use x.astype(dt.{w.dtype.name})"

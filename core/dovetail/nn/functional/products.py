@@ -15,7 +15,7 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input @ weight.T + bias`.
+    """Return `input @ weight.T + bias`.
 
     Shapes: input (..., in), weight (out, in) or (in,), bias (out,) or (); the result (..., out).
     Dtypes: those of `dt.matmul`, the same for all. The product of float16 and bfloat16 is one
@@ -36,9 +36,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         )
     if weight.dtype is not (dtype := input.dtype):
         raise other_dtype("linear", input, "weight", weight)
-    found = input @ weight.T if weight.ndim == 2 else input @ weight
+    product = input @ weight.T if weight.ndim == 2 else input @ weight
     if bias is None:
-        return found
+        return product
     if bias.shape not in (weight.shape[:-1], ()):
         raise dt.ShapeError(
             f"linear: a bias of shape {bias.shape} is beside a weight of shape {weight.shape}; it "
@@ -46,7 +46,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         )
     if bias.dtype is not dtype:
         raise other_dtype("linear", input, "bias", bias)
-    return found + bias
+    return product + bias
 
 
 def _last(x: Tensor) -> int | str:
@@ -54,7 +54,7 @@ def _last(x: Tensor) -> int | str:
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input1 @ weight[k] @ input2` for each k, and the bias.
+    """Return `input1 @ weight[k] @ input2` for each k, plus the bias.
 
     Shapes: input1 (..., a), input2 (..., b), weight (out, a, b), bias (out,); the result
     (..., out).
@@ -68,20 +68,20 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """
     tensors("bilinear", input1, input2, weight)
     lead = input1.shape[:-1]
-    given = (*input1.shape[-1:], *input2.shape[-1:])
-    if weight.ndim != 3 or given != weight.shape[1:] or lead != input2.shape[:-1]:
+    features = (*input1.shape[-1:], *input2.shape[-1:])
+    if weight.ndim != 3 or features != weight.shape[1:] or lead != input2.shape[:-1]:
         raise dt.ShapeError(
             f"bilinear: inputs of shapes {input1.shape} and {input2.shape} with a weight of shape "
             f"{weight.shape}; they are (..., a), (..., b) and (out, a, b)"
         )
     one_dtype("bilinear", input1, input2=input2, weight=weight, bias=bias)
-    return _contracted(input1, input2, weight, bias)
+    return _contract(input1, input2, weight, bias)
 
 
 @widen_halves
-def _contracted(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _contract(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out, a, b = weight.shape
     left = input1.reshape((-1, a)) @ weight.permute_dims((1, 0, 2)).reshape((a, out * b))
-    found = (left.reshape((-1, out, b)) * input2.reshape((-1, 1, b))).sum(axis=-1)
-    found = found.reshape((*input1.shape[:-1], out))
-    return found if bias is None else found + bias
+    result = (left.reshape((-1, out, b)) * input2.reshape((-1, 1, b))).sum(axis=-1)
+    result = result.reshape((*input1.shape[:-1], out))
+    return result if bias is None else result + bias

@@ -1,9 +1,8 @@
-"""Recurrent layers: a step is one product and one fused kernel, there and back.
+"""Recurrent layers. A step is one product and one fused kernel, forward and backward.
 
-The products of all steps with the input are one product before them, and gradients of weights are
-one product after them. The order of the steps is a list of the rows that each has: sequences of
-several lengths are packed, a step after the other, so that a step has as many rows as there are
-sequences that are long enough.
+The products of all steps with the input are one product before the steps, and the gradients of
+weights are one product after them. Sequences of different lengths are packed step by step, so each
+step has as many rows as there are sequences that are long enough.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from .small_products import products
 __all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]
 
 Tensor: TypeAlias = dt.Tensor
-State: TypeAlias = tuple[Tensor, ...]  # what steps hand on: h, and of LSTM c
+State: TypeAlias = tuple[Tensor, ...]  # h, or (h, c) of an LSTM
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class Weights(NamedTuple):
-    """Those of a layer in one direction; biases and the projection may be None."""
+    """The weights of a layer in one direction; biases and the projection may be None."""
 
     ih: Tensor
     hh: Tensor
@@ -34,8 +33,8 @@ class Weights(NamedTuple):
     hr: Tensor | None = None
 
 
-class How(NamedTuple):
-    """The kind of a layer, the rows of each step, and whether the last is done first."""
+class LayerOptions(NamedTuple):
+    """The options of a layer: its kind, the number of rows of each step, and its direction."""
 
     mode: str
     sizes: tuple[int, ...]
@@ -46,10 +45,14 @@ class How(NamedTuple):
 
 
 def lstm_cell(
-    input: Tensor, hx: tuple[Tensor, Tensor], w_ih: Tensor, w_hh: Tensor,
-    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The hidden state and the cell state after a step of an LSTM.
+    input: Tensor,
+    hx: tuple[Tensor, Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the hidden state and the cell state after a step of an LSTM.
 
     `hx`: both before it. The rows of weights are those of the input gate, the forget gate, the cell
     and the output gate, as PyTorch has them. `dt.scan` does steps of it. `w_ih`, `b_ih`: weight and
@@ -71,10 +74,14 @@ def lstm_cell(
 
 
 def gru_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
-    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The hidden state after a step of a GRU.
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """Return the hidden state after a step of a GRU.
 
     The rows of weights are those of the reset gate, the update gate and the new state. `hx`: the
     hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`: of the
@@ -94,10 +101,14 @@ def gru_cell(
 
 
 def rnn_tanh_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
-    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The hidden state after a step: the tanh of both products and biases.
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """Return the hidden state after a step: tanh of the sum of both products and biases.
 
     `hx`: the hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`:
     of the hidden state.
@@ -114,10 +125,14 @@ def rnn_tanh_cell(
 
 
 def rnn_relu_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
-    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The hidden state after a step: both products and biases, and 0 where that is below 0.
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """Return the hidden state after a step: relu of the sum of both products and biases.
 
     `hx`: the hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`:
     of the hidden state.
@@ -134,18 +149,18 @@ def rnn_relu_cell(
 
 
 def cell(name: str, mode: str, x: Tensor, state: State, w: Weights) -> State:
-    """The state after a step of a kind, for what is called `name`."""
+    """Check the arguments of the function `name` and return the state after a step."""
     require_fitting(name, mode, x, state, w)
     return _step(mode, x, state, w)
 
 
 @widen_halves
 def _step(mode: str, x: Tensor, state: State, w: Weights) -> State:
-    return _plain_step(mode, _projected(x, w, mode), state, w)
+    return _plain_step(mode, _project_input(x, w, mode), state, w)
 
 
 def require_fitting(name: str, mode: str, x: Tensor, state: State, w: Weights) -> None:
-    """Raises where an input and states do not fit the weights."""
+    """Raise an error if an input and states do not fit the weights."""
     gates = GATES[mode]
     if (
         w.ih.ndim != 2
@@ -176,16 +191,19 @@ def require_fitting(name: str, mode: str, x: Tensor, state: State, w: Weights) -
             )
 
 
-def _projected(x: Tensor, w: Weights, mode: str) -> Tensor:
-    """The input's part of the gates; with both biases, but for GRU, where one comes later."""
-    made = x @ w.ih.mT
+def _project_input(x: Tensor, w: Weights, mode: str) -> Tensor:
+    """Return the input's part of the gates, with both biases; a GRU adds the second one later."""
+    gates = x @ w.ih.mT
     if w.bias_ih is not None:
-        made = made + w.bias_ih
-    return made if w.bias_hh is None or mode == "GRU" else made + w.bias_hh
+        gates = gates + w.bias_ih
+    return gates if w.bias_hh is None or mode == "GRU" else gates + w.bias_hh
 
 
 def _plain_step(mode: str, x: Tensor, state: State, w: Weights) -> State:
-    """The state after a step, given the input's part of the gates."""
+    """Return the state after a step, computed with tensor operations.
+
+    `x`: the input's part of the gates.
+    """
     h, y = state[0], state[0] @ w.hh.mT
     n = w.hh.shape[0] // GATES[mode]
     if mode == "LSTM":
@@ -205,166 +223,174 @@ def _plain_step(mode: str, x: Tensor, state: State, w: Weights) -> State:
 
 
 @widen_halves
-def layer(x: Tensor, state: State, weights: Weights, how: How) -> tuple[Tensor, State]:
-    """What each step gives, and the state after the last, of a layer in one direction.
+def layer(x: Tensor, state: State, weights: Weights, options: LayerOptions) -> tuple[Tensor, State]:
+    """Return the output of each step of a layer in one direction, and the last state.
 
-    `x`: (rows, features), the rows of one step after those of the other.
+    `x`: (rows, features), the rows of one step after those of the step before.
     """
-    if is_mapping():  # kernels with loops are no functions of one example
-        return _plain(x, state, weights, how)
+    if is_mapping():  # kernels with loops cannot be batched by vmap
+        return _plain(x, state, weights, options)
     initial = (*state, None) if len(state) == 1 else state
-    out, *last = _Layer.apply(x, *initial, *weights, how)
+    out, *last = _Layer.apply(x, *initial, *weights, options)
     return out, tuple(last)
 
 
-def _order(how: How) -> list[slice]:
-    """The rows of each step, in the order in which they are done."""
-    found, start = [], 0
-    for n in how.sizes:
-        found.append(slice(start, start + n))
+def _order(options: LayerOptions) -> list[slice]:
+    """Return the rows of each step, in the order of execution."""
+    slices, start = [], 0
+    for n in options.sizes:
+        slices.append(slice(start, start + n))
         start += n
-    return found[::-1] if how.reverse else found
+    return slices[::-1] if options.reverse else slices
 
 
-class _Carried:
-    """A state that is handed on, with as many rows as a step has.
+class _Carry:
+    """A state that is carried from step to step, with as many rows as each step has.
 
-    Sequences that begin have theirs from the `ends`; those that end leave theirs.
+    `ends`: the states of all sequences. A sequence that begins at a later step reads its row there.
+    The rows of sequences that end are set aside until `last`.
     """
 
     def __init__(self, ends: Tensor, n: int) -> None:
         self.ends, self.now = ends, ends[:n]
-        self._left: list[Tensor] = []
+        self._finished: list[Tensor] = []
 
-    def at(self, n: int) -> Tensor:
-        """With n rows."""
+    def resize(self, n: int) -> Tensor:
+        """Return the state with the n rows of the next step."""
         have = self.now.shape[0]
         if n < have:
-            self._left.append(self.now[n:])
+            self._finished.append(self.now[n:])
             self.now = self.now[:n]
         elif n > have:
             self.now = dt.concat([self.now, self.ends[have:n]])
         return self.now
 
     def last(self) -> Tensor:
-        """Of all sequences, after their last step."""
-        return dt.concat([self.now, *self._left[::-1]]) if self._left else self.now
+        """Return the states of all sequences after their last steps."""
+        return dt.concat([self.now, *self._finished[::-1]]) if self._finished else self.now
 
 
-def _plain(x: Tensor, state: State, weights: Weights, how: How) -> tuple[Tensor, State]:
-    """The same in tensor operations alone, which is differentiated as often as one likes."""
-    order, projected = _order(how), _projected(x, weights, how.mode)
+def _plain(
+    x: Tensor, state: State, weights: Weights, options: LayerOptions
+) -> tuple[Tensor, State]:
+    """Compute `layer` with tensor operations, which can be differentiated any number of times."""
+    order, projected = _order(options), _project_input(x, weights, options.mode)
     n = order[0].stop - order[0].start
-    carried, made = [_Carried(s, n) for s in state], []
+    carries, outputs = [_Carry(s, n) for s in state], []
     for rows in order:
-        now = tuple(s.at(rows.stop - rows.start) for s in carried)
-        now = _plain_step(how.mode, projected[rows], now, weights)
-        made.append(now[0])
-        for s, value in zip(carried, now, strict=True):
+        now = tuple(s.resize(rows.stop - rows.start) for s in carries)
+        now = _plain_step(options.mode, projected[rows], now, weights)
+        outputs.append(now[0])
+        for s, value in zip(carries, now, strict=True):
             s.now = value
-    return dt.concat(made[::-1] if how.reverse else made), tuple(s.last() for s in carried)
+    out = dt.concat(outputs[::-1] if options.reverse else outputs)
+    return out, tuple(s.last() for s in carries)
 
 
 class _Layer(dt.autograd.Function):
-    """A layer in one direction: the input's rows, h and c, five weights, and how."""
+    """A layer in one direction, of the input's rows, h, c, five weights and options."""
 
     @staticmethod
-    def forward(ctx: Any, *given: Any) -> tuple[Tensor, ...]:
-        x, h, c, *weights, how = given
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
+        x, h, c, *weights, options = args
         state = (h,) if c is None else (h, c)
         with products(x):
-            run = _Run(x, state, Weights(*weights), how)
-            made = run.there()
-        ctx.how = how
-        ctx.save_for_backward(x, h, c, *weights, made[0], *run.kept())
-        return made
+            run = _LayerRun(x, state, Weights(*weights), options)
+            results = run.forward()
+        ctx.options = options
+        ctx.save_for_backward(x, h, c, *weights, results[0], run.gates, run.cells)
+        return results
 
     @staticmethod
     def backward(ctx: Any, *g: Tensor) -> tuple[Tensor | None, ...]:
-        x, h, c, *more = ctx.saved_tensors
-        weights, kept = Weights(*more[:5]), more[5:]
+        x, h, c, *saved = ctx.saved_tensors
+        weights, outputs = Weights(*saved[:5]), saved[5:]
         if dt.is_grad_enabled() or is_mapping():
-            return (*_deeper(ctx, g), None)
+            return (*_differentiable_backward(ctx, g), None)
         state = (h,) if c is None else (h, c)
         with products(x):
-            run = _Run(x, state, weights, ctx.how, *kept)
-            return (*run.back(g, ctx.needs_input_grad), None)
+            run = _LayerRun(x, state, weights, ctx.options, *outputs)
+            return (*run.backward(g, ctx.needs_input_grad), None)
 
 
-def _deeper(ctx: Any, g: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-    """The gradients where they are to have gradients themselves."""
-    given = ctx.saved_tensors[:8]
-    there = [k for k, t in enumerate(given) if t is not None]
+def _differentiable_backward(ctx: Any, g: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
+    """Return gradients that can be differentiated, from the layer as tensor operations."""
+    inputs = ctx.saved_tensors[:8]
+    present = [k for k, t in enumerate(inputs) if t is not None]
 
-    def again(*tensors: Tensor) -> tuple[Tensor, ...]:
-        every: list[Any] = [None] * len(given)
-        for k, t in zip(there, tensors, strict=True):
+    def run_plain(*tensors: Tensor) -> tuple[Tensor, ...]:
+        every: list[Any] = [None] * len(inputs)
+        for k, t in zip(present, tensors, strict=True):
             every[k] = t
         state = every[1:2] if every[2] is None else every[1:3]
-        out, last = _plain(every[0], tuple(state), Weights(*every[3:]), ctx.how)
+        out, last = _plain(every[0], tuple(state), Weights(*every[3:]), ctx.options)
         return (out, *last)
 
-    found = dt.func.vjp(again, *[given[k] for k in there])[1](*g)
-    parts: list[Tensor | None] = [None] * len(given)
-    for k, part in zip(there, found, strict=True):
-        parts[k] = part
-    return tuple(parts)
+    present_gradients = dt.func.vjp(run_plain, *[inputs[k] for k in present])[1](*g)
+    gradients: list[Tensor | None] = [None] * len(inputs)
+    for k, gradient in zip(present, present_gradients, strict=True):
+        gradients[k] = gradient
+    return tuple(gradients)
 
 
-class _Run:
-    """A layer's way there, and back, with what is kept for it: results, gates and cells."""
+class _LayerRun:
+    """The forward and backward pass of a layer, with the saved outputs, gates and cells."""
 
     def __init__(
-        self, x: Tensor, state: State, weights: Weights, how: How,
-        out: Tensor | None = None, gates: Tensor | None = None, cells: Tensor | None = None,
-    ) -> None:  # fmt: skip
-        self.x, self.state, self.weights, self.how = x, state, weights, how
-        self.order, self.n = _order(how), weights.hh.shape[0] // GATES[how.mode]
-        n = 4 * self.n if how.mode in ("LSTM", "GRU") else 0
-        self.out = self._new(weights.hh.shape[1]) if out is None else out
-        self.gates = self._new(n) if gates is None else gates
-        self.cells = self._new(self.n if how.mode == "LSTM" else 0) if cells is None else cells
+        self,
+        x: Tensor,
+        state: State,
+        weights: Weights,
+        options: LayerOptions,
+        out: Tensor | None = None,
+        gates: Tensor | None = None,
+        cells: Tensor | None = None,
+    ) -> None:
+        self.x, self.state, self.weights, self.options = x, state, weights, options
+        self.order, self.n = _order(options), weights.hh.shape[0] // GATES[options.mode]
+        n = 4 * self.n if options.mode in ("LSTM", "GRU") else 0
+        self.out = self._empty(weights.hh.shape[1]) if out is None else out
+        self.gates = self._empty(n) if gates is None else gates
+        self.cells = (
+            self._empty(self.n if options.mode == "LSTM" else 0) if cells is None else cells
+        )
 
-    def _new(self, columns: int, rows: int | None = None) -> Tensor:
+    def _empty(self, columns: int, rows: int | None = None) -> Tensor:
         shape = self.x.shape[0] if rows is None else rows, columns
         return dt.empty(shape, dtype=self.x.dtype, device=self.x.device)
 
-    def kept(self) -> tuple[Tensor, Tensor]:
-        """What the way back needs besides what was given, and the result."""
-        return self.gates, self.cells
+    def _carries(self, ends: Sequence[Tensor], rows: slice) -> list[_Carry]:
+        return [_Carry(s, rows.stop - rows.start) for s in ends]
 
-    def _carried(self, ends: Sequence[Tensor], at: slice) -> list[_Carried]:
-        return [_Carried(s, at.stop - at.start) for s in ends]
+    # --- forward
 
-    # --- there
-
-    def there(self) -> tuple[Tensor, ...]:
-        """The results, and the state in the end."""
+    def forward(self) -> tuple[Tensor, ...]:
+        """Return the output of each step, and the last state."""
         w = self.weights
-        across = dt.copy(w.ih.mT), dt.copy(w.hh.mT)
-        x = _projected(self.x, w._replace(ih=across[0].mT), self.how.mode)
-        carried = self._carried(self.state, self.order[0])
-        step = _THERE[self.how.mode]
+        ih, hh = dt.copy(w.ih.mT), dt.copy(w.hh.mT)
+        x = _project_input(self.x, w._replace(ih=ih.mT), self.options.mode)
+        carries = self._carries(self.state, self.order[0])
+        step = _FORWARD[self.options.mode]
         for rows in self.order:
-            state = tuple(s.at(rows.stop - rows.start) for s in carried)
-            now = step(self, rows, x[rows], state[0] @ across[1], state)
-            for s, value in zip(carried, now, strict=True):
+            state = tuple(s.resize(rows.stop - rows.start) for s in carries)
+            now = step(self, rows, x[rows], state[0] @ hh, state)
+            for s, value in zip(carries, now, strict=True):
                 s.now = value
-        return (self.out, *[dt.copy(s.last()) for s in carried])
+        return (self.out, *[dt.copy(s.last()) for s in carries])
 
     def lstm(self, rows: slice, x: Tensor, y: Tensor, state: State) -> State:
-        """The state after these rows of an LSTM, and what is kept of them."""
+        """Compute the rows of a step of an LSTM, save its gates, and return the state."""
         h, c = self.out[rows], self.cells[rows]
         if self.weights.hr is None:
             lstm_step(self.gates[rows], c, h, x, y, state[1])
             return h, c
-        whole = self._new(self.n, rows.stop - rows.start)
-        lstm_step(self.gates[rows], c, whole, x, y, state[1])
-        h[...] = whole @ dt.copy(self.weights.hr.mT)
+        unprojected = self._empty(self.n, rows.stop - rows.start)
+        lstm_step(self.gates[rows], c, unprojected, x, y, state[1])
+        h[...] = unprojected @ dt.copy(self.weights.hr.mT)
         return h, c
 
     def gru(self, rows: slice, x: Tensor, y: Tensor, state: State) -> State:
-        """The same for a GRU."""
+        """Compute the rows of a step of a GRU, save its gates, and return the state."""
         h = self.out[rows]
         gru_step(self.gates[rows], h, x, y, self._bias(), state[0])
         return (h,)
@@ -376,109 +402,130 @@ class _Run:
         return dt.zeros(shape, dtype=self.x.dtype, device=self.x.device)
 
     def rnn(
-        self, activation: Callable[[Tensor], Tensor], rows: slice, x: Tensor, y: Tensor,
+        self,
+        activation: Callable[[Tensor], Tensor],
+        rows: slice,
+        x: Tensor,
+        y: Tensor,
         state: State,
-    ) -> State:  # fmt: skip
-        """The same for a simple one."""
+    ) -> State:
+        """Compute the rows of a step of an Elman network, and return the state."""
         h = self.out[rows]
         h[...] = activation(x + y)
         return (h,)
 
-    # --- back
+    # --- backward
 
-    def back(self, g: Sequence[Tensor], needs: Sequence[bool]) -> list[Tensor | None]:
-        """The gradients of x, h, c and the five weights, of those of the results."""
-        w, before = self.weights, self._before()
-        rows_of = w.hh.shape[0]
-        self.made = self._new(rows_of)  # gradients of the gates, by the input's product,
-        self.other = self._new(rows_of) if self.how.mode == "GRU" else self.made  # and the state's
-        self.whole = None if w.hr is None else self._new(w.hh.shape[1])
+    def backward(self, g: Sequence[Tensor], needs: Sequence[bool]) -> list[Tensor | None]:
+        """Return the gradients of x, h, c and the five weights, from those of the results."""
+        w, previous = self.weights, self._previous_states()
+        is_gru, columns = self.options.mode == "GRU", w.hh.shape[0]
+        # gradients of the gates by the input's product and by the state's; they differ for a GRU
+        self.input_gates = self._empty(columns)
+        self.state_gates = self._empty(columns) if is_gru else self.input_gates
+        self.projected = None if w.hr is None else self._empty(w.hh.shape[1])
         ends = [*g[1:]]
-        if self.how.mode == "GRU":  # a part of the gradient goes past the product
+        if is_gru:  # a part of the gradient bypasses the product
             ends.append(dt.zeros_like(ends[0]))
-        carried = self._carried(ends, self.order[-1])
-        step = _BACK[self.how.mode]
-        for rows, state in zip(self.order[::-1], before[::-1], strict=True):
-            slopes = tuple(s.at(rows.stop - rows.start) for s in carried)
+        carries = self._carries(ends, self.order[-1])
+        step = _BACKWARD[self.options.mode]
+        for rows, state in zip(self.order[::-1], previous[::-1], strict=True):
+            slopes = tuple(s.resize(rows.stop - rows.start) for s in carries)
             now = step(self, rows, state, g[0][rows], slopes)
-            for s, value in zip(carried, now, strict=True):
+            for s, value in zip(carries, now, strict=True):
                 s.now = value
-        return self._gathered(before, [s.last() for s in carried], needs)
+        return self._gradients(previous, [s.last() for s in carries], needs)
 
-    def _before(self) -> list[State]:
-        """The state before each step, in order."""
-        carried, found = self._carried(self.state, self.order[0]), []
+    def _previous_states(self) -> list[State]:
+        """Return the state before each step, in order of execution."""
+        carries, states = self._carries(self.state, self.order[0]), []
         for rows in self.order:
-            found.append(tuple(s.at(rows.stop - rows.start) for s in carried))
-            for s, every in zip(carried, (self.out, self.cells), strict=False):
+            states.append(tuple(s.resize(rows.stop - rows.start) for s in carries))
+            for s, every in zip(carries, (self.out, self.cells), strict=False):
                 s.now = every[rows]
-        return found
+        return states
 
-    def lstm_back(self, rows: slice, before: State, g: Tensor, slopes: State) -> State:
-        """The gradients of the state before these rows of an LSTM; those of gates are kept."""
+    def lstm_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> State:
+        """Store the gradients of an LSTM step's gates, and return those of the state before it."""
         (h, c), w = slopes, self.weights
-        if self.whole is not None:
+        if self.projected is not None:
             assert w.hr is not None
-            self.whole[rows] = g + h
-            g, h = self.whole[rows] @ w.hr, dt.zeros_like(c)
-        to = self._new(self.n, rows.stop - rows.start)
-        lstm_back(self.made[rows], to, self.gates[rows], self.cells[rows], before[1], g, h, c)
-        return self.made[rows] @ w.hh, to
+            self.projected[rows] = g + h
+            g, h = self.projected[rows] @ w.hr, dt.zeros_like(c)
+        c_slope = self._empty(self.n, rows.stop - rows.start)
+        gates, cells, slopes_of_gates = self.gates[rows], self.cells[rows], self.input_gates[rows]
+        lstm_back(slopes_of_gates, c_slope, gates, cells, previous[1], g, h, c)
+        return slopes_of_gates @ w.hh, c_slope
 
-    def gru_back(self, rows: slice, before: State, g: Tensor, slopes: State) -> State:
-        """The same for a GRU: through the product, and past it."""
-        to = self._new(self.n, rows.stop - rows.start)
-        gates, made, other = self.gates[rows], self.made[rows], self.other[rows]
-        gru_back(made, other, to, gates, before[0], g, *slopes)
-        return other @ self.weights.hh, to
+    def gru_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> State:
+        """Store the gradients of a GRU step's gates, and return those of the state before it.
+
+        The second one bypasses the product.
+        """
+        bypass = self._empty(self.n, rows.stop - rows.start)
+        state_gates = self.state_gates[rows]
+        gru_back(
+            self.input_gates[rows], state_gates, bypass, self.gates[rows], previous[0], g, *slopes
+        )
+        return state_gates @ self.weights.hh, bypass
 
     def rnn_back(
-        self, slope: Callable[[Tensor], Tensor], rows: slice, before: State, g: Tensor,
+        self,
+        slope: Callable[[Tensor], Tensor],
+        rows: slice,
+        previous: State,
+        g: Tensor,
         slopes: State,
-    ) -> State:  # fmt: skip
-        """The same for a simple one, whose slope its result tells."""
-        self.made[rows] = (g + slopes[0]) * slope(self.out[rows])
-        return (self.made[rows] @ self.weights.hh,)
+    ) -> State:
+        """Store the gradients of an Elman step, and return those of the state before it.
 
-    def _gathered(
-        self, before: Sequence[State], last: list[Tensor], needs: Sequence[bool]
+        `slope`: the activation's slope as a function of its result.
+        """
+        self.input_gates[rows] = (g + slopes[0]) * slope(self.out[rows])
+        return (self.input_gates[rows] @ self.weights.hh,)
+
+    def _gradients(
+        self, previous: Sequence[State], last: list[Tensor], needs: Sequence[bool]
     ) -> list[Tensor | None]:
-        w, made, other = self.weights, self.made, self.other
-        if self.how.mode == "GRU":
+        """Return the gradients of x, h, c and the weights, from those of all gates."""
+        w, input_gates, state_gates = self.weights, self.input_gates, self.state_gates
+        if self.options.mode == "GRU":
             last = [last[0] + last[1]]
-        found: list[Tensor | None] = [None] * 8
+        gradients: list[Tensor | None] = [None] * 8
         if needs[0]:
-            found[0] = made @ w.ih
-        found[1 : 1 + len(last)] = last
+            gradients[0] = input_gates @ w.ih
+        gradients[1 : 1 + len(last)] = last
         if needs[3]:
-            found[3] = made.mT @ self.x
+            gradients[3] = input_gates.mT @ self.x
         if needs[4]:
-            found[4] = other.mT @ self._states_before(before)
+            gradients[4] = state_gates.mT @ self._previous_rows(previous)
         if needs[5]:
-            found[5] = dt.sum(made, axis=0)
+            gradients[5] = dt.sum(input_gates, axis=0)
         if needs[6]:
-            found[6] = dt.sum(other, axis=0)
-        if needs[7] and self.whole is not None:
-            found[7] = self.whole.mT @ (self.gates[:, 3 * self.n :] * dt.tanh(self.cells))
-        return found
+            gradients[6] = dt.sum(state_gates, axis=0)
+        if needs[7] and self.projected is not None:
+            gradients[7] = self.projected.mT @ (self.gates[:, 3 * self.n :] * dt.tanh(self.cells))
+        return gradients
 
-    def _states_before(self, before: Sequence[State]) -> Tensor:
-        """The state before each row."""
-        n = self.how.sizes[0]
-        if n == self.how.sizes[-1]:
+    def _previous_rows(self, previous: Sequence[State]) -> Tensor:
+        """Return the hidden state before each row of the input."""
+        sizes, reverse = self.options.sizes, self.options.reverse
+        n = sizes[0]
+        if n == sizes[-1]:
             h = self.state[0]
-            parts = [self.out[n:], h] if self.how.reverse else [h, self.out[: self.x.shape[0] - n]]
-            return dt.concat(parts)
-        return dt.concat([s[0] for s in (before[::-1] if self.how.reverse else before)])
+            return dt.concat([self.out[n:], h] if reverse else [h, self.out[: self.x.shape[0] - n]])
+        return dt.concat([s[0] for s in (previous[::-1] if reverse else previous)])
 
 
-_THERE: dict[str, Callable[..., State]] = {
-    "LSTM": _Run.lstm, "GRU": _Run.gru,
-    "RNN_TANH": lambda run, *given: run.rnn(dt.tanh, *given),
-    "RNN_RELU": lambda run, *given: run.rnn(dt.relu, *given),
-}  # fmt: skip
-_BACK: dict[str, Callable[..., State]] = {
-    "LSTM": _Run.lstm_back, "GRU": _Run.gru_back,
-    "RNN_TANH": lambda run, *given: run.rnn_back(lambda h: 1 - h * h, *given),
-    "RNN_RELU": lambda run, *given: run.rnn_back(lambda h: dt.astype(h > 0, h.dtype), *given),
-}  # fmt: skip
+_FORWARD: dict[str, Callable[..., State]] = {
+    "LSTM": _LayerRun.lstm,
+    "GRU": _LayerRun.gru,
+    "RNN_TANH": lambda run, *args: run.rnn(dt.tanh, *args),
+    "RNN_RELU": lambda run, *args: run.rnn(dt.relu, *args),
+}
+_BACKWARD: dict[str, Callable[..., State]] = {
+    "LSTM": _LayerRun.lstm_back,
+    "GRU": _LayerRun.gru_back,
+    "RNN_TANH": lambda run, *args: run.rnn_back(lambda h: 1 - h * h, *args),
+    "RNN_RELU": lambda run, *args: run.rnn_back(lambda h: dt.astype(h > 0, h.dtype), *args),
+}

@@ -1,7 +1,7 @@
-"""The kernels of a recurrent layer's steps, there and back: `recurrent` launches them."""
+"""The kernels of a recurrent layer's steps, forward and backward, which `recurrent` launches."""
 
 # mypy: disable-error-code="attr-defined, index"
-# since kernels are texts in a language of their own
+# because mypy does not know the language of kernels
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["gru_back", "gru_step", "lstm_back", "lstm_step"]
 
 @dt.kernel
 def lstm_step(gates: dt.Out, c: dt.Out, h: dt.Out, x: dt.In, y: dt.In, before: dt.In) -> None:
-    """A step of an LSTM, of the input's part and the state's part of its gates."""
+    """Compute a step of an LSTM from the input's part `x` and the state's part `y` of its gates."""
     rows, n = c.shape
     for b, j in dt.grid(rows, n):
         i = dt.sigmoid(x[b, j] + y[b, j])
@@ -30,10 +30,16 @@ def lstm_step(gates: dt.Out, c: dt.Out, h: dt.Out, x: dt.In, y: dt.In, before: d
 
 @dt.kernel
 def lstm_back(
-    made: dt.Out, to: dt.Out, gates: dt.In, c: dt.In, before: dt.In, g: dt.In, slope: dt.In,
+    made: dt.Out,
+    to: dt.Out,
+    gates: dt.In,
+    c: dt.In,
+    before: dt.In,
+    g: dt.In,
+    slope: dt.In,
     slope_c: dt.In,
-) -> None:  # fmt: skip
-    """The gradients of a step's gates, and of the cells before it."""
+) -> None:
+    """Compute the gradients of a step's gates (`made`) and of the cells before it (`to`)."""
     rows, n = c.shape
     for b, j in dt.grid(rows, n):
         i = gates[b, j]
@@ -52,7 +58,7 @@ def lstm_back(
 
 @dt.kernel
 def gru_step(gates: dt.Out, h: dt.Out, x: dt.In, y: dt.In, bias: dt.In, before: dt.In) -> None:
-    """A step of a GRU; kept are both gates, the new state and what the reset gate is applied to."""
+    """Compute a step of a GRU; save both gates, the new state and the reset gate's operand."""
     rows, n = h.shape
     for b, j in dt.grid(rows, n):
         r = dt.sigmoid(x[b, j] + (y[b, j] + bias[j]))
@@ -68,10 +74,16 @@ def gru_step(gates: dt.Out, h: dt.Out, x: dt.In, y: dt.In, bias: dt.In, before: 
 
 @dt.kernel
 def gru_back(
-    made: dt.Out, other: dt.Out, to: dt.Out, gates: dt.In, before: dt.In, g: dt.In,
-    slope: dt.In, beside: dt.In,
-) -> None:  # fmt: skip
-    """The gradients of a step's gates, by the input's and the state's product, and past these."""
+    made: dt.Out,
+    other: dt.Out,
+    to: dt.Out,
+    gates: dt.In,
+    before: dt.In,
+    g: dt.In,
+    slope: dt.In,
+    beside: dt.In,
+) -> None:
+    """Compute gradients of gates by input (`made`) and state (`other`), and past both (`to`)."""
     rows, n = before.shape
     for b, j in dt.grid(rows, n):
         r = gates[b, j]

@@ -1,4 +1,4 @@
-"""What losses have in common: how they are reduced, and what they say of wrong shapes."""
+"""Reductions of losses, and checks of their shapes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ KINDS = ("none", "mean", "sum")
 
 
 def reduction_of(
-    op: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None,
+    op: str,
+    reduction: str,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     others: tuple[str, ...] = (),
-) -> str:  # fmt: skip
-    """How a loss is reduced; the two flags are of before there were names for it.
+) -> str:
+    """Return the name of a reduction; `size_average` and `reduce` are PyTorch's older flags.
 
     Raises: ArgumentError for another name.
     """
@@ -26,13 +29,13 @@ def reduction_of(
             return "none"
         return "sum" if size_average is False else "mean"
     if reduction not in (*KINDS, *others):
-        known = ", ".join(map(repr, (*KINDS, *others)))
-        raise dt.ArgumentError(f"{op}: reduction is one of {known}, not {reduction!r}")
+        allowed = ", ".join(map(repr, (*KINDS, *others)))
+        raise dt.ArgumentError(f"{op}: reduction is one of {allowed}, not {reduction!r}")
     return reduction
 
 
-def reduced(loss: Tensor, reduction: str, like: Tensor) -> Tensor:
-    """The losses themselves, their mean or their sum, in the dtype of `like`."""
+def reduce_loss(loss: Tensor, reduction: str, like: Tensor) -> Tensor:
+    """Return the losses, their mean or their sum, in the dtype of `like`."""
     if reduction == "mean":
         loss = dt.mean(loss)
     elif reduction == "sum":
@@ -41,7 +44,7 @@ def reduced(loss: Tensor, reduction: str, like: Tensor) -> Tensor:
 
 
 def same_shape(op: str, a: Tensor, b: Tensor, what: str = "target") -> None:
-    """Raises: ShapeError where the two have different ones."""
+    """Raise ShapeError if two tensors have different shapes."""
     if a.shape != b.shape:
         raise dt.ShapeError(
             f"{op}: an input of shape {a.shape} has a {what} of shape {b.shape}; they are the same "
@@ -50,9 +53,9 @@ def same_shape(op: str, a: Tensor, b: Tensor, what: str = "target") -> None:
 
 
 def broadcast(op: str, a: Tensor, b: Tensor) -> None:
-    """Warns, as PyTorch does, of a target that is broadcast, which is seldom what is meant.
+    """Warn, as PyTorch does, of a target that is broadcast, which is seldom intended.
 
-    Raises: ShapeError where it cannot be.
+    Raises: ShapeError if the shapes do not broadcast.
     """
     if a.shape == b.shape:
         return

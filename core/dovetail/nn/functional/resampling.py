@@ -1,4 +1,4 @@
-"""Grids made larger and smaller, padded, cut into patches, read at places in between."""
+"""Resampling of grids: interpolation, padding, patches, pixel shuffles and sampling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dovetail as dt
 from dovetail.extend import arguments, required
 
 from .adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from .filters import FILTERS, filtered
+from .filters import FILTERS, apply_filter
 from .sizes import Sizes, sizes
 
 __all__ = [
@@ -25,29 +25,32 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "lanczos", "area")
-SHARP = -0.75  # how much cubic weights overshoot
+SHARP = -0.75  # Keys' parameter a, as in PyTorch: the overshoot of cubic weights
 
 
-# --- larger and smaller ---------------------------------------------------------------------------
+# --- interpolation --------------------------------------------------------------------------------
 
 
 def interpolate(
-    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest", align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None, antialias: bool = False,
-) -> Tensor:  # fmt: skip
-    """A grid of another size over the same area, by elements near each place.
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resize a grid over the same area, by the elements near each position.
 
-    `size` or `scale_factor`: that of the result, for all axes or one for each. `mode`: "nearest"
-    and "nearest-exact" take one element, from the start of a place or its middle; "linear",
-    "bilinear" and "trilinear", of one, two and three axes, weigh two along each; "bicubic" four;
-    "area" takes means of windows. `align_corners`: whether the first and last elements stay where
-    they are, so that the area is that between them. `recompute_scale_factor`: whether places are
-    worked out by the sizes instead of the factor that is given. `antialias`: where the grid becomes
-    smaller, "bilinear" and "bicubic" weigh as many elements as a step is wide, as Pillow does; so
-    does "lanczos", which is for nothing else.
-    Shapes: (n, c, *axes), of one to three axes; the result has other axes.
-    Dtypes: floats; the nearest of others, too.
+    `size` or `scale_factor`: of the result, for all axes or one for each. `mode`: "nearest" and
+    "nearest-exact" use one element, by the start of a position or its middle; "linear", "bilinear"
+    and "trilinear", for one, two and three axes, use two elements along each; "bicubic" four;
+    "area" uses means of windows. `align_corners`: the area is that between the first and last
+    elements, which keep their positions. `recompute_scale_factor`: compute positions from the sizes
+    instead of the factor. `antialias`: if the grid becomes smaller, "bilinear" and "bicubic" use
+    as many elements as a step is wide, like Pillow. "lanczos" needs it.
+    Shapes: (n, c, *axes), of one to three axes; the result has other sizes of axes.
+    Dtypes: floats; the nearest modes accept others, too.
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
@@ -82,7 +85,7 @@ def interpolate(
             f"{op}: align_corners is for the linear modes, bicubic and lanczos, not {mode!r}"
         )
     corners = bool(align_corners)
-    made, factors = _sizes_of(x, size, scale_factor)
+    out, factors = _output_sizes(x, size, scale_factor)
     if recompute_scale_factor:
         if factors is None:
             raise dt.ArgumentError(
@@ -90,26 +93,28 @@ def interpolate(
             )
         factors = None
     if mode == "area":
-        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[axes - 1](x, made)
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[axes - 1](x, out)
     if not mode.startswith("nearest") and x.dtype.kind != "f":
         raise dt.DTypeError(f"{op}: mode={mode!r} of {x.dtype.name}; it has floats")
-    found = x
-    for a, m in enumerate(made):
-        factor = None if factors is None else factors[a]
+    for axis, m in enumerate(out, 2):
+        factor = None if factors is None else factors[axis - 2]
         if mode.startswith("nearest"):
-            found = _nearest(found, 2 + a, m, factor, mode == "nearest-exact")
+            x = _nearest(x, axis, m, factor, mode == "nearest-exact")
         elif filters:
-            found = filtered(found, 2 + a, m, _apart(found, 2 + a, m, factor, corners), mode)
+            x = apply_filter(x, axis, m, _step_of(x, axis, m, factor, corners), mode)
         else:
-            found = _between(found, 2 + a, m, factor, corners, mode == "bicubic")
-    return found
+            x = _interpolate_axis(x, axis, m, factor, corners, mode == "bicubic")
+    return x
 
 
 def upsample(
-    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest", align_corners: bool | None = None,
-) -> Tensor:  # fmt: skip
-    """A grid of another size over the same area: `interpolate`, under its old name.
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Resize a grid over the same area: the older name of `interpolate`.
 
     `size`, `scale_factor`, `mode`, `align_corners`: as of `interpolate`.
     Shapes: (n, c, *axes).
@@ -123,92 +128,95 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def _sizes_of(
+def _output_sizes(
     x: Tensor, size: Sizes | None, scale_factor: float | Sequence[float] | None
 ) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
-    """The sizes of the result, and the factors if these were given."""
+    """Return the sizes of the result, and the scale factors or None."""
     axes = x.ndim - 2
     if (size is None) == (scale_factor is None):
         raise dt.ArgumentError("interpolate: give one of size and scale_factor")
     if size is not None:
         return sizes("interpolate", size, "size", axes, 1), None
-    given = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * axes
-    factors = tuple([arguments.real("interpolate", f, "scale_factor") for f in given])
+    values = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * axes
+    factors = tuple([arguments.real("interpolate", f, "scale_factor") for f in values])
     if len(factors) != axes or not all(0 < f < math.inf for f in factors):
         raise dt.ArgumentError(
             f"interpolate: scale_factor={scale_factor!r}; it is positive, one or {axes} of them"
         )
-    grown = [n * f for n, f in zip(x.shape[2:], factors, strict=True)]
-    if max(grown) > arguments.LARGEST:
+    scaled = [n * f for n, f in zip(x.shape[2:], factors, strict=True)]
+    if max(scaled) > arguments.LARGEST:
         raise dt.ShapeError(f"interpolate: an input of shape {x.shape} by {scale_factor} overflows")
-    made = tuple([math.floor(n) for n in grown])
-    if min(made) < 1:
+    out = tuple([math.floor(n) for n in scaled])
+    if min(out) < 1:
         raise dt.ShapeError(
-            f"interpolate: an input of shape {x.shape} by {scale_factor} has {made} elements"
+            f"interpolate: an input of shape {x.shape} by {scale_factor} has {out} elements"
         )
-    return made, factors
+    return out, factors
 
 
 def _step(n: int, m: int, factor: float | None, kind: Any) -> Any:
-    """How far places of the result are apart in the input."""
+    """Return the distance of the result's positions in the input, as the NumPy type `kind`."""
     return kind(1.0 / factor) if factor is not None else kind(n) / kind(m)
 
 
-def _apart(x: Tensor, axis: int, m: int, factor: float | None, corners: bool) -> Any:
-    """The same, of a tensor, in its dtype; with `corners` that between the first and the last."""
+def _step_of(x: Tensor, axis: int, m: int, factor: float | None, corners: bool) -> Any:
+    """Return the distance of `m` positions along an axis, as a NumPy scalar of the tensor's dtype.
+
+    `corners`: the first and last position are those of the first and last element.
+    """
     n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
     if not corners:
         return _step(n, m, factor, kind)
     return kind(n - 1) / kind(m - 1) if m > 1 else kind(0)
 
 
-def _taken(x: Tensor, axis: int, at: Array) -> Tensor:
-    return dt.take(x, dt.asarray(at.astype(np.int64), device=x.device), axis=axis)
+def _take(x: Tensor, axis: int, index: Array) -> Tensor:
+    return dt.take(x, dt.asarray(index.astype(np.int64), device=x.device), axis=axis)
 
 
 def _nearest(x: Tensor, axis: int, m: int, factor: float | None, exact: bool) -> Tensor:
     n = x.shape[axis]
     step = _step(n, m, factor, np.float32)
-    places = np.arange(m, dtype=np.float32)
-    at = np.minimum(np.floor((places + np.float32(0.5 if exact else 0)) * step), n - 1).astype(int)
+    numbers = np.arange(m, dtype=np.float32)
+    at = np.minimum(np.floor((numbers + np.float32(0.5 if exact else 0)) * step), n - 1).astype(int)
     if m % n == 0 and np.array_equal(at, np.arange(m) // (m // n)):
         if m == n:
             return x
         shape = (*x.shape[: axis + 1], m // n, *x.shape[axis + 1 :])
         wide = x.reshape((*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])).expand(shape)
         return wide.reshape((*x.shape[:axis], m, *x.shape[axis + 1 :]))
-    return _taken(x, axis, at)
+    return _take(x, axis, at)
 
 
-def _between(
+def _interpolate_axis(
     x: Tensor, axis: int, m: int, factor: float | None, corners: bool, cubic: bool
 ) -> Tensor:
-    """The weighted sum of the two or four elements around each place along an axis."""
+    """Return weighted sums of the two or four elements around each of `m` positions on an axis."""
     n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
-    places: Any = np.arange(m, dtype=kind)
-    step = _apart(x, axis, m, factor, corners)
+    numbers: Any = np.arange(m, dtype=kind)
+    step = _step_of(x, axis, m, factor, corners)
     if corners:
-        at = places * step
+        positions = numbers * step
     else:
-        at = (places + kind(0.5)) * step - kind(0.5)
-        at = at if cubic else np.maximum(at, kind(0))
-    low = np.floor(at)
+        positions = (numbers + kind(0.5)) * step - kind(0.5)
+        positions = positions if cubic else np.maximum(positions, kind(0))
+    low = np.floor(positions)
     low = low if cubic else np.minimum(low, n - 1)
-    on = np.clip(at - low, 0, 1)
+    fraction = np.clip(positions - low, 0, 1)
     first = low.astype(int)
-    weights = _cubic(on) if cubic else [1 - on, on]
+    weights = _cubic_weights(fraction) if cubic else [1 - fraction, fraction]
     total: Tensor | None = None
     for i, w in enumerate(weights):
-        part = _taken(x, axis, np.clip(first + i - (1 if cubic else 0), 0, n - 1))
-        by = dt.asarray(w.astype(kind), dtype=x.dtype, device=x.device)
-        part = part * by.reshape((-1, *(1,) * (x.ndim - axis - 1)))
+        part = _take(x, axis, np.clip(first + i - (1 if cubic else 0), 0, n - 1))
+        factors = dt.asarray(w.astype(kind), dtype=x.dtype, device=x.device)
+        part = part * factors.reshape((-1, *(1,) * (x.ndim - axis - 1)))
         total = part if total is None else total + part
     assert total is not None
     return total
 
 
-def _cubic(t: Any) -> list[Any]:
-    """The weights of four elements, at a place t beyond the second. Source: Keys, 1981."""
+def _cubic_weights(t: Any) -> list[Any]:
+    """Return the weights of four elements, at distance t from the second. Source: Keys, 1981."""
 
     def near(d: Any) -> Any:
         return ((SHARP + 2) * d - (SHARP + 3)) * d * d + 1
@@ -219,7 +227,7 @@ def _cubic(t: Any) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-# --- padded ---------------------------------------------------------------------------------------
+# --- padding --------------------------------------------------------------------------------------
 
 _NAMES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -227,11 +235,11 @@ _NAMES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "ci
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
-    """A tensor with more elements around, or fewer.
+    """Return a tensor with elements added or removed at its ends.
 
-    `pad`: how many before and after, of the last axis first; fewer than none takes elements away.
-    `mode`: what they are: "constant" `value`, or 0; "reflect" mirrored elements; "replicate" the
-    nearest one; "circular" those from the other end.
+    `pad`: the numbers of elements before and after, the last axis first; a negative number removes
+    elements. `mode`: the values: "constant" `value`, by default 0; "reflect" mirrored elements;
+    "replicate" the nearest one; "circular" those from the other end.
     Shapes: any; modes other than "constant" are for up to three axes behind one or two others.
     Dtypes: all.
     Raises: ShapeError, ArgumentError.
@@ -253,18 +261,21 @@ def pad(
     pairs = [(given[i], given[i + 1]) for i in range(0, len(given), 2)][::-1]
     lead = x.ndim - len(pairs)
     for a, (low, high) in enumerate(pairs):
-        _fits(x, lead + a, low, high, mode)
-    key = tuple([
-        slice(max(0, -low), n - max(0, -high))
-        for n, (low, high) in zip(x.shape[lead:], pairs, strict=True)
-    ])  # fmt: skip
+        _require_fitting(x, lead + a, low, high, mode)
+    key = tuple(
+        [
+            slice(max(0, -low), n - max(0, -high))
+            for n, (low, high) in zip(x.shape[lead:], pairs, strict=True)
+        ]
+    )
     x = x[(..., *key)] if any(low < 0 or high < 0 for low, high in pairs) else x
     widths = [(0, 0)] * lead + [(max(0, low), max(0, high)) for low, high in pairs]
     fill = value if mode == "constant" else None
     return dt.pad(x, widths, _NAMES[mode], constant_values=fill)
 
 
-def _fits(x: Tensor, axis: int, low: int, high: int, mode: str) -> None:
+def _require_fitting(x: Tensor, axis: int, low: int, high: int, mode: str) -> None:
+    """Raise ShapeError if an axis has too few elements for the padding."""
     n = x.shape[axis]
     if n + low + high < 0 or n + min(low, 0) + min(high, 0) < 0:
         raise dt.ShapeError(
@@ -286,7 +297,7 @@ def _fits(x: Tensor, axis: int, low: int, high: int, mode: str) -> None:
 def unfold(
     input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> Tensor:
-    """The patches of images as columns; see `dt.unfold`.
+    """Return the patches of images as columns; see `dt.unfold`.
 
     Shapes: (n, c, h, w) or (c, h, w) gives (n, c * elements of a patch, patches), without n if
     there was none.
@@ -305,10 +316,14 @@ def unfold(
 
 
 def fold(
-    input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1,
-    padding: Sizes = 0, stride: Sizes = 1,
-) -> Tensor:  # fmt: skip
-    """Images of which columns are patches, summed where they overlap; see `dt.fold`.
+    input: Tensor,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Tensor:
+    """Return images whose patches are columns, summed where they overlap; see `dt.fold`.
 
     Shapes: (n, c * elements of a patch, patches), or without n, gives (n, c, *output_size).
     Dtypes: numbers.
@@ -330,16 +345,18 @@ def _patches(
     op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> tuple[tuple[int, ...], ...]:
     return (
-        sizes(op, kernel, "kernel_size", 2, 1), sizes(op, dilation, "dilation", 2, 1),
-        sizes(op, padding, "padding", 2), sizes(op, stride, "stride", 2, 1),
-    )  # fmt: skip
+        sizes(op, kernel, "kernel_size", 2, 1),
+        sizes(op, dilation, "dilation", 2, 1),
+        sizes(op, padding, "padding", 2),
+        sizes(op, stride, "stride", 2, 1),
+    )
 
 
-# --- channels as places ---------------------------------------------------------------------------
+# --- channels -------------------------------------------------------------------------------------
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Images that are larger by a factor, of fewer channels: each r * r of them become a square.
+    """Return images larger by a factor r, with each r * r channels moved to a square.
 
     `upscale_factor`: r.
     Shapes: (..., c * r * r, h, w) gives (..., c, h * r, w * r).
@@ -365,7 +382,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Images that are smaller by a factor, of more channels: `pixel_shuffle` undone.
+    """Return images smaller by a factor and with more channels: invert `pixel_shuffle`.
 
     `downscale_factor`: r.
     Shapes: (..., c, h * r, w * r) gives (..., c * r * r, h, w).
@@ -391,7 +408,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels in another order: the first of each group, then the second of each, and so on.
+    """Reorder channels: the first of each group, then the second of each group, and so on.
 
     Shapes: (n, c, *axes); the result has the same.
     Dtypes: all.
@@ -413,15 +430,15 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return split.permute_dims((0, 2, 1, *range(3, 3 + len(axes)))).reshape(x.shape)
 
 
-# --- read at places in between --------------------------------------------------------------------
+# --- sampling -------------------------------------------------------------------------------------
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The places, from -1 to 1 along each axis, to which affine maps take those of a grid.
+    """Return the positions, from -1 to 1 along each axis, to which affine maps move a grid's.
 
-    For `grid_sample`. `theta`: the matrix of each map. `size`: that of its result, (n, c, h, w) or
-    (n, c, d, h, w). `align_corners`: whether -1 and 1 are the middles of the first and last
-    elements, or their outer edges.
+    The result is the `grid` of `grid_sample`. `theta`: the matrix of each map. `size`: the shape of
+    the sampled images, (n, c, h, w) or (n, c, d, h, w). `align_corners`: True if -1 and 1 are the
+    middles of the first and last elements, False if they are the outer edges.
     Shapes: theta (n, 2, 3) or (n, 3, 4); the result (n, h, w, 2) or (n, d, h, w, 3).
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -445,21 +462,24 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     for a, n in enumerate(shape[2:]):
         along = np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
         along = along if align_corners or n == 1 else along * (n - 1) / n
-        places = dt.asarray(along, dtype=t.dtype, device=t.device)
-        places = places.reshape((-1, *(1,) * (axes - a)))
-        total = total + places * t[:, :, axes - 1 - a].reshape((shape[0], *(1,) * axes, axes))
+        positions = dt.asarray(along, dtype=t.dtype, device=t.device)
+        positions = positions.reshape((-1, *(1,) * (axes - a)))
+        total = total + positions * t[:, :, axes - 1 - a].reshape((shape[0], *(1,) * axes, axes))
     return total
 
 
 def grid_sample(
-    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
     align_corners: bool | None = None,
-) -> Tensor:  # fmt: skip
-    """Images read at places between their elements.
+) -> Tensor:
+    """Sample images at fractional positions.
 
-    `grid`: where, x first, from -1 to 1. `mode`: "bilinear" (of volumes: along three axes),
-    "nearest", or of images "bicubic". `padding_mode`: what is outside: "zeros"; "border", the
-    nearest element; "reflection", mirrored ones. `align_corners`: as for `affine_grid`.
+    `grid`: positions, x first, from -1 to 1. `mode`: "bilinear" (for volumes along three axes),
+    "nearest", or for images "bicubic". `padding_mode`: the values outside: "zeros"; "border", the
+    nearest element; "reflection", mirrored elements. `align_corners`: as for `affine_grid`.
     Shapes: input (n, c, h, w) and grid (n, p, q, 2), or with one axis more each and 3; the result
     (n, c, p, q).
     Dtypes: floats, the same for both.
@@ -467,106 +487,109 @@ def grid_sample(
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[[[1.0, 3.0]]]], device="reference")
-    >>> places = dt.asarray([[[[0.0, 0.0]]]], device="reference")
-    >>> dt.nn.functional.grid_sample(x, places, align_corners=False).tolist()
+    >>> grid = dt.asarray([[[[0.0, 0.0]]]], device="reference")
+    >>> dt.nn.functional.grid_sample(x, grid, align_corners=False).tolist()
     [[[[2.0]]]]
     """
     op = "grid_sample"
-    x, places = required(op, input), required(op, grid)
+    x, positions = required(op, input), required(op, grid)
     arguments.choice(op, mode, "mode", ("bilinear", "nearest", "bicubic"))
     arguments.choice(op, padding_mode, "padding_mode", ("zeros", "border", "reflection"))
     axes = x.ndim - 2
-    fits = axes in (2, 3) and places.ndim == x.ndim and places.shape[-1] == axes
-    if not fits or places.shape[0] != x.shape[0] or 0 in x.shape[2:]:
+    fits = axes in (2, 3) and positions.ndim == x.ndim and positions.shape[-1] == axes
+    if not fits or positions.shape[0] != x.shape[0] or 0 in x.shape[2:]:
         raise dt.ShapeError(
-            f"{op}: an input of shape {x.shape} and a grid of shape {places.shape}; they are "
+            f"{op}: an input of shape {x.shape} and a grid of shape {positions.shape}; they are "
             "(n, c, h, w) and (n, p, q, 2), or (n, c, d, h, w) and (n, p, q, r, 3)"
         )
     if mode == "bicubic" and axes != 2:
         raise dt.ShapeError(f"{op}: mode='bicubic' is for images, an input of shape {x.shape}")
-    if x.dtype is not places.dtype or x.dtype.kind != "f":
-        raise dt.DTypeError(f"{op}: an input of {x.dtype.name}, a grid of {places.dtype.name}")
+    if x.dtype is not positions.dtype or x.dtype.kind != "f":
+        raise dt.DTypeError(f"{op}: an input of {x.dtype.name}, a grid of {positions.dtype.name}")
     corners = bool(align_corners)
     at = []
     for a, n in enumerate(x.shape[2:]):
-        here = places[..., axes - 1 - a]
-        here = (here + 1) * ((n - 1) / 2) if corners else ((here + 1) * n - 1) * 0.5
-        at.append(here if mode == "bicubic" else _brought_in(here, n, padding_mode, corners))
-    return _cubically(x, at, padding_mode, corners) if mode == "bicubic" else _sampled(x, at, mode)
+        along = positions[..., axes - 1 - a]
+        along = (along + 1) * ((n - 1) / 2) if corners else ((along + 1) * n - 1) * 0.5
+        at.append(along if mode == "bicubic" else _move_inside(along, n, padding_mode, corners))
+    if mode == "bicubic":
+        return _sample_cubic(x, at, padding_mode, corners)
+    return _sample_linear(x, at, mode)
 
 
-def _brought_in(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor:
-    """Places along an axis of n elements, those outside brought in."""
+def _move_inside(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor:
+    """Return positions along an axis of n elements, with those outside moved inside."""
     if padding_mode == "zeros":
         return at
     if padding_mode == "reflection":
         low, span = (0.0, float(n - 1)) if corners else (-0.5, float(n))
         if span == 0:
             return at * 0
-        away = dt.abs(at - low)
-        times = dt.floor(away / span).detach()
-        over = away - times * span
-        even = times - 2 * dt.floor(times / 2)
-        at = dt.where(even == 0, over, span - over) + low
+        distance = dt.abs(at - low)
+        reflections = dt.floor(distance / span).detach()
+        remainder = distance - reflections * span
+        parity = reflections - 2 * dt.floor(reflections / 2)
+        at = dt.where(parity == 0, remainder, span - remainder) + low
     return dt.clip(at, 0, n - 1)
 
 
-def _values(x: Tensor, places: list[Tensor]) -> Tensor:
-    """The elements of images at whole places, channels last.
+def _values(x: Tensor, positions: list[Tensor]) -> Tensor:
+    """Return the elements of images at integer positions, channels last.
 
-    Outside there are zeros, and nothing of an element, were it inf or NaN.
+    Values outside are 0, also if the nearest element is infinite or NaN.
     """
     rows = dt.arange(x.shape[0], dtype=dt.int64, device=x.device)
-    index, inside = [rows.reshape((-1, *(1,) * (places[0].ndim - 1)))], None
-    for place, n in zip(places, x.shape[2:], strict=True):
-        there = (place >= 0) & (place <= n - 1)
-        inside = there if inside is None else inside & there
-        index.append(dt.clip(place, 0, n - 1).astype(dt.int64))
+    index, inside = [rows.reshape((-1, *(1,) * (positions[0].ndim - 1)))], None
+    for along, n in zip(positions, x.shape[2:], strict=True):
+        fits = (along >= 0) & (along <= n - 1)
+        inside = fits if inside is None else inside & fits
+        index.append(dt.clip(along, 0, n - 1).astype(dt.int64))
     assert inside is not None
-    found = x.permute_dims((0, *range(2, x.ndim), 1))[tuple(index)]
-    return dt.where(inside.reshape((*inside.shape, 1)), found, 0.0)
+    values = x.permute_dims((0, *range(2, x.ndim), 1))[tuple(index)]
+    return dt.where(inside.reshape((*inside.shape, 1)), values, 0.0)
 
 
 def _channels_first(x: Tensor) -> Tensor:
     return x.permute_dims((0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
-def _cubically(x: Tensor, at: list[Tensor], padding_mode: str, corners: bool) -> Tensor:
-    """Sixteen elements around each place, each of which is brought in by itself."""
-    low = [dt.floor(here).detach() for here in at]
-    weights = [_cubic(here - below) for here, below in zip(at, low, strict=True)]
+def _sample_cubic(x: Tensor, at: list[Tensor], padding_mode: str, corners: bool) -> Tensor:
+    """Return weighted sums of sixteen elements around each position, padded one by one."""
+    low = [dt.floor(along).detach() for along in at]
+    weights = [_cubic_weights(along - below) for along, below in zip(at, low, strict=True)]
     around = [
-        [_brought_in(below + (k - 1), n, padding_mode, corners) for k in range(4)]
+        [_move_inside(below + (k - 1), n, padding_mode, corners) for k in range(4)]
         for below, n in zip(low, x.shape[2:], strict=True)
     ]
-    lines = []
+    rows = []
     for i in range(4):
-        parts = [
+        terms = [
             _values(x, [around[0][i], around[1][j]]) * weights[1][j][..., None] for j in range(4)
         ]
-        lines.append(_sum(parts) * weights[0][i][..., None])
-    return _channels_first(_sum(lines))
+        rows.append(_sum(terms) * weights[0][i][..., None])
+    return _channels_first(_sum(rows))
 
 
-def _sum(parts: list[Tensor]) -> Tensor:
-    """Of a few, from the first on."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
+def _sum(terms: list[Tensor]) -> Tensor:
+    """Return the sum of a few tensors, added in order."""
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
     return total
 
 
-def _sampled(x: Tensor, at: list[Tensor], mode: str) -> Tensor:
-    parts = []
+def _sample_linear(x: Tensor, at: list[Tensor], mode: str) -> Tensor:
+    """Return weighted sums of the elements at the corners around each position, or the nearest."""
+    terms = []
     for corner in range(1 if mode == "nearest" else 1 << len(at)):
-        places, weight = [], None
-        for a, here in enumerate(at):
-            low = (dt.round(here) if mode == "nearest" else dt.floor(here)).detach()
+        positions, weight = [], None
+        for a, along in enumerate(at):
+            low = (dt.round(along) if mode == "nearest" else dt.floor(along)).detach()
             up = corner >> a & 1
-            places.append(low + up)
+            positions.append(low + up)
             if mode != "nearest":
-                part = here - low if up else 1 - (here - low)
-                weight = part if weight is None else weight * part
-        value = _values(x, places)
-        parts.append(value if weight is None else value * weight[..., None])
-    return _channels_first(_sum(parts))
+                fraction = along - low if up else 1 - (along - low)
+                weight = fraction if weight is None else weight * fraction
+        value = _values(x, positions)
+        terms.append(value if weight is None else value * weight[..., None])
+    return _channels_first(_sum(terms))

@@ -1,4 +1,4 @@
-"""What functions of images are given: sizes for each axis, and inputs with or without a batch."""
+"""Checks of arguments for functions of images: a size for each axis, inputs with a batch axis."""
 
 from __future__ import annotations
 
@@ -14,49 +14,51 @@ Tensor: TypeAlias = dt.Tensor
 Sizes: TypeAlias = int | Sequence[int]
 NAMES = {1: ("length",), 2: ("h", "w"), 3: ("d", "h", "w")}
 LARGEST = 1 << 40
-LAYERS_MAX = 1 << 16  # a typing error must not make modules for hours
+LAYERS_MAX = 1 << 16  # a mistyped number must not create modules for hours
 
 
 def sizes(op: str, value: object, name: str, axes: int, least: int = 0) -> tuple[int, ...]:
-    """An int for each axis, of one for all of them or of as many. Raises: ArgumentError."""
-    found = arguments.integers(op, value, name)
-    found = found * axes if len(found) == 1 else found
-    if len(found) != axes:
+    """Return an int for each axis, from one int or one for each axis. Raises: ArgumentError."""
+    values = arguments.integers(op, value, name)
+    values = values * axes if len(values) == 1 else values
+    if len(values) != axes:
         raise dt.ArgumentError(
-            f"{op}: {name}={arguments.shown(value)} has {len(found)} sizes for {axes} axes; "
+            f"{op}: {name}={arguments.shown(value)} has {len(values)} sizes for {axes} axes; "
             f"give one or {axes}"
         )
-    if not all(least <= n < LARGEST for n in found):
+    if not all(least <= n < LARGEST for n in values):
         raise dt.ArgumentError(
             f"{op}: {name}={arguments.shown(value)}: sizes here are {least} or more"
         )
-    return found
+    return values
 
 
-def counts(op: str, least: int = 0, **given: object) -> tuple[int, ...]:
-    """Sizes of a layer, an int for each name. Raises: ArgumentTypeError, ArgumentError."""
-    return tuple([arguments.integer(op, n, name, least) for name, n in given.items()])
+def counts(op: str, least: int = 0, **values: object) -> tuple[int, ...]:
+    """Check sizes of a layer by name and return them. Raises: ArgumentTypeError, ArgumentError."""
+    return tuple([arguments.integer(op, n, name, least) for name, n in values.items()])
 
 
 def probability(op: str, value: object, name: str) -> float:
-    """A number from 0 to 1. Raises: ArgumentTypeError, ArgumentError."""
-    found = arguments.number(op, value, name)
-    if not 0.0 <= found <= 1.0:
-        raise dt.ArgumentError(f"{op}: {name} is a probability, from 0 to 1, not {found}")
-    return found
+    """Return a number from 0 to 1. Raises: ArgumentTypeError, ArgumentError."""
+    number = arguments.number(op, value, name)
+    if not 0.0 <= number <= 1.0:
+        raise dt.ArgumentError(f"{op}: {name} is a probability, from 0 to 1, not {number}")
+    return number
 
 
-def batched(op: str, x: object, axes: int) -> tuple[Tensor, bool]:
-    """An input of (n, channels, *axes), and whether it had the batch. Raises: ShapeError."""
-    found = required(op, x)
-    if found.ndim not in (axes + 1, axes + 2):
+def with_batch(op: str, x: object, axes: int) -> tuple[Tensor, bool]:
+    """Return the input as (n, channels, *axes), and True if it has a batch. Raises: ShapeError."""
+    tensor = required(op, x)
+    if tensor.ndim not in (axes + 1, axes + 2):
         wanted = "channels, " + ", ".join(NAMES[axes])
         raise dt.ShapeError(
-            f"{op}: an input of shape {found.shape}; it is (n, {wanted}), or ({wanted}) of one"
+            f"{op}: an input of shape {tensor.shape}; it is (n, {wanted}), or ({wanted}) of one"
         )
-    return (found, True) if found.ndim == axes + 2 else (found.reshape((1, *found.shape)), False)
+    if tensor.ndim == axes + 2:
+        return tensor, True
+    return tensor.reshape((1, *tensor.shape)), False
 
 
-def unbatched(x: Tensor, had: bool) -> Tensor:
-    """A result without the batch that its input had not."""
-    return x if had else x.reshape(x.shape[1:])
+def without_batch(x: Tensor, had_batch: bool) -> Tensor:
+    """Return a result without the batch axis, if the input had none."""
+    return x if had_batch else x.reshape(x.shape[1:])

@@ -1,4 +1,4 @@
-"""Which products of matrices functions that make many small ones take."""
+"""The choice of matrix products for functions that compute many small ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _generated: dict[object, bool] = {}
 
 
 def products(x: dt.Tensor) -> AbstractContextManager[object]:
-    """Within it products are those of generated kernels, where these are quicker for small ones.
+    """Return a context in which products use generated kernels if these are faster for small ones.
 
-    They are where points run on processors with caches of their own: 420 to 490 GFLOP/s for 64
-    products of 64 x 64 with 64 x 512 on two cores, where a BLAS has 220 to 300.
+    They are faster on devices whose points run on processors with their own caches: 420 to 490
+    GFLOP/s for 64 products of 64 x 64 with 64 x 512 on two cores, where a BLAS has 220 to 300.
     """
     if x.device not in _generated:
         _generated[x.device] = capabilities(x.device).near > 0

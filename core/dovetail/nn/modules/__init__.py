@@ -1,4 +1,4 @@
-"""Layers, and what modules are made of: what their modules' own `__all__` say."""
+"""Layers and the base classes of modules: all names in the `__all__` of these files."""
 
 from . import (
     activations,

@@ -1,4 +1,4 @@
-"""Layers of nonlinearities: each is the function of its name in `dt.nn.functional`."""
+"""Layers of nonlinearities. Each applies the function of its name in `dt.nn.functional`."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ Tensor: TypeAlias = dt.Tensor
 
 
 class _InPlace(Module):
-    """What may write into its input."""
+    """The base of layers that may write their result into the input."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        """Whether it writes into its input."""
+        """Return the options that `repr` shows."""
         return "inplace=True" if self.inplace else ""
 
-    def _and_in_place(self, said: str) -> str:
-        return f"{said}, inplace=True" if self.inplace else said
+    def _and_in_place(self, options: str) -> str:
+        return f"{options}, inplace=True" if self.inplace else options
 
 
 class ReLU(_InPlace):
-    """What is positive, else 0: `relu`.
+    """x where it is positive, else 0: `relu`.
 
     >>> import dovetail as dt
     >>> dt.nn.ReLU()(dt.asarray([-1.0, 2.0], device="reference")).tolist()
@@ -72,12 +72,12 @@ class ReLU(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.relu`."""
+        """Apply `dt.nn.functional.relu`."""
         return F.relu(input, self.inplace)
 
 
 class LeakyReLU(_InPlace):
-    """What is positive, else so many times it: `leaky_relu`.
+    """x where it is positive, else negative_slope * x: `leaky_relu`.
 
     >>> import dovetail as dt
     >>> dt.nn.LeakyReLU(0.5)(dt.asarray([-1.0, 2.0], device="reference")).tolist()
@@ -89,16 +89,16 @@ class LeakyReLU(_InPlace):
         self.negative_slope = negative_slope
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.leaky_relu`."""
+        """Apply `dt.nn.functional.leaky_relu`."""
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
-        """Its slope."""
+        """Return the options that `repr` shows."""
         return self._and_in_place(f"negative_slope={self.negative_slope}")
 
 
 class RReLU(_InPlace):
-    """`leaky_relu` with slopes drawn between two bounds while training: `rrelu`.
+    """`leaky_relu` with random slopes between two bounds in training: `rrelu`.
 
     >>> import dovetail as dt
     >>> dt.nn.RReLU(0.25, 0.75).eval()(dt.asarray([-1.0, 2.0], device="reference")).tolist()
@@ -112,16 +112,16 @@ class RReLU(_InPlace):
         self.lower, self.upper = lower, upper
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.rrelu`."""
+        """Apply `dt.nn.functional.rrelu`."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        """Its bounds."""
+        """Return the options that `repr` shows."""
         return self._and_in_place(f"lower={self.lower}, upper={self.upper}")
 
 
 class Hardtanh(_InPlace):
-    """What is between two bounds: `hardtanh`. `min_value`, `max_value`: older names of the bounds.
+    """x, clipped to two bounds: `hardtanh`. `min_value`, `max_value`: older names of the bounds.
 
     Raises: ArgumentError where min_val is not below max_val.
 
@@ -131,9 +131,13 @@ class Hardtanh(_InPlace):
     """
 
     def __init__(
-        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
-        min_value: float | None = None, max_value: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__(inplace)
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
@@ -143,16 +147,16 @@ class Hardtanh(_InPlace):
             )
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.hardtanh`."""
+        """Apply `dt.nn.functional.hardtanh`."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
-        """Its bounds."""
+        """Return the options that `repr` shows."""
         return self._and_in_place(f"min_val={self.min_val}, max_val={self.max_val}")
 
 
 class ReLU6(Hardtanh):
-    """What is between 0 and 6: `relu6`.
+    """x, clipped to 0 and 6: `relu6`.
 
     >>> import dovetail as dt
     >>> dt.nn.ReLU6()(dt.asarray([-2.0, 8.0], device="reference")).tolist()
@@ -163,7 +167,7 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
-        """Whether it writes into its input."""
+        """Return the options that `repr` shows."""
         return "inplace=True" if self.inplace else ""
 
 
@@ -176,7 +180,7 @@ class Sigmoid(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.sigmoid`."""
+        """Apply `dt.nn.functional.sigmoid`."""
         return F.sigmoid(input)
 
 
@@ -189,12 +193,12 @@ class Tanh(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.tanh`."""
+        """Apply `dt.nn.functional.tanh`."""
         return F.tanh(input)
 
 
 class Hardsigmoid(_InPlace):
-    """x / 6 + 1/2 between 0 and 1: `hardsigmoid`.
+    """x / 6 + 1/2, clipped to 0 and 1: `hardsigmoid`.
 
     >>> import dovetail as dt
     >>> dt.nn.Hardsigmoid()(dt.asarray([-4.0, 0.0], device="reference")).tolist()
@@ -202,11 +206,11 @@ class Hardsigmoid(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.hardsigmoid`."""
+        """Apply `dt.nn.functional.hardsigmoid`."""
         return F.hardsigmoid(input, self.inplace)
 
     def extra_repr(self) -> str:
-        """Nothing, as PyTorch has it."""
+        """Return the options that `repr` shows."""
         return ""
 
 
@@ -219,11 +223,11 @@ class Hardswish(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.hardswish`."""
+        """Apply `dt.nn.functional.hardswish`."""
         return F.hardswish(input, self.inplace)
 
     def extra_repr(self) -> str:
-        """Nothing, as PyTorch has it."""
+        """Return the options that `repr` shows."""
         return ""
 
 
@@ -240,11 +244,11 @@ class ELU(_InPlace):
         self.alpha = alpha
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.elu`."""
+        """Apply `dt.nn.functional.elu`."""
         return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
-        """Its factor."""
+        """Return the options that `repr` shows."""
         return self._and_in_place(f"alpha={self.alpha}")
 
 
@@ -257,7 +261,7 @@ class CELU(ELU):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.celu`."""
+        """Apply `dt.nn.functional.celu`."""
         return F.celu(input, self.alpha, self.inplace)
 
 
@@ -270,12 +274,12 @@ class SELU(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.selu`."""
+        """Apply `dt.nn.functional.selu`."""
         return F.selu(input, self.inplace)
 
 
 class GLU(Module):
-    """The first half of an axis times the sigmoid of the second: `glu`.
+    """The first half of an axis times the sigmoid of the second half: `glu`.
 
     >>> import dovetail as dt
     >>> dt.nn.GLU()(dt.asarray([4.0, 0.0], device="reference")).tolist()
@@ -287,16 +291,16 @@ class GLU(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.glu`."""
+        """Apply `dt.nn.functional.glu`."""
         return F.glu(input, self.dim)
 
     def extra_repr(self) -> str:
-        """Its axis."""
+        """Return the options that `repr` shows."""
         return f"dim={self.dim}"
 
 
 class GELU(Module):
-    """x times the probability that a normal number is below x: `gelu`.
+    """x times the probability that a standard normal variable is below x: `gelu`.
 
     >>> import dovetail as dt
     >>> dt.nn.GELU()(dt.zeros(1, device="reference")).tolist()
@@ -308,11 +312,11 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.gelu`."""
+        """Apply `dt.nn.functional.gelu`."""
         return F.gelu(input, self.approximate)
 
     def extra_repr(self) -> str:
-        """How it is computed."""
+        """Return the options that `repr` shows."""
         return f"approximate={self.approximate!r}"
 
 
@@ -325,7 +329,7 @@ class SiLU(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.silu`."""
+        """Apply `dt.nn.functional.silu`."""
         return F.silu(input, self.inplace)
 
 
@@ -338,12 +342,12 @@ class Mish(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.mish`."""
+        """Apply `dt.nn.functional.mish`."""
         return F.mish(input, self.inplace)
 
 
 class Hardshrink(Module):
-    """x where it is farther from 0 than lambd, else 0: `hardshrink`.
+    """x where its magnitude is greater than lambd, else 0: `hardshrink`.
 
     >>> import dovetail as dt
     >>> dt.nn.Hardshrink()(dt.asarray([0.2, 2.0], device="reference")).tolist()
@@ -355,16 +359,16 @@ class Hardshrink(Module):
         self.lambd = lambd
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.hardshrink`."""
+        """Apply `dt.nn.functional.hardshrink`."""
         return F.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
-        """Its bound."""
+        """Return the options that `repr` shows."""
         return f"{self.lambd}"
 
 
 class Softshrink(Hardshrink):
-    """x, nearer to 0 by lambd, but not beyond: `softshrink`.
+    """x, moved towards 0 by lambd, but not beyond: `softshrink`.
 
     >>> import dovetail as dt
     >>> dt.nn.Softshrink()(dt.asarray([0.2, 2.0], device="reference")).tolist()
@@ -372,7 +376,7 @@ class Softshrink(Hardshrink):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.softshrink`."""
+        """Apply `dt.nn.functional.softshrink`."""
         return F.softshrink(input, self.lambd)
 
 
@@ -385,7 +389,7 @@ class Tanhshrink(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.tanhshrink`."""
+        """Apply `dt.nn.functional.tanhshrink`."""
         return F.tanhshrink(input)
 
 
@@ -398,7 +402,7 @@ class Softsign(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.softsign`."""
+        """Apply `dt.nn.functional.softsign`."""
         return F.softsign(input)
 
 
@@ -411,7 +415,7 @@ class LogSigmoid(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.logsigmoid`."""
+        """Apply `dt.nn.functional.logsigmoid`."""
         return F.logsigmoid(input)
 
 
@@ -428,11 +432,11 @@ class Softplus(Module):
         self.beta, self.threshold = beta, threshold
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.softplus`."""
+        """Apply `dt.nn.functional.softplus`."""
         return F.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
-        """Its numbers."""
+        """Return the options that `repr` shows."""
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
@@ -449,18 +453,18 @@ class Threshold(_InPlace):
         self.threshold, self.value = threshold, value
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.threshold`."""
+        """Apply `dt.nn.functional.threshold`."""
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
-        """Its numbers."""
+        """Return the options that `repr` shows."""
         return self._and_in_place(f"threshold={self.threshold}, value={self.value}")
 
 
 class PReLU(Module):
-    """x where it is positive, else weight * x, which is learnt: `prelu`.
+    """x where it is positive, else weight * x with a learnable weight: `prelu`.
 
-    `num_parameters`: 1, or that of the channels. `init`: what the weight begins with.
+    `num_parameters`: 1, or the number of channels. `init`: the initial weight.
 
     >>> import dovetail as dt
     >>> dt.nn.PReLU(device="reference")(dt.asarray([-4.0, 2.0], device="reference")).tolist()
@@ -470,42 +474,45 @@ class PReLU(Module):
     weight: Tensor
 
     def __init__(
-        self, num_parameters: int = 1, init: float = 0.25, device: DeviceLike = None,
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         (self.num_parameters,) = counts(type(self).__name__, num_parameters=num_parameters)
         self.init = init
         self.weight = Parameter(dt.full((self.num_parameters,), init, dtype=dtype, device=device))
 
     def reset_parameters(self) -> None:
-        """Has the weight be what it began with."""
+        """Set the weight to its initial value."""
         with dt.no_grad():
             self.weight.fill_(self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.prelu`."""
+        """Apply `dt.nn.functional.prelu`."""
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """How many weights it has."""
+        """Return the options that `repr` shows."""
         return f"num_parameters={self.num_parameters}"
 
 
 class _AlongAxis(Module):
-    """What is along an axis."""
+    """The base of layers that act along the axis `dim`."""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
     def extra_repr(self) -> str:
-        """Its axis."""
+        """Return the options that `repr` shows."""
         return f"dim={self.dim}"
 
 
 class Softmax(_AlongAxis):
-    """exp(x) by its sum along an axis: `softmax`.
+    """exp(x) divided by its sum along an axis: `softmax`.
 
     >>> import dovetail as dt
     >>> dt.nn.Softmax(0)(dt.zeros(2, device="reference")).tolist()
@@ -513,7 +520,7 @@ class Softmax(_AlongAxis):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.softmax`."""
+        """Apply `dt.nn.functional.softmax`."""
         return F.softmax(input, self.dim)
 
 
@@ -526,7 +533,7 @@ class LogSoftmax(_AlongAxis):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.log_softmax`."""
+        """Apply `dt.nn.functional.log_softmax`."""
         return F.log_softmax(input, self.dim)
 
 
@@ -539,7 +546,7 @@ class Softmin(_AlongAxis):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.softmin`."""
+        """Apply `dt.nn.functional.softmin`."""
         return F.softmin(input, self.dim)
 
 
@@ -554,7 +561,7 @@ class Softmax2d(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Softmax along the third axis from the end."""
+        """Return the softmax along the third axis from the end."""
         if input.ndim not in (3, 4):
             raise dt.ShapeError(
                 f"Softmax2d: needs (batch, channels, height, width), or that without the batch, "

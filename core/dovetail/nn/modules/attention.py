@@ -1,4 +1,4 @@
-"""`MultiheadAttention`; its state's keys are PyTorch's."""
+"""`MultiheadAttention`, whose state has PyTorch's keys."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Tensor: TypeAlias = dt.Tensor
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads: `dt.nn.functional.multi_head_attention_forward` says more.
+    """Multi-head attention; see `dt.nn.functional.multi_head_attention_forward`.
 
-    `dropout`: of weights, while the module trains. `add_bias_kv`: one more key and value that are
-    learnt; `add_zero_attn`: one more of zeros. `kdim`, `vdim`: sizes of keys and values, embed_dim
-    for None. `batch_first`: of queries, keys, values and the result.
+    `dropout`: the dropout probability of weights in training. `add_bias_kv`: add a learnable key
+    and value; `add_zero_attn`: add a key and value of zeros. `kdim`, `vdim`: sizes of keys and
+    values, by default embed_dim. `batch_first`: the layout of queries, keys, values and the result.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -47,11 +47,19 @@ class MultiheadAttention(Module):
     bias_v: Tensor | None
 
     def __init__(
-        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
-        add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-        vdim: int | None = None, batch_first: bool = False, device: DeviceLike = None,
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         op = type(self).__name__
         embed_dim, num_heads = counts(op, 1, embed_dim=embed_dim, num_heads=num_heads)
@@ -78,8 +86,8 @@ class MultiheadAttention(Module):
             "bias_v": (1, 1, embed_dim) if add_bias_kv else None,
         }
         for name, shape in shapes.items():
-            made = None if shape is None else dt.empty(shape, dtype=dtype, device=device)
-            self.register_parameter(name, None if made is None else Parameter(made))
+            x = None if shape is None else dt.empty(shape, dtype=dtype, device=device)
+            self.register_parameter(name, None if x is None else Parameter(x))
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         self._reset_parameters()
 
@@ -96,27 +104,48 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
-        need_weights: bool = True, attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True, is_causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """What attention gives, and its weights; None unless `need_weights`.
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the output of attention, and its weights or None without `need_weights`.
 
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
         `is_causal`: query i sees keys up to i; `attn_mask` may be left out then.
         """
         tensors(type(self).__name__, query, key, value)
-        turned = self.batch_first and query.ndim == 3
-        given = [query, key, value]
-        if turned:
-            seen = {id(x): dt.moveaxis(x, 0, 1) for x in given if x.ndim == 3}
-            given = [seen.get(id(x), x) for x in given]
+        batch_first = self.batch_first and query.ndim == 3
+        operands = [query, key, value]
+        if batch_first:  # operands that are one tensor stay one tensor
+            moved = {id(x): dt.moveaxis(x, 0, 1) for x in operands if x.ndim == 3}
+            operands = [moved.get(id(x), x) for x in operands]
         out, weights = multi_head_attention_forward(
-            given[0], given[1], given[2], self.embed_dim, self.num_heads, self.in_proj_weight,
-            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
-            self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask,
-            need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
-            self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights,
+            *operands,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            self.training,
+            key_padding_mask,
+            need_weights,
+            attn_mask,
+            not self._qkv_same_embed_dim,
+            self.q_proj_weight,
+            self.k_proj_weight,
+            self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
             is_causal=is_causal,
-        )  # fmt: skip
-        return dt.moveaxis(out, 0, 1) if turned else out, weights
+        )
+        return dt.moveaxis(out, 0, 1) if batch_first else out, weights

@@ -1,4 +1,4 @@
-"""Modules that hold others, or parameters: in a row, in a list, under keys."""
+"""Containers of modules or parameters: sequences, lists and dicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias, overload
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .module import Module, listed
+from .module import Module, format_repr
 from .parameter import Parameter
 
 __all__ = ["Identity", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -19,10 +19,10 @@ __all__ = ["Identity", "ModuleDict", "ModuleList", "ParameterDict", "ParameterLi
 Tensor: TypeAlias = dt.Tensor
 
 
-def _place(name: str, at: object, n: int) -> int:
-    """A place in a list of n. Raises: IndexOutOfRange."""
+def _position(name: str, at: object, n: int) -> int:
+    """Return an index of a list of length n, counted from the start. Raises: IndexOutOfRange."""
     try:
-        i = index(at)  # type: ignore[arg-type]  # what is no int raises
+        i = index(at)  # type: ignore[arg-type]  # TypeError is handled
     except TypeError:
         raise dt.ArgumentTypeError(
             f"{name}: a place is an int or a slice, not a {type(at).__name__}"
@@ -33,7 +33,7 @@ def _place(name: str, at: object, n: int) -> int:
 
 
 class Identity(Module):
-    """A layer that gives what it gets, whatever it is made with.
+    """A layer that returns its input; the arguments of the constructor are ignored.
 
     >>> import dovetail as dt
     >>> dt.nn.Identity(54, unused=0.1)(3)
@@ -44,12 +44,12 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Any) -> Any:
-        """What it gets."""
+        """Return the input."""
         return input
 
 
 class _Row(Module):
-    """Modules under the names "0", "1", ..., or, of a Sequential, others: a list of them."""
+    """A sequence of modules with the names "0", "1", ...; those of a Sequential may differ."""
 
     def _renumber(self, modules: Iterable[Module]) -> None:
         self._modules.clear()
@@ -69,11 +69,11 @@ class _Row(Module):
         return any(m is module for m in self._list())
 
     def __setitem__(self, at: int, module: Module) -> None:
-        name = [*self._modules][_place(type(self).__name__, at, len(self))]
+        name = [*self._modules][_position(type(self).__name__, at, len(self))]
         setattr(self, name, module)
 
     def append(self, module: Module) -> Self:
-        """Puts a module at the end.
+        """Add a module at the end.
 
         Returns the container.
         """
@@ -81,7 +81,7 @@ class _Row(Module):
         return self
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Puts modules at the end.
+        """Add modules at the end.
 
         Returns the container.
         """
@@ -90,14 +90,14 @@ class _Row(Module):
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """The module at a place, or those of a slice, which it has no more."""
-        found = self[key]  # type: ignore[index]  # subclasses have it
+        """Remove and return the module at an index, or the modules of a slice."""
+        removed = self[key]  # type: ignore[index]  # subclasses define __getitem__
         del self[key]
-        return found
+        return removed
 
 
 class Sequential(_Row):
-    """Modules one after the other: each gets what the one before gives.
+    """A chain of modules: each one is called with the result of the one before.
 
     `args`: modules, or one dict of modules by name.
 
@@ -113,10 +113,10 @@ class Sequential(_Row):
             for name, module in args[0].items():
                 self.add_module(name, module)
         else:
-            self._renumber(args)  # type: ignore[arg-type]  # what is no module is refused there
+            self._renumber(args)  # type: ignore[arg-type]  # add_module checks the types
 
     def forward(self, input: Any) -> Any:
-        """What the last one gives."""
+        """Return the result of the last module."""
         for module in self._list():
             input = module(input)
         return input
@@ -128,19 +128,19 @@ class Sequential(_Row):
     def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
             return type(self)(OrderedDict([*self._modules.items()][at]))  # type: ignore[arg-type]  # no None among them
-        return self._list()[_place("Sequential", at, len(self))]
+        return self._list()[_position("Sequential", at, len(self))]
 
     def __delitem__(self, at: int | slice) -> None:
         names = [*self._modules]
         if not isinstance(at, slice):
-            at = slice((i := _place("Sequential", at, len(self))), i + 1)
+            at = slice((i := _position("Sequential", at, len(self))), i + 1)
         for name in names[at]:
             del self._modules[name]
         if all(name.isdecimal() for name in names):
             self._renumber(self._list())
 
     def insert(self, index: int, module: Module) -> Self:
-        """Puts a module before the one at a place.
+        """Insert a module before an index.
 
         Returns the container.
         """
@@ -183,7 +183,7 @@ class Sequential(_Row):
 
 
 class ModuleList(_Row):
-    """Modules in a list, which the module that it is in has with all that is in them.
+    """A list of modules, which are registered in the module that contains it.
 
     >>> import dovetail as dt
     >>> layers = dt.nn.ModuleList([dt.nn.Linear(2, 2) for _ in range(3)])
@@ -203,24 +203,24 @@ class ModuleList(_Row):
     def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
             return type(self)(self._list()[at])
-        return self._list()[_place("ModuleList", at, len(self))]
+        return self._list()[_position("ModuleList", at, len(self))]
 
     def __delitem__(self, at: int | slice) -> None:
         every = self._list()
-        del every[at if isinstance(at, slice) else _place("ModuleList", at, len(self))]
+        del every[at if isinstance(at, slice) else _position("ModuleList", at, len(self))]
         self._renumber(every)
 
     def insert(self, index: int, module: Module) -> None:
-        """Puts a module before the one at a place."""
+        """Insert a module before an index."""
         every = self._list()
         _insert(every, index, module)
         self._renumber(every)
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Puts modules at the end.
+        """Add modules at the end.
 
         Returns the list.
-        Raises: ArgumentTypeError for one.
+        Raises: ArgumentTypeError for a single module.
         """
         if isinstance(modules, Module) and not isinstance(modules, Iterable):
             raise dt.ArgumentTypeError(
@@ -238,20 +238,20 @@ class ModuleList(_Row):
     def __repr__(self) -> str:
         inner: list[str] = []
         first, run, last = 0, 0, ""
-        for i, shown in enumerate([*map(repr, self._list()), ""]):  # equal ones stand together
-            if run and shown == last:
+        for i, text in enumerate([*map(repr, self._list()), ""]):  # equal neighbours share a line
+            if run and text == last:
                 run += 1
                 continue
             if run == 1:
                 inner.append(f"({first}): {last}")
             elif run:
                 inner.append(f"({first}-{first + run - 1}): {run} x {last}")
-            first, run, last = i, 1, shown
-        return listed(type(self).__name__, [], inner)
+            first, run, last = i, 1, text
+        return format_repr(type(self).__name__, [], inner)
 
 
 class ModuleDict(Module):
-    """Modules under keys, which the module that it is in has with all that is in them.
+    """A dict of modules, which are registered in the module that contains it.
 
     >>> import dovetail as dt
     >>> layers = dt.nn.ModuleDict({"in": dt.nn.Linear(2, 3), "out": dt.nn.Linear(3, 1)})
@@ -285,36 +285,36 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Takes all out."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """The module under a key, which it has no more.
+        """Remove and return the module of a key.
 
         Raises: KeyError.
         """
         return self._modules.pop(key)
 
     def keys(self) -> Iterable[str]:
-        """The keys, in order."""
+        """Return the keys, in order."""
         return self._modules.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """The keys with their modules, in order."""
+        """Return the keys with their modules, in order."""
         return self._modules.items()
 
     def values(self) -> Iterable[Any]:
-        """The modules, in order."""
+        """Return the modules, in order."""
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Puts in what a dict, or pairs of keys and modules, have."""
+        """Add the modules of a dict, or of pairs of keys and modules."""
         for key, module in _pairs("ModuleDict.update: modules", modules):
             self.add_module(key, module)
 
 
 class ParameterList(Module):
-    """Parameters in a list, under the names "0", "1", ...; tensors become parameters.
+    """A list of parameters with the names "0", "1", ...; tensors become parameters.
 
     >>> import dovetail as dt
     >>> rows = dt.nn.ParameterList([dt.ones(2, device="reference") for _ in range(3)])
@@ -341,22 +341,22 @@ class ParameterList(Module):
     def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
             return type(self)([*islice(self, *at.indices(self._count))])
-        return getattr(self, str(_place("ParameterList", at, self._count)))
+        return getattr(self, str(_position("ParameterList", at, self._count)))
 
     def __setitem__(self, at: int, value: Any) -> None:
-        setattr(self, str(_place("ParameterList", at, self._count)), _learnt(value))
+        setattr(self, str(_position("ParameterList", at, self._count)), _as_parameter(value))
 
     def append(self, value: Any) -> Self:
-        """Puts a parameter, or what becomes one, at the end.
+        """Add a parameter at the end; a tensor becomes a parameter.
 
         Returns the list.
         """
         self._count += 1
-        setattr(self, str(self._count - 1), _learnt(value))
+        setattr(self, str(self._count - 1), _as_parameter(value))
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Puts parameters at the end.
+        """Add parameters at the end.
 
         Returns the list.
         Raises: ArgumentTypeError.
@@ -374,25 +374,27 @@ class ParameterList(Module):
         return self.extend(values)
 
     def pop(self, key: int) -> Any:
-        """The parameter at a place, which it has no more."""
+        """Remove and return the parameter at an index."""
         every = [*self]
-        found = every.pop(_place("ParameterList", key, self._count))
+        removed = every.pop(_position("ParameterList", key, self._count))
         for i in range(self._count):
             delattr(self, str(i))
         self._count = 0
         self.extend(every)
-        return found
+        return removed
 
     def __repr__(self) -> str:
-        return listed(type(self).__name__, [], [f"({i}): {_shown(x)}" for i, x in enumerate(self)])
+        return format_repr(
+            type(self).__name__, [], [f"({i}): {_describe(x)}" for i, x in enumerate(self)]
+        )
 
 
 class ParameterDict(Module):
-    """Parameters under keys; tensors become parameters.
+    """A dict of parameters; tensors become parameters.
 
     >>> import dovetail as dt
-    >>> found = dt.nn.ParameterDict({"left": dt.ones(2, device="reference")})
-    >>> [*found], [name for name, _ in found.named_parameters()]
+    >>> weights = dt.nn.ParameterDict({"left": dt.ones(2, device="reference")})
+    >>> [*weights], [name for name, _ in weights.named_parameters()]
     (['left'], ['left'])
     """
 
@@ -411,9 +413,9 @@ class ParameterDict(Module):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in self._keys:
-            self._take_name("ParameterDict", key, "_parameters")
+            self._check_name("ParameterDict", key, "_parameters")
         self._keys[key] = None
-        setattr(self, key, _learnt(value))
+        setattr(self, key, _as_parameter(value))
 
     def __delitem__(self, key: str) -> None:
         del self._keys[key]
@@ -444,38 +446,38 @@ class ParameterDict(Module):
         return self
 
     def keys(self) -> Iterable[str]:
-        """The keys, in order."""
+        """Return the keys, in order."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """The keys with their parameters, in order."""
+        """Return the keys with their parameters, in order."""
         return [(key, self[key]) for key in self._keys]
 
     def values(self) -> Iterable[Any]:
-        """The parameters, in order."""
+        """Return the parameters, in order."""
         return [self[key] for key in self._keys]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter under a key, or `default`."""
+        """Return the parameter of a key, or `default`."""
         return self[key] if key in self._keys else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The parameter under a key, which is `default` where there was none."""
+        """Return the parameter of a key; a missing key is first set to `default`."""
         if key not in self._keys:
             self[key] = default
         return self[key]
 
     def pop(self, key: str) -> Any:
-        """The parameter under a key, which it has no more.
+        """Remove and return the parameter of a key.
 
         Raises: KeyError.
         """
-        found = self[key]
+        value = self[key]
         del self[key]
-        return found
+        return value
 
     def popitem(self) -> tuple[str, Any]:
-        """The last key and its parameter, which it has no more.
+        """Remove and return the last key and its parameter.
 
         Raises: KeyError.
         """
@@ -485,57 +487,57 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def clear(self) -> None:
-        """Takes all out."""
+        """Remove all parameters."""
         for key in [*self._keys]:
             del self[key]
 
     def copy(self) -> ParameterDict:
-        """Another one with the same parameters."""
+        """Return a new dict with the same parameters."""
         return ParameterDict(dict(self.items()))
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Another one with `default` under each key."""
+        """Return a new dict with `default` for each key."""
         return ParameterDict(dict.fromkeys(keys, default))
 
     def update(
         self, parameters: Mapping[str, Any] | ParameterDict | Iterable[tuple[str, Any]]
     ) -> None:
-        """Puts in what a dict, or pairs of keys and tensors, have."""
+        """Add the tensors of a dict, or of pairs of keys and tensors."""
         for key, value in _pairs("ParameterDict.update: parameters", parameters):
             self[key] = value
 
     def __repr__(self) -> str:
-        inner = [f"({key}): {_shown(x)}" for key, x in self.items()]
-        return listed(type(self).__name__, [], inner)
+        inner = [f"({key}): {_describe(x)}" for key, x in self.items()]
+        return format_repr(type(self).__name__, [], inner)
 
 
 def _insert(modules: list[Module], index: int, module: Module) -> None:
-    """Insert as `list.insert` does, for an int of any size."""
+    """Insert like `list.insert`, for an int of any size."""
     modules.insert(max(-len(modules), min(index, len(modules))), module)
 
 
-def _pairs(name: str, given: Any) -> list[tuple[str, Any]]:
+def _pairs(name: str, source: Any) -> list[tuple[str, Any]]:
     """Return the items of a dict, or a list of pairs. Raises: ArgumentTypeError."""
     try:
-        items = given.items() if isinstance(given, (Mapping, ModuleDict, ParameterDict)) else given
-        return [(key, value) for key, value in items]
+        is_dict = isinstance(source, (Mapping, ModuleDict, ParameterDict))
+        return [(key, value) for key, value in (source.items() if is_dict else source)]
     except (TypeError, ValueError):
         raise dt.ArgumentTypeError(
-            f"{name} must be a dict or pairs of keys and values, got {arguments.shown(given)}"
+            f"{name} must be a dict or pairs of keys and values, got {arguments.shown(source)}"
         ) from None
 
 
-def _learnt(value: Any) -> Any:
-    """A parameter, where it is a tensor."""
+def _as_parameter(value: Any) -> Any:
+    """Return a tensor as a parameter, and any other value unchanged."""
     if isinstance(value, dt.Tensor) and not isinstance(value, Parameter):
         return Parameter(value)
     return value
 
 
-def _shown(x: Any) -> str:
-    """What is said of something in a list of parameters."""
+def _describe(x: Any) -> str:
+    """Return the text of a value in the repr of a list of parameters."""
     if not isinstance(x, dt.Tensor):
         return f"Object of type: {type(x).__name__}"
-    what = "Parameter" if isinstance(x, Parameter) else "Tensor"
+    kind = "Parameter" if isinstance(x, Parameter) else "Tensor"
     sizes = "x".join(map(str, x.shape))
-    return f"{what} containing: [{x.dtype.name} of size {sizes} on {x.device}]"
+    return f"{kind} containing: [{x.dtype.name} of size {sizes} on {x.device}]"

@@ -1,4 +1,4 @@
-"""Layers of convolutions: filters that they learn."""
+"""Layers of convolutions with learnable filters."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = [
 
 Tensor: TypeAlias = dt.Tensor
 
-AROUND = ("zeros", "reflect", "replicate", "circular")
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """What all of them have: `weight` and `bias`, and how they lie."""
+    """The base of convolutions: `weight`, `bias` and the options of positions."""
 
     axes: ClassVar[int] = 0
     transposed: ClassVar[bool] = False
@@ -32,10 +32,20 @@ class _Convolution(Module):
     bias: Tensor | None
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes,
-        padding: Sizes | str, dilation: Sizes, output_padding: Sizes, groups: int, bias: bool,
-        padding_mode: str, device: DeviceLike | None, dtype: DTypeLike | None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes | str,
+        dilation: Sizes,
+        output_padding: Sizes,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: DeviceLike | None,
+        dtype: DTypeLike | None,
+    ) -> None:
         super().__init__()
         op, axes = type(self).__name__, self.axes
         (self.in_channels,) = sizes(op, in_channels, "in_channels", 1, 1)
@@ -51,10 +61,13 @@ class _Convolution(Module):
         self.dilation = sizes(op, dilation, "dilation", axes, 1)
         self.output_padding = sizes(op, output_padding, "output_padding", axes)
         self.padding = self._padding(op, padding)
-        allowed = AROUND[:1] if self.transposed else AROUND
+        allowed = PADDING_MODES[:1] if self.transposed else PADDING_MODES
         self.padding_mode = arguments.choice(op, padding_mode, "padding_mode", allowed)
-        lead = (self.in_channels, self.out_channels) if self.transposed else (
-            self.out_channels, self.in_channels)  # fmt: skip
+        lead = (
+            (self.in_channels, self.out_channels)
+            if self.transposed
+            else (self.out_channels, self.in_channels)
+        )
         shape = (lead[0], lead[1] // self.groups, *self.kernel_size)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = Parameter(dt.zeros(shape, **options))
@@ -73,7 +86,7 @@ class _Convolution(Module):
         return padding
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew, evenly within 1 / sqrt(products of a sum)."""
+        """Draw new parameters, uniform within 1 / sqrt(products of a sum)."""
         bound = 1.0 / math.sqrt(math.prod(self.weight.shape[1:]))
         with dt.no_grad():
             for x in (self.weight, self.bias):
@@ -84,89 +97,102 @@ class _Convolution(Module):
                         )
                     )
 
-    def _around(self) -> list[int]:
-        """How much is put around inputs, as `pad` takes it: the last axis first."""
-        found: list[int] = []
+    def _pad_widths(self) -> list[int]:
+        """Return the padding as `pad` takes it: the last axis first."""
+        widths: list[int] = []
         for a in reversed(range(self.axes)):
             if self.padding == "same":
                 reach = self.dilation[a] * (self.kernel_size[a] - 1)
-                found += [reach // 2, reach - reach // 2]
+                widths += [reach // 2, reach - reach // 2]
             else:
-                found += [0 if isinstance(self.padding, str) else self.padding[a]] * 2
-        return found
+                widths += [0 if isinstance(self.padding, str) else self.padding[a]] * 2
+        return widths
 
     def forward(self, input: Tensor) -> Tensor:
-        """The convolution of an input."""
+        """Return the convolution of an input."""
         x, padding = input, self.padding
         if self.padding_mode != "zeros":
-            x, padding = pad(x, self._around(), self.padding_mode), (0,) * self.axes
+            x, padding = pad(x, self._pad_widths(), self.padding_mode), (0,) * self.axes
         call = getattr(functions, f"conv{self.axes}d")
-        found: Tensor = call(
+        result: Tensor = call(
             x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
-        return found
+        return result
 
     def extra_repr(self) -> str:
-        """See `Module`."""
-        said = [f"{self.in_channels}, {self.out_channels}", f"kernel_size={self.kernel_size}",
-                f"stride={self.stride}"]  # fmt: skip
+        """Return the options that `repr` shows."""
+        options = [
+            f"{self.in_channels}, {self.out_channels}",
+            f"kernel_size={self.kernel_size}",
+            f"stride={self.stride}",
+        ]
         if self.padding != (0,) * self.axes:
-            said.append(f"padding={self.padding}")
+            options.append(f"padding={self.padding}")
         if max(self.dilation) > 1:
-            said.append(f"dilation={self.dilation}")
+            options.append(f"dilation={self.dilation}")
         if any(self.output_padding):
-            said.append(f"output_padding={self.output_padding}")
+            options.append(f"output_padding={self.output_padding}")
         if self.groups != 1:
-            said.append(f"groups={self.groups}")
+            options.append(f"groups={self.groups}")
         if self.bias is None:
-            said.append("bias=False")
+            options.append("bias=False")
         if self.padding_mode != "zeros":
-            said.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(said)
+            options.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(options)
 
 
 class _Transposed(_Convolution):
-    """What transposed ones have."""
+    """The base of transposed convolutions."""
 
     transposed = True
 
     def forward(self, input: Tensor, output_size: Sizes | None = None) -> Tensor:
-        """The transposed convolution of an input.
+        """Return the transposed convolution of an input.
 
-        `output_size`: that of the result along its last axes, where several have as many positions.
+        `output_size`: the sizes of the result's last axes, which a stride leaves undetermined.
         """
         call = getattr(functions, f"conv_transpose{self.axes}d")
-        more = self.output_padding if output_size is None else self._more(input, output_size)
-        found: Tensor = call(
-            input, self.weight, self.bias, self.stride, self.padding, more, self.groups,
+        if output_size is None:
+            output_padding = self.output_padding
+        else:
+            output_padding = self._output_padding(input, output_size)
+        result: Tensor = call(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            output_padding,
+            self.groups,
             self.dilation,
-        )  # fmt: skip
-        return found
+        )
+        return result
 
-    def _more(self, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
+    def _output_padding(self, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
+        """Return the output padding that results in sizes `output_size`. Raises: ShapeError."""
         op = type(self).__name__
-        given = arguments.integers(op, output_size, "output_size")[-self.axes :]
-        asked, more = sizes(op, given, "output_size", self.axes, 1), []
+        values = arguments.integers(op, output_size, "output_size")[-self.axes :]
+        requested, output_padding = sizes(op, values, "output_size", self.axes, 1), []
         assert not isinstance(self.padding, str)
         for a, n in enumerate(x.shape[-self.axes :]):
             least = (n - 1) * self.stride[a] - 2 * self.padding[a]
             least += self.dilation[a] * (self.kernel_size[a] - 1) + 1
-            if not least <= asked[a] < least + self.stride[a]:
+            if not least <= requested[a] < least + self.stride[a]:
                 raise dt.ShapeError(
                     f"{op}: output_size={output_size} of an input of shape {x.shape}: along axis "
                     f"{a} there are {least} to {least + self.stride[a] - 1} elements"
                 )
-            more.append(asked[a] - least)
-        return tuple(more)
+            output_padding.append(requested[a] - least)
+        return tuple(output_padding)
 
 
 class Conv1d(_Convolution):
-    """A layer that is the convolution of signals with filters that it learns; see `conv1d`.
+    """A layer that convolves signals with learnable filters; see `conv1d`.
 
-    `in_channels`, `out_channels`: how many channels come in, and how many filters there are.
-    `padding_mode`: what is around: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
-    is False; drawn evenly within 1 / sqrt(in_channels // groups * taps).
+    is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -179,24 +205,42 @@ class Conv1d(_Convolution):
     axes = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
-            padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class Conv2d(_Convolution):
-    """A layer that is the convolution of images with filters that it learns; see `conv2d`.
+    """A layer that convolves images with learnable filters; see `conv2d`.
 
-    `in_channels`, `out_channels`: how many channels come in, and how many filters there are.
-    `padding_mode`: what is around: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
-    is False; drawn evenly within 1 / sqrt(in_channels // groups * taps).
+    is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -209,24 +253,42 @@ class Conv2d(_Convolution):
     axes = 2
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
-            padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class Conv3d(_Convolution):
-    """A layer that is the convolution of volumes with filters that it learns; see `conv3d`.
+    """A layer that convolves volumes with learnable filters; see `conv3d`.
 
-    `in_channels`, `out_channels`: how many channels come in, and how many filters there are.
-    `padding_mode`: what is around: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
-    is False; drawn evenly within 1 / sqrt(in_channels // groups * taps).
+    is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -239,21 +301,39 @@ class Conv3d(_Convolution):
     axes = 3
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
-            padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class ConvTranspose1d(_Transposed):
-    """A layer that spreads each element of signals by filters that it learns.
+    """A layer that spreads each element of signals by learnable filters.
 
-    See `conv_transpose1d`, and `Conv1d` for what else it is given.
+    See `conv_transpose1d`, and `Conv1d` for its arguments.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, length), or without n.
@@ -268,21 +348,40 @@ class ConvTranspose1d(_Transposed):
     axes = 1
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, bias: bool = True,
-        dilation: Sizes = 1, padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
-            groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class ConvTranspose2d(_Transposed):
-    """A layer that spreads each element of images by filters that it learns.
+    """A layer that spreads each element of images by learnable filters.
 
-    See `conv_transpose2d`, and `Conv2d` for what else it is given.
+    See `conv_transpose2d`, and `Conv2d` for its arguments.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, h, w), or without n.
@@ -297,21 +396,40 @@ class ConvTranspose2d(_Transposed):
     axes = 2
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, bias: bool = True,
-        dilation: Sizes = 1, padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
-            groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class ConvTranspose3d(_Transposed):
-    """A layer that spreads each element of volumes by filters that it learns.
+    """A layer that spreads each element of volumes by learnable filters.
 
-    See `conv_transpose3d`, and `Conv3d` for what else it is given.
+    See `conv_transpose3d`, and `Conv3d` for its arguments.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, d, h, w), or without n.
@@ -326,12 +444,31 @@ class ConvTranspose3d(_Transposed):
     axes = 3
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
-        padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, bias: bool = True,
-        dilation: Sizes = 1, padding_mode: str = "zeros", device: DeviceLike | None = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
-            groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )

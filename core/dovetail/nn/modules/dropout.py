@@ -1,4 +1,4 @@
-"""Layers of dropout: each does something while training alone."""
+"""Layers of dropout, which act only in training."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Tensor: TypeAlias = dt.Tensor
 
 
 class _Dropout(Module):
-    """What drops with probability `p`."""
+    """The base of dropout layers, with the probability `p`."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         self.p, self.inplace = probability(type(self).__name__, p, "p"), inplace
 
     def extra_repr(self) -> str:
-        """Its probability."""
+        """Return the options that `repr` shows."""
         return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_Dropout):
-    """Values become 0 with probability `p` while training, and others are divided by 1 - p.
+    """A layer that sets values to 0 with probability `p` in training, and scales the others.
 
     >>> import dovetail as dt
     >>> dt.nn.Dropout().eval()(dt.ones(2, device="reference")).tolist()
@@ -36,7 +36,7 @@ class Dropout(_Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.dropout`."""
+        """Apply `dt.nn.functional.dropout`."""
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
@@ -49,7 +49,7 @@ class Dropout1d(_Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.dropout1d`."""
+        """Apply `dt.nn.functional.dropout1d`."""
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
@@ -62,7 +62,7 @@ class Dropout2d(_Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.dropout2d`."""
+        """Apply `dt.nn.functional.dropout2d`."""
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
@@ -75,12 +75,12 @@ class Dropout3d(_Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.dropout3d`."""
+        """Apply `dt.nn.functional.dropout3d`."""
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean and variance of what `SELU` gives.
+    """Dropout that preserves mean and variance of the output of `SELU`.
 
     >>> import dovetail as dt
     >>> dt.nn.AlphaDropout().eval()(dt.ones(2, device="reference")).tolist()
@@ -88,7 +88,7 @@ class AlphaDropout(_Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.alpha_dropout`."""
+        """Apply `dt.nn.functional.alpha_dropout`."""
         return F.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
@@ -101,5 +101,5 @@ class FeatureAlphaDropout(_Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.feature_alpha_dropout`."""
+        """Apply `dt.nn.functional.feature_alpha_dropout`."""
         return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

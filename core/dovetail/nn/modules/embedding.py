@@ -1,4 +1,4 @@
-"""Tables of which rows are read: `Embedding`, `EmbeddingBag`."""
+"""Layers that read rows of a table: `Embedding`, `EmbeddingBag`."""
 
 from __future__ import annotations
 
@@ -23,33 +23,40 @@ Tensor: TypeAlias = dt.Tensor
 
 
 class _Table(Module):
-    """A weight of rows."""
+    """The base of embeddings: a weight of rows."""
 
     weight: Tensor
 
     def _make(
-        self, rows: int, columns: int, padding: int | None, given: Tensor | None, learnt: bool,
-        device: DeviceLike, dtype: DTypeLike,
-    ) -> None:  # fmt: skip
+        self,
+        rows: int,
+        columns: int,
+        padding: int | None,
+        weight: Tensor | None,
+        learnt: bool,
+        device: DeviceLike,
+        dtype: DTypeLike,
+    ) -> None:
+        """Create the weight, or use `weight`. Raises: ArgumentError, ShapeError."""
         name = type(self).__name__
         if padding is not None:
             padding = arguments.integer(name, padding, "padding_idx")
         if padding is not None and not -rows <= padding < rows:
             raise dt.ArgumentError(f"{name}: padding_idx {padding} is none of {rows} rows")
         self.padding_idx = None if padding is None else padding % rows
-        if given is None:
+        if weight is None:
             self.weight = empty_parameter((rows, columns), device, dtype)
             self.weight.requires_grad_(learnt)
             self.reset_parameters()
             return
-        if given.shape != (rows, columns):
+        if weight.shape != (rows, columns):
             raise dt.ShapeError(
-                f"{name}: a weight of shape {given.shape} is given for {rows} rows of {columns}"
+                f"{name}: a weight of shape {weight.shape} is given for {rows} rows of {columns}"
             )
-        self.weight = Parameter(given, requires_grad=learnt)
+        self.weight = Parameter(weight, requires_grad=learnt)
 
     def reset_parameters(self) -> None:
-        """Draws the weight anew, normally distributed; the padding's row is 0."""
+        """Draw a new normally distributed weight; the padding row is 0."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with dt.no_grad():
@@ -57,12 +64,12 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Rows of a weight (num_embeddings, embedding_dim), by their numbers: `embedding`.
+    """Rows of a weight (num_embeddings, embedding_dim), by their indices: `embedding`.
 
-    `padding_idx`: a row of zeros that does not learn. `max_norm`, `norm_type`: rows that are read
-    are made no longer. `scale_grad_by_freq`: gradients are divided by how often a row is read.
-    `sparse`: the gradient of the weight is a sparse COO tensor.
-    `_weight`, `_freeze`: what `from_pretrained` gives.
+    `padding_idx`: a row of zeros that is not trained. `max_norm`, `norm_type`: scale rows that are
+    read to at most this norm. `scale_grad_by_freq`: divide gradients by the number of times a row
+    is read. `sparse`: the gradient of the weight is a sparse COO tensor.
+    `_weight`, `_freeze`: arguments of `from_pretrained`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Embedding(10, 3, device="reference")
@@ -71,11 +78,19 @@ class Embedding(_Table):
     """
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
-        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-        sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = counts(
             type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim
@@ -85,34 +100,51 @@ class Embedding(_Table):
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, not _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.embedding`."""
+        """Apply `dt.nn.functional.embedding`."""
         return F.embedding(
-            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
-            self.scale_grad_by_freq, self.sparse,
-        )  # fmt: skip
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
 
     def extra_repr(self) -> str:
-        """Its sizes, and what is not as by default."""
-        said = f"{self.num_embeddings}, {self.embedding_dim}"
+        """Return the options that `repr` shows."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
-            said += f", padding_idx={self.padding_idx}"
-        return said + _unusual(self)
+            text += f", padding_idx={self.padding_idx}"
+        return text + _changed_options(self)
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
-        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         sparse: bool = False,
-    ) -> Self:  # fmt: skip
-        """An embedding of a weight that is given; `freeze`: which does not learn.
+    ) -> Self:
+        """Return an embedding with a given weight, which is not trained if `freeze` is True.
 
-        Raises: ShapeError for what is no matrix.
+        Raises: ShapeError if the weight is not a matrix.
         """
         rows, columns = _sizes("Embedding", embeddings)
         return cls(
-            rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
-            embeddings, freeze,
-        )  # fmt: skip
+            rows,
+            columns,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            embeddings,
+            freeze,
+        )
 
 
 def _sizes(name: str, x: Tensor) -> tuple[int, int]:
@@ -123,12 +155,12 @@ def _sizes(name: str, x: Tensor) -> tuple[int, int]:
     return x.shape[0], x.shape[1]
 
 
-def _unusual(layer: Embedding | EmbeddingBag) -> str:
-    said = "" if layer.max_norm is None else f", max_norm={layer.max_norm}"
-    said += "" if layer.norm_type == 2 else f", norm_type={layer.norm_type}"
+def _changed_options(layer: Embedding | EmbeddingBag) -> str:
+    text = "" if layer.max_norm is None else f", max_norm={layer.max_norm}"
+    text += "" if layer.norm_type == 2 else f", norm_type={layer.norm_type}"
     if layer.scale_grad_by_freq:
-        said += f", scale_grad_by_freq={layer.scale_grad_by_freq}"
-    return said + (", sparse=True" if layer.sparse and isinstance(layer, Embedding) else "")
+        text += f", scale_grad_by_freq={layer.scale_grad_by_freq}"
+    return text + (", sparse=True" if layer.sparse and isinstance(layer, Embedding) else "")
 
 
 class EmbeddingBag(_Table):
@@ -143,11 +175,20 @@ class EmbeddingBag(_Table):
     """
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
-        sparse: bool = False, _weight: Tensor | None = None, include_last_offset: bool = False,
-        padding_idx: int | None = None, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = counts(
             type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim
@@ -158,34 +199,61 @@ class EmbeddingBag(_Table):
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, True, device, dtype)
 
     def forward(
-        self, input: Tensor, offsets: Tensor | None = None,
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
         per_sample_weights: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
-        """See `dt.nn.functional.embedding_bag`."""
+    ) -> Tensor:
+        """Apply `dt.nn.functional.embedding_bag`."""
         return F.embedding_bag(
-            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
-        )  # fmt: skip
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
 
     def extra_repr(self) -> str:
-        """Its sizes, and what is not as by default."""
-        said = f"{self.num_embeddings}, {self.embedding_dim}{_unusual(self)}, mode={self.mode!r}"
-        return said if self.padding_idx is None else f"{said}, padding_idx={self.padding_idx}"
+        """Return the options that `repr` shows."""
+        options = _changed_options(self)
+        text = f"{self.num_embeddings}, {self.embedding_dim}{options}, mode={self.mode!r}"
+        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
-        sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
-    ) -> Self:  # fmt: skip
-        """Bags of a weight that is given; `freeze`: which does not learn.
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:
+        """Return bags with a given weight, which is not trained if `freeze` is True.
 
-        Raises: ShapeError for what is no matrix.
+        Raises: ShapeError if the weight is not a matrix.
         """
         rows, columns = _sizes("EmbeddingBag", embeddings)
-        made = cls(
-            rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
-            include_last_offset, padding_idx,
-        )  # fmt: skip
-        made.weight.requires_grad_(not freeze)
-        return made
+        layer = cls(
+            rows,
+            columns,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
+        layer.weight.requires_grad_(not freeze)
+        return layer

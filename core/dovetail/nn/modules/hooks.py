@@ -1,4 +1,4 @@
-"""What is called beside a module's forward, and beside the gradients that flow back through it."""
+"""Hooks around a module's forward call and around the gradients that flow back through it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from ..blame import explained_error
+from ..blame import explain_error
 from ..constructor_errors import Explained
 
 __all__: list[str] = []
@@ -19,17 +19,17 @@ Gradients: TypeAlias = tuple["Tensor | None", ...]
 
 KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _PACKAGE = __name__.partition(".")[0] + "."
-_numbers = count()
+_keys = count()
 
 
 class Handle:
-    """What a hook is taken away by: `remove()`, or at the end of a `with` block."""
+    """A handle that removes a hook: by `remove()`, or at the end of a `with` block."""
 
     def __init__(self, hooks: dict[int, Any], key: int) -> None:
         self.hooks, self.key = hooks, key
 
     def remove(self) -> None:
-        """Takes the hook away; once it is gone nothing happens."""
+        """Remove the hook, if it is still registered."""
         self.hooks.pop(self.key, None)
 
     def __enter__(self) -> Handle:
@@ -39,41 +39,48 @@ class Handle:
         self.remove()
 
 
-def added(op: str, hooks: dict[int, Any], hook: object, kept: Any, first: bool = False) -> Handle:
-    """Puts a hook with the others. Raises: ArgumentTypeError for what cannot be called."""
+def register_hook(
+    op: str, hooks: dict[int, Any], hook: object, entry: Any, first: bool = False
+) -> Handle:
+    """Register a hook and return its handle. Raises: ArgumentTypeError if it is not callable.
+
+    `entry`: the value to store in `hooks`. `first`: before all other hooks.
+    """
     if not callable(hook):
         raise dt.ArgumentTypeError(f"{op}: a hook is a function, not a {type(hook).__name__}")
-    key = next(_numbers)
-    hooks[key] = kept
+    key = next(_keys)
+    hooks[key] = entry
     if first:
         others = [k for k in hooks if k != key]
-        for k in others:  # each moves behind it
+        for k in others:  # move the others behind it
             hooks[k] = hooks.pop(k)
     return Handle(hooks, key)
 
 
 class Hooked(Explained):
-    """A module's hooks, and the call that runs them."""
+    """The hooks of a module, and the call that runs them."""
 
-    _forward_pre_hooks: dict[int, tuple[Hook, bool]]  # with whether it takes keywords
-    _forward_hooks: dict[int, tuple[Hook, bool, bool]]  # and whether it is always called
+    _forward_pre_hooks: dict[int, tuple[Hook, bool]]  # hook, with_kwargs
+    _forward_hooks: dict[int, tuple[Hook, bool, bool]]  # hook, with_kwargs, always_call
     _backward_pre_hooks: dict[int, Hook]
     _backward_hooks: dict[int, Hook]
     forward: Callable[..., Any]
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if (
-            self._forward_pre_hooks or self._forward_hooks
-            or self._backward_hooks or self._backward_pre_hooks
-        ):  # fmt: skip
-            return _run(self, inputs, named)
+            self._forward_pre_hooks
+            or self._forward_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+        ):
+            return _call_with_hooks(self, inputs, named)
         try:
             return self.forward(*inputs, **named)
         except Exception as error:
             forward = type(self).forward
             if not forward.__module__.startswith(_PACKAGE):
                 raise
-            reason = explained_error(
+            reason = explain_error(
                 error, type(self).__name__, forward, (self, *inputs), named, prefix=False
             )
             if reason is None:
@@ -84,81 +91,88 @@ class Hooked(Explained):
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
     ) -> Handle:
-        """Has `hook(module, args)` called before forward; gives what takes it away again.
+        """Call `hook(module, args)` before forward; return a handle to remove it.
 
-        It returns None, or the arguments that forward is given instead. `with_kwargs`: it is
-        called as `hook(module, args, kwargs)`, and returns None or both. `prepend`: before others.
-        Raises: ArgumentTypeError for what cannot be called.
+        The hook returns None, or new arguments for forward. `with_kwargs`: call
+        `hook(module, args, kwargs)`, which returns None or both. `prepend`: call it before others.
+        Raises: ArgumentTypeError if the hook is not callable.
         """
         hooks = self._forward_pre_hooks
-        return added("register_forward_pre_hook", hooks, hook, (hook, with_kwargs), prepend)
+        return register_hook("register_forward_pre_hook", hooks, hook, (hook, with_kwargs), prepend)
 
     def register_forward_hook(
-        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False,
+        self,
+        hook: Hook,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
         always_call: bool = False,
-    ) -> Handle:  # fmt: skip
-        """Has `hook(module, args, result)` called after forward; gives what takes it away again.
+    ) -> Handle:
+        """Call `hook(module, args, result)` after forward; return a handle to remove it.
 
-        It returns None, or what the module gives instead. `with_kwargs`: it is called as
-        `hook(module, args, kwargs, result)`. `prepend`: before others. `always_call`: also where
-        forward raises; the result is None then.
-        Raises: ArgumentTypeError for what cannot be called.
+        The hook returns None, or a new result. `with_kwargs`: call
+        `hook(module, args, kwargs, result)`. `prepend`: call it before others. `always_call`: call
+        it also if forward raises; the result is None then.
+        Raises: ArgumentTypeError if the hook is not callable.
         """
-        kept = (hook, with_kwargs, always_call)
-        return added("register_forward_hook", self._forward_hooks, hook, kept, prepend)
+        entry = (hook, with_kwargs, always_call)
+        return register_hook("register_forward_hook", self._forward_hooks, hook, entry, prepend)
 
     def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> Handle:
-        """Has `hook(module, grad_output)` called when gradients come to the module's results.
+        """Call `hook(module, grad_output)` when gradients reach the module's results.
 
-        It gets a tuple, and returns None, or the gradients in place of these.
-        Raises: ArgumentTypeError for what cannot be called.
+        The hook gets a tuple of gradients, and returns None or new gradients.
+        Raises: ArgumentTypeError if the hook is not callable.
         """
         hooks = self._backward_pre_hooks
-        return added("register_full_backward_pre_hook", hooks, hook, hook, prepend)
+        return register_hook("register_full_backward_pre_hook", hooks, hook, hook, prepend)
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> Handle:
-        """Has `hook(module, grad_input, grad_output)` called when gradients leave the module.
+        """Call `hook(module, grad_input, grad_output)` when gradients leave the module.
 
-        They are tuples, of the arguments without names and of the results; None stands for what is
-        no tensor, or has no gradient. It returns None, or what takes grad_input's place.
-        Raises: ArgumentTypeError for what cannot be called.
+        The gradients are tuples, for the positional arguments and for the results; None stands for
+        a value that is no tensor or has no gradient. The hook returns None or a new grad_input.
+        Raises: ArgumentTypeError if the hook is not callable.
         """
         hooks = self._backward_hooks
-        return added("register_full_backward_hook", hooks, hook, hook, prepend)
+        return register_hook("register_full_backward_hook", hooks, hook, hook, prepend)
 
 
-def _run(module: Hooked, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """A call with its hooks."""
-    done: set[int] = set()
+def _call_with_hooks(module: Hooked, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Call a module with its hooks; if it raises, call the hooks with `always_call`."""
+    called: set[int] = set()
     try:
-        return _forward(module, inputs, named, done)
+        return _call_forward(module, inputs, named, called)
     except Exception:
         for key, (hook, with_named, always) in [*module._forward_hooks.items()]:
-            if always and key not in done:
+            if always and key not in called:
                 hook(module, inputs, named, None) if with_named else hook(module, inputs, None)
         raise
 
 
-def _forward(
-    module: Hooked, inputs: tuple[Any, ...], named: dict[str, Any], done: set[int]
-) -> Any:  # fmt: skip
-    for before, with_named in [*module._forward_pre_hooks.values()]:
-        inputs, named = _before(module, before, with_named, inputs, named)
-    back = Back(module) if module._backward_hooks or module._backward_pre_hooks else None
-    if back is not None:
-        inputs = back.through_inputs(inputs)
+def _call_forward(
+    module: Hooked, inputs: tuple[Any, ...], named: dict[str, Any], called: set[int]
+) -> Any:
+    """Call the pre-hooks, forward and the hooks; add the keys of hooks to `called`."""
+    for pre_hook, with_named in [*module._forward_pre_hooks.values()]:
+        inputs, named = _apply_pre_hook(module, pre_hook, with_named, inputs, named)
+    has_backward_hooks = module._backward_hooks or module._backward_pre_hooks
+    backward = BackwardHooks(module) if has_backward_hooks else None
+    if backward is not None:
+        inputs = backward.through_inputs(inputs)
     result = module.forward(*inputs, **named)
-    for key, (after, with_named, _) in [*module._forward_hooks.items()]:
-        done.add(key)
-        given = (inputs, named, result) if with_named else (inputs, result)
-        changed = after(module, *given)
+    for key, (hook, with_named, _) in [*module._forward_hooks.items()]:
+        called.add(key)
+        args = (inputs, named, result) if with_named else (inputs, result)
+        changed = hook(module, *args)
         result = result if changed is None else changed
-    return result if back is None else back.through_results(result)
+    return result if backward is None else backward.through_results(result)
 
 
-def _before(
+def _apply_pre_hook(
     module: Hooked, hook: Hook, with_named: bool, inputs: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments for forward after a pre-hook."""
     if not with_named:
         changed = hook(module, inputs)
         if changed is not None:
@@ -175,82 +189,85 @@ def _before(
     return changed
 
 
-class Back:
-    """The hooks of one call that look at gradients: gates at the arguments and at the results."""
+class BackwardHooks:
+    """The backward hooks of one call, which see the gradients of its arguments and results."""
 
     def __init__(self, module: Hooked) -> None:
         self.module = module
         self.before = [*module._backward_pre_hooks.values()]
         self.after = [*module._backward_hooks.values()]
         self.arriving: Gradients | None = None
-        self.at: list[int] = []  # the arguments that are tensors with gradients
+        self.at: list[int] = []  # positions of arguments that are tensors with gradients
         self.count = 0
 
     def through_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, whose gradients pass the gate."""
+        """Return the arguments, with a gate that shows their gradients to the hooks."""
         self.count = len(inputs)
         if not self.after or not dt.is_grad_enabled():
             return inputs
         self.at = [i for i, x in enumerate(inputs) if type(x) is dt.Tensor and x.requires_grad]
         if not self.at:
             return inputs
-        passed = _Gate.apply(self.leave, *[inputs[i] for i in self.at])
-        found = list(inputs)
-        for i, x in zip(self.at, passed, strict=True):
-            found[i] = x
-        return tuple(found)
+        gated = _Gate.apply(self.leave, *[inputs[i] for i in self.at])
+        new_inputs = list(inputs)
+        for i, x in zip(self.at, gated, strict=True):
+            new_inputs[i] = x
+        return tuple(new_inputs)
 
     def through_results(self, result: Any) -> Any:
-        """What the module gives, whose gradients pass the gate."""
+        """Return the results, with a gate that shows their gradients to the hooks."""
         every = result if isinstance(result, tuple) else (result,)
         at = [i for i, y in enumerate(every) if type(y) is dt.Tensor and y.requires_grad]
         if not at or not dt.is_grad_enabled():
             return result
-        passed = _Gate.apply(lambda g: self.arrive(g, at, len(every)), *[every[i] for i in at])
-        found = list(every)
-        for i, y in zip(at, passed, strict=True):
-            found[i] = y
-        return tuple(found) if isinstance(result, tuple) else found[0]
+        gated = _Gate.apply(lambda g: self.arrive(g, at, len(every)), *[every[i] for i in at])
+        results = list(every)
+        for i, y in zip(at, gated, strict=True):
+            results[i] = y
+        return tuple(results) if isinstance(result, tuple) else results[0]
 
     def arrive(self, gradients: Gradients, at: list[int], n: int) -> Gradients:
-        """Gradients have come to the results."""
-        arriving = _spread(gradients, at, n)
+        """Run the hooks on the gradients of the results."""
+        arriving = _scatter(gradients, at, n)
         for hook in self.before:
-            arriving = _changed(arriving, hook(self.module, arriving), "pre-hook")
+            arriving = _apply_change(arriving, hook(self.module, arriving), "pre-hook")
         self.arriving = arriving
-        if not self.at:  # nothing will leave by the arguments
+        if not self.at:  # no argument has a gradient, so `leave` will not be called
             for hook in self.after:
                 hook(self.module, (None,) * self.count, arriving)
         return tuple([arriving[i] for i in at])
 
     def leave(self, gradients: Gradients) -> Gradients:
-        """Gradients leave by the arguments."""
-        leaving = _spread(gradients, self.at, self.count)
+        """Run the hooks on the gradients of the arguments."""
+        leaving = _scatter(gradients, self.at, self.count)
         for hook in self.after:
-            leaving = _changed(leaving, hook(self.module, leaving, self.arriving), "hook")
+            leaving = _apply_change(leaving, hook(self.module, leaving, self.arriving), "hook")
         return tuple([leaving[i] for i in self.at])
 
 
-def _spread(gradients: Gradients, at: list[int], n: int) -> Gradients:
-    found: list[Tensor | None] = [None] * n
+def _scatter(gradients: Gradients, at: list[int], n: int) -> Gradients:
+    """Return a tuple of n values: the gradients at positions `at`, else None."""
+    values: list[Tensor | None] = [None] * n
     for i, g in zip(at, gradients, strict=True):
-        found[i] = g
-    return tuple(found)
+        values[i] = g
+    return tuple(values)
 
 
-def _changed(before: Gradients, changed: Any, what: str) -> Gradients:
+def _apply_change(gradients: Gradients, changed: Any, kind: str) -> Gradients:
+    """Return the gradients that a hook returned, or the old ones if it returned None."""
     if changed is None:
-        return before
-    found = changed if isinstance(changed, tuple) else (changed,)
-    if len(found) != len(before):
+        return gradients
+    values = changed if isinstance(changed, tuple) else (changed,)
+    if len(values) != len(gradients):
         raise dt.GradientError(
-            f"backward: a full backward {what} returned {len(found)} gradients for {len(before)}"
+            f"backward: a full backward {kind} returned {len(values)} gradients for "
+            f"{len(gradients)}"
         )
-    return found
+    return values
 
 
 class _Gate(dt.autograd.Function):
-    """Tensors as they are, whose gradients something looks at together."""
+    """The identity of several tensors, whose gradients pass through one function together."""
 
     @staticmethod
     def forward(

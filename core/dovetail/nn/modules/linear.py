@@ -1,4 +1,4 @@
-"""Layers of products with weights: `Linear`, `Bilinear`."""
+"""Linear layers: `Linear`, `Bilinear`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def empty_parameter(shape: tuple[int, ...], device: DeviceLike, dtype: DTypeLike) -> Tensor:
-    """A parameter whose elements are to be written."""
+    """Return a parameter with uninitialised elements."""
     return Parameter(dt.empty(shape, dtype=dtype, device=device))
 
 
 class Linear(Module):
     """`input @ weight.T + bias`: weight (out_features, in_features), bias (out_features,).
 
-    `bias`: False has none. Both begin evenly spread over +-1 / sqrt(in_features).
+    `bias`: False has none. Both are initially uniform within +-1 / sqrt(in_features).
     Shapes: (..., in_features) to (..., out_features).
 
     >>> import dovetail as dt
@@ -42,31 +42,35 @@ class Linear(Module):
     bias: Tensor | None
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: DeviceLike = None,
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features = counts(
             type(self).__name__, in_features=in_features, out_features=out_features
         )
         self.weight = empty_parameter((out_features, in_features), device, dtype)
-        made = empty_parameter((out_features,), device, dtype) if bias else None
-        self.register_parameter("bias", made)
+        parameter = empty_parameter((out_features,), device, dtype) if bias else None
+        self.register_parameter("bias", parameter)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws weight and bias anew."""
+        """Draw new weights and biases."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.linear`."""
+        """Apply `dt.nn.functional.linear`."""
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """Return the options that `repr` shows."""
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
@@ -88,9 +92,14 @@ class Bilinear(Module):
     bias: Tensor | None
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         (self.in1_features,) = counts(name, 1, in1_features=in1_features)
@@ -98,23 +107,23 @@ class Bilinear(Module):
             name, in2_features=in2_features, out_features=out_features
         )
         self.weight = empty_parameter((out_features, in1_features, in2_features), device, dtype)
-        made = empty_parameter((out_features,), device, dtype) if bias else None
-        self.register_parameter("bias", made)
+        parameter = empty_parameter((out_features,), device, dtype) if bias else None
+        self.register_parameter("bias", parameter)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws weight and bias anew."""
+        """Draw new weights and biases."""
         bound = 1 / math.sqrt(self.in1_features)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """See `dt.nn.functional.bilinear`."""
+        """Apply `dt.nn.functional.bilinear`."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """Return the options that `repr` shows."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"

@@ -1,6 +1,6 @@
-"""Layers of losses: each is the function of its name in `dt.nn.functional`.
+"""Layers of losses. Each applies the function of its name in `dt.nn.functional`.
 
-`reduction`: "mean", "sum", or "none". `size_average`, `reduce`: what once said the same.
+`reduction`: "mean", "sum", or "none". `size_average`, `reduce`: PyTorch's older flags for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Flag: TypeAlias = bool | None
 
 
 class _Loss(Module):
-    """What is reduced."""
+    """The base of losses with a reduction."""
 
     def __init__(
         self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
@@ -39,14 +39,17 @@ class _Loss(Module):
 
 
 class _Weighted(_Loss):
-    """What has weights, which are a buffer."""
+    """The base of losses with a weight, which is a buffer."""
 
     weight: Tensor | None
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None,
+        self,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -60,7 +63,7 @@ class L1Loss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.l1_loss`."""
+        """Apply `dt.nn.functional.l1_loss`."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -73,7 +76,7 @@ class MSELoss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.mse_loss`."""
+        """Apply `dt.nn.functional.mse_loss`."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -86,14 +89,17 @@ class SmoothL1Loss(_Loss):
     """
 
     def __init__(
-        self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
+        self,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
         beta: float = 1.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.smooth_l1_loss`."""
+        """Apply `dt.nn.functional.smooth_l1_loss`."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -110,7 +116,7 @@ class HuberLoss(_Loss):
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.huber_loss`."""
+        """Apply `dt.nn.functional.huber_loss`."""
         return F.huber_loss(input, target, self.reduction, self.delta)
 
 
@@ -124,14 +130,17 @@ class KLDivLoss(_Loss):
     """
 
     def __init__(
-        self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
+        self,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
         log_target: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.kl_div`."""
+        """Apply `dt.nn.functional.kl_div`."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -144,7 +153,7 @@ class BCELoss(_Weighted):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.binary_cross_entropy`."""
+        """Apply `dt.nn.functional.binary_cross_entropy`."""
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
@@ -160,14 +169,18 @@ class BCEWithLogitsLoss(_Weighted):
     pos_weight: Tensor | None
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None,
-        reduction: str = "mean", pos_weight: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.binary_cross_entropy_with_logits`."""
+        """Apply `dt.nn.functional.binary_cross_entropy_with_logits`."""
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
@@ -183,18 +196,27 @@ class CrossEntropyLoss(_Weighted):
     """
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: Flag = None, ignore_index: int = -100,
-        reduce: Flag = None, reduction: str = "mean", label_smoothing: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        ignore_index: int = -100,
+        reduce: Flag = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.cross_entropy`."""
+        """Apply `dt.nn.functional.cross_entropy`."""
         return F.cross_entropy(
-            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
             label_smoothing=self.label_smoothing,
-        )  # fmt: skip
+        )
 
 
 class NLLLoss(_Weighted):
@@ -207,14 +229,18 @@ class NLLLoss(_Weighted):
     """
 
     def __init__(
-        self, weight: Tensor | None = None, size_average: Flag = None, ignore_index: int = -100,
-        reduce: Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        ignore_index: int = -100,
+        reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.nll_loss`."""
+        """Apply `dt.nn.functional.nll_loss`."""
         return F.nll_loss(
             input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
         )
@@ -230,14 +256,19 @@ class PoissonNLLLoss(_Loss):
     """
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average: Flag = None,
-        eps: float = 1e-8, reduce: Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: Flag = None,
+        eps: float = 1e-8,
+        reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.poisson_nll_loss`."""
+        """Apply `dt.nn.functional.poisson_nll_loss`."""
         return F.poisson_nll_loss(
             log_input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction
         )
@@ -257,7 +288,7 @@ class GaussianNLLLoss(_Loss):
         self.full, self.eps = full, eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """See `dt.nn.functional.gaussian_nll_loss`."""
+        """Apply `dt.nn.functional.gaussian_nll_loss`."""
         return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
 
 
@@ -271,7 +302,7 @@ class SoftMarginLoss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.soft_margin_loss`."""
+        """Apply `dt.nn.functional.soft_margin_loss`."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -285,7 +316,7 @@ class MultiLabelMarginLoss(_Loss):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.multilabel_margin_loss`."""
+        """Apply `dt.nn.functional.multilabel_margin_loss`."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -299,7 +330,7 @@ class MultiLabelSoftMarginLoss(_Weighted):
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.multilabel_soft_margin_loss`."""
+        """Apply `dt.nn.functional.multilabel_soft_margin_loss`."""
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
@@ -313,9 +344,14 @@ class MultiMarginLoss(_Weighted):
     """
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-        size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise dt.ArgumentError(f"MultiMarginLoss: p is 1 or 2, not {p}")
@@ -326,25 +362,28 @@ class MultiMarginLoss(_Weighted):
         self.p, self.margin = p, margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.multi_margin_loss`."""
+        """Apply `dt.nn.functional.multi_margin_loss`."""
         return F.multi_margin_loss(
             input, target, self.p, self.margin, self.weight, reduction=self.reduction
         )
 
 
 class _Margin(_Loss):
-    """What has a margin."""
+    """The base of losses with a margin."""
 
     def __init__(
-        self, margin: float = 0.0, size_average: Flag = None, reduce: Flag = None,
+        self,
+        margin: float = 0.0,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
 
 class HingeEmbeddingLoss(_Margin):
-    """Distances, near of what is alike, far of what is not: `hinge_embedding_loss`.
+    """Distances, small for similar pairs and large for others: `hinge_embedding_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(2, device="reference"), dt.asarray([1, -1], device="reference")
@@ -353,18 +392,21 @@ class HingeEmbeddingLoss(_Margin):
     """
 
     def __init__(
-        self, margin: float = 1.0, size_average: Flag = None, reduce: Flag = None,
+        self,
+        margin: float = 1.0,
+        size_average: Flag = None,
+        reduce: Flag = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.hinge_embedding_loss`."""
+        """Apply `dt.nn.functional.hinge_embedding_loss`."""
         return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
 class MarginRankingLoss(_Margin):
-    """Whether one is larger than the other by a margin: `margin_ranking_loss`.
+    """A ranking of two inputs by a margin: `margin_ranking_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(1, device="reference"), dt.zeros(1, device="reference")
@@ -373,12 +415,12 @@ class MarginRankingLoss(_Margin):
     """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.margin_ranking_loss`."""
+        """Apply `dt.nn.functional.margin_ranking_loss`."""
         return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Margin):
-    """Angles, small of what is alike, large of what is not: `cosine_embedding_loss`.
+    """Angles, small for similar pairs and large for others: `cosine_embedding_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones((1, 4), device="reference"), dt.asarray([1], device="reference")
@@ -387,7 +429,7 @@ class CosineEmbeddingLoss(_Margin):
     """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """See `dt.nn.functional.cosine_embedding_loss`."""
+        """Apply `dt.nn.functional.cosine_embedding_loss`."""
         return F.cosine_embedding_loss(
             input1, input2, target, self.margin, reduction=self.reduction
         )
@@ -400,7 +442,7 @@ def _positive(name: str, margin: float) -> float:
 
 
 class TripletMarginLoss(_Loss):
-    """An anchor nearer to one than to another by a margin: `triplet_margin_loss`.
+    """An anchor nearer to a positive than to a negative by a margin: `triplet_margin_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
@@ -409,19 +451,31 @@ class TripletMarginLoss(_Loss):
     """
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-        size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: Flag = None,
+        reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin, self.p = _positive("TripletMarginLoss", margin), p
         self.eps, self.swap = eps, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """See `dt.nn.functional.triplet_margin_loss`."""
+        """Apply `dt.nn.functional.triplet_margin_loss`."""
         return F.triplet_margin_loss(
-            anchor, positive, negative, self.margin, self.p, self.eps, self.swap,
+            anchor,
+            positive,
+            negative,
+            self.margin,
+            self.p,
+            self.eps,
+            self.swap,
             reduction=self.reduction,
-        )  # fmt: skip
+        )
 
 
 class TripletMarginWithDistanceLoss(_Loss):
@@ -434,19 +488,28 @@ class TripletMarginWithDistanceLoss(_Loss):
     """
 
     def __init__(
-        self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        margin: float = 1.0, swap: bool = False, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(reduction=reduction)
         self.distance_function = distance_function or PairwiseDistance()
         self.margin, self.swap = _positive("TripletMarginWithDistanceLoss", margin), swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """See `dt.nn.functional.triplet_margin_with_distance_loss`."""
+        """Apply `dt.nn.functional.triplet_margin_with_distance_loss`."""
         return F.triplet_margin_with_distance_loss(
-            anchor, positive, negative, distance_function=self.distance_function,
-            margin=self.margin, swap=self.swap, reduction=self.reduction,
-        )  # fmt: skip
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
 
 
 class CosineSimilarity(Module):
@@ -462,7 +525,7 @@ class CosineSimilarity(Module):
         self.dim, self.eps = dim, eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """See `dt.nn.functional.cosine_similarity`."""
+        """Apply `dt.nn.functional.cosine_similarity`."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -480,5 +543,5 @@ class PairwiseDistance(Module):
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """See `dt.nn.functional.pairwise_distance`."""
+        """Apply `dt.nn.functional.pairwise_distance`."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -1,4 +1,4 @@
-"""What a layer or a network is: parameters, buffers and modules under names."""
+"""The base class of layers and networks, with named parameters, buffers and modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import dovetail as dt
 
 from . import hooks, state
-from .contents import OWN
+from .contents import REGISTRIES
 from .hooks import Hooked
 from .moving import Movable
 from .state import Stateful
@@ -17,10 +17,10 @@ __all__ = ["Module"]
 
 
 class Module(Hooked, Stateful, Movable):
-    """Base of layers and networks: assign parameters and modules to attributes, write `forward`.
+    """The base class of layers and networks: assign parameters and modules, define `forward`.
 
-    `training`: whether layers that tell training from use (dropout, batch norm) train.
-    A module's tensors are read anew by functions captured with `dt.jit` that use it.
+    `training`: the mode of layers such as dropout and batch norm, which differ in training.
+    Functions captured with `dt.jit` read the tensors of their modules again at each call.
 
     >>> import dovetail as dt
     >>> class Scale(dt.nn.Module):
@@ -34,24 +34,24 @@ class Module(Hooked, Stateful, Movable):
     """
 
     training: bool
-    captured_for: ClassVar = ("training",)  # of a captured function's own: see docs/jit.md
+    captured_for: ClassVar = ("training",)  # attributes that captures depend on: docs/jit.md
 
     def __init__(self) -> None:
-        for name in (*OWN, *hooks.KINDS, *state.KINDS):
+        for name in (*REGISTRIES, *hooks.KINDS, *state.KINDS):
             object.__setattr__(self, name, {})
         object.__setattr__(self, "_passing", set())
         object.__setattr__(self, "training", True)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """What the module makes of its inputs; a module that is called runs it."""
+        """Return the module's result for its inputs. Calling the module runs it."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...)")
 
-    # --- what is done to all of it
+    # --- changes of the whole module
     def train(self, mode: bool = True) -> Self:
-        """Sets whether it, and all within it, trains.
+        """Set the module and all modules within it to training mode, or to evaluation.
 
         Returns the module.
-        Raises: ArgumentTypeError for what is no bool.
+        Raises: ArgumentTypeError for a mode that is not a bool.
         """
         if not isinstance(mode, bool):
             raise dt.ArgumentTypeError(f"train: mode is a bool, not a {type(mode).__name__}")
@@ -60,11 +60,11 @@ class Module(Hooked, Stateful, Movable):
         return self
 
     def eval(self) -> Self:
-        """Ends training: `train(False)`."""
+        """Set evaluation mode: `train(False)`."""
         return self.train(False)
 
     def apply(self, fn: Callable[[Module], object]) -> Self:
-        """Calls a function with each module within it, then with it.
+        """Call a function with each module within this one, then with this one.
 
         Returns the module.
         """
@@ -74,7 +74,7 @@ class Module(Hooked, Stateful, Movable):
         return self
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Sets whether gradients are wanted for its parameters.
+        """Set `requires_grad` of all parameters.
 
         Returns the module.
         """
@@ -83,25 +83,25 @@ class Module(Hooked, Stateful, Movable):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Lets go of the gradients of its parameters, or makes them zeros."""
+        """Set the gradients of all parameters to None, or to zeros."""
         for x in self.parameters():
             if x.grad is not None:
                 x.grad = None if set_to_none else dt.zeros_like(x)
 
-    # --- how it looks
+    # --- repr
     def extra_repr(self) -> str:
-        """What a layer says of itself between the brackets of its repr."""
+        """Return the options of a layer, which `repr` shows between the brackets."""
         return ""
 
     def __repr__(self) -> str:
-        said = self.extra_repr()
+        options = self.extra_repr()
         inner = [f"({name}): {module!r}" for name, module in self._modules.items()]
-        return listed(type(self).__name__, said.split("\n") if said else [], inner)
+        return format_repr(type(self).__name__, options.split("\n") if options else [], inner)
 
 
-def listed(name: str, said: list[str], inner: list[str]) -> str:
-    """A repr: what a module says of itself, and what is in it, a line each."""
-    if len(said) <= 1 and not inner:
-        return f"{name}({''.join(said)})"
-    lines = [line.replace("\n", "\n  ") for line in [*said, *inner]]
+def format_repr(name: str, options: list[str], inner: list[str]) -> str:
+    """Return a repr: a module's options and its contents, one per line."""
+    if len(options) <= 1 and not inner:
+        return f"{name}({''.join(options)})"
+    lines = [line.replace("\n", "\n  ") for line in [*options, *inner]]
     return f"{name}(\n  " + "\n  ".join(lines) + "\n)"

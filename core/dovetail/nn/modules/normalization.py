@@ -26,7 +26,7 @@ Tensor: TypeAlias = dt.Tensor
 
 
 class _Affine(Module):
-    """What has a factor and a bias of some shape, or none."""
+    """The base of normalisations with an optional weight and bias."""
 
     weight: Tensor | None
     bias: Tensor | None
@@ -34,10 +34,9 @@ class _Affine(Module):
     def _make_affine(
         self, shape: tuple[int, ...], weight: bool, bias: bool, device: DeviceLike, dtype: DTypeLike
     ) -> None:
-        made = empty_parameter(shape, device, dtype) if weight else None
-        self.register_parameter("weight", made)
-        made = empty_parameter(shape, device, dtype) if bias else None
-        self.register_parameter("bias", made)
+        for name, enabled in (("weight", weight), ("bias", bias)):
+            parameter = empty_parameter(shape, device, dtype) if enabled else None
+            self.register_parameter(name, parameter)
 
     def _reset_affine(self) -> None:
         if self.weight is not None:
@@ -46,20 +45,20 @@ class _Affine(Module):
             init.zeros_(self.bias)
 
 
-def _shape(name: str, given: int | Sequence[int]) -> tuple[int, ...]:
-    """What a norm is given as its shape. Raises: ArgumentTypeError, ArgumentError."""
-    listed = [*given] if isinstance(given, Sequence) and not isinstance(given, str) else given
-    found = arguments.integers(name, listed, "normalized_shape")
-    if min(found, default=0) < 0:
-        raise dt.ArgumentError(f"{name}: normalized_shape must not be negative: {given}")
-    return found
+def _shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Return `normalized_shape` as a tuple. Raises: ArgumentTypeError, ArgumentError."""
+    values = [*shape] if isinstance(shape, Sequence) and not isinstance(shape, str) else shape
+    sizes = arguments.integers(name, values, "normalized_shape")
+    if min(sizes, default=0) < 0:
+        raise dt.ArgumentError(f"{name}: normalized_shape must not be negative: {shape}")
+    return sizes
 
 
 class LayerNorm(_Affine):
     """Mean 0 and variance 1 over the last axes, times weight, plus bias: `layer_norm`.
 
-    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: whether it
-    has weight and bias, which begin with ones and zeros; `bias`: whether it has a bias then.
+    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: have a
+    weight and a bias, initially ones and zeros; `bias`: with `elementwise_affine`, have a bias.
 
     >>> import dovetail as dt
     >>> dt.nn.LayerNorm(2, device="reference")
@@ -67,10 +66,14 @@ class LayerNorm(_Affine):
     """
 
     def __init__(
-        self, normalized_shape: int | Sequence[int], eps: float = 1e-5,
-        elementwise_affine: bool = True, bias: bool = True, device: DeviceLike = None,
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -79,15 +82,15 @@ class LayerNorm(_Affine):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Has the weight be ones, the bias zeros."""
+        """Set the weight to ones and the bias to zeros."""
         self._reset_affine()
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.layer_norm`."""
+        """Apply `dt.nn.functional.layer_norm`."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """Return the options that `repr` shows."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
@@ -97,8 +100,8 @@ class LayerNorm(_Affine):
 class RMSNorm(_Affine):
     """Mean square 1 over the last axes, times weight: `rms_norm`.
 
-    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: whether it
-    has a weight, which begins with ones.
+    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: have a
+    weight, initially ones.
 
     >>> import dovetail as dt
     >>> dt.nn.RMSNorm(2, device="reference")
@@ -106,9 +109,13 @@ class RMSNorm(_Affine):
     """
 
     def __init__(
-        self, normalized_shape: int | Sequence[int], eps: float | None = None,
-        elementwise_affine: bool = True, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -117,16 +124,16 @@ class RMSNorm(_Affine):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Has the weight be ones."""
+        """Set the weight to ones."""
         if self.weight is not None:
             init.ones_(self.weight)
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.rms_norm`."""
+        """Apply `dt.nn.functional.rms_norm`."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """Return the options that `repr` shows."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
@@ -135,9 +142,9 @@ class RMSNorm(_Affine):
 class GroupNorm(_Affine):
     """Mean 0 and variance 1 in each group of channels of each example: `group_norm`.
 
-    `affine`: whether it has weight and bias, one number for each channel; `bias`: whether it has a
-    bias then.
-    Raises: ArgumentError where the channels are no such number of groups.
+    `affine`: have a weight and a bias, one number for each channel; `bias`: with `affine`, have a
+    bias.
+    Raises: ArgumentError if the number of channels is not a multiple of the number of groups.
 
     >>> import dovetail as dt
     >>> dt.nn.GroupNorm(2, 4, device="reference")
@@ -145,9 +152,16 @@ class GroupNorm(_Affine):
     """
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         (self.num_groups,) = counts(name, 1, num_groups=num_groups)
@@ -161,15 +175,15 @@ class GroupNorm(_Affine):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Has the weight be ones, the bias zeros."""
+        """Set the weight to ones and the bias to zeros."""
         self._reset_affine()
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.group_norm`."""
+        """Apply `dt.nn.functional.group_norm`."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """Return the options that `repr` shows."""
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
@@ -177,7 +191,7 @@ class GroupNorm(_Affine):
 
 
 class LocalResponseNorm(Module):
-    """Values by the mean square of channels around them: `local_response_norm`.
+    """Values divided by the mean square of channels around them: `local_response_norm`.
 
     >>> import dovetail as dt
     >>> dt.nn.LocalResponseNorm(2)
@@ -189,26 +203,33 @@ class LocalResponseNorm(Module):
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.local_response_norm`."""
+        """Apply `dt.nn.functional.local_response_norm`."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
-        """Its numbers."""
+        """Return the options that `repr` shows."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class _Tracked(_Affine):
-    """What has running statistics of channels, or none."""
+    """The base of normalisations with optional running statistics of channels."""
 
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
-    DIMENSIONS: tuple[int, ...] = ()  # that an input may have
+    DIMENSIONS: tuple[int, ...] = ()  # allowed numbers of dimensions of an input
 
     def __init__(
-        self, num_features: int, eps: float, momentum: float | None, affine: bool,
-        track_running_stats: bool, device: DeviceLike, dtype: DTypeLike, bias: bool,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: DeviceLike,
+        dtype: DTypeLike,
+        bias: bool,
+    ) -> None:
         super().__init__()
         (self.num_features,) = counts(type(self).__name__, num_features=num_features)
         self.eps, self.momentum = eps, momentum
@@ -225,20 +246,22 @@ class _Tracked(_Affine):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Has the running statistics be what they began with."""
+        """Set the running statistics to their initial values."""
         for x, value in (
-            (self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0),
-        ):  # fmt: skip
+            (self.running_mean, 0),
+            (self.running_var, 1),
+            (self.num_batches_tracked, 0),
+        ):
             if x is not None:
                 x.fill_(value)
 
     def reset_parameters(self) -> None:
-        """Has all be what it began with."""
+        """Set parameters and running statistics to their initial values."""
         self.reset_running_stats()
         self._reset_affine()
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """Return the options that `repr` shows."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
@@ -246,16 +269,17 @@ class _Tracked(_Affine):
 
     def _require(self, input: Tensor) -> None:
         if input.ndim not in self.DIMENSIONS:
-            known = " or ".join(map(str, self.DIMENSIONS))
+            allowed = " or ".join(map(str, self.DIMENSIONS))
             raise dt.ShapeError(
-                f"{type(self).__name__}: an input of {known} dimensions, not of shape {input.shape}"
+                f"{type(self).__name__}: an input of {allowed} dimensions, not of shape "
+                f"{input.shape}"
             )
 
     def _momentum(self, input: Tensor) -> float | Tensor:
-        """Count the batch unless it is empty, and return how far running statistics follow it."""
+        """Count the batch unless it is empty, and return the weight of its statistics."""
         if self.training and self.num_batches_tracked is not None and input.size:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # each batch counts the same
+            if self.momentum is None:  # the mean of all batches
                 return 1.0 / self.num_batches_tracked.astype(dt.float32)
         return 0.0 if self.momentum is None else self.momentum
 
@@ -264,16 +288,23 @@ class _BatchNorm(_Tracked):
     """Mean 0 and variance 1 in each channel."""
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-        affine: bool = True, track_running_stats: bool = True, device: DeviceLike = None,
-        dtype: DTypeLike = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.batch_norm`."""
+        """Apply `dt.nn.functional.batch_norm`."""
         self._require(input)
         momentum = self._momentum(input)
         mean, var = self.running_mean, self.running_var
@@ -286,9 +317,9 @@ class _BatchNorm(_Tracked):
 class BatchNorm1d(_BatchNorm):
     """Mean 0 and variance 1 in each channel of (batch, channels) or (batch, channels, length).
 
-    `momentum`: by how much running statistics follow each batch; None: they are means of all.
-    `affine`: whether it has weight and bias; `bias`: whether it has a bias then.
-    `track_running_stats`: whether it has running statistics, which are used after `eval()`.
+    `momentum`: the weight of each batch in the running statistics; None: they are means of all
+    batches. `affine`: have a weight and a bias; `bias`: with `affine`, have a bias.
+    `track_running_stats`: have running statistics, which are used after `eval()`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.BatchNorm1d(2, device="reference")
@@ -331,16 +362,23 @@ class _InstanceNorm(_Tracked):
     """Mean 0 and variance 1 in each channel of each example."""
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, device: DeviceLike = None, dtype: DTypeLike = None, *,
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
         bias: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """See `dt.nn.functional.instance_norm`; an input may have no batch."""
+        """Apply `dt.nn.functional.instance_norm`; an input may have no batch."""
         self._require(input)
         alone = input.ndim == min(self.DIMENSIONS)
         x = dt.expand_dims(input, 0) if alone else input
@@ -349,12 +387,17 @@ class _InstanceNorm(_Tracked):
                 f"{type(self).__name__}: an input of shape {input.shape} has {x.shape[1]} "
                 f"channels, not {self.num_features}"
             )
-        found = F.instance_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias,
+        y = F.instance_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
             self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum, self.eps,
-        )  # fmt: skip
-        return found.squeeze(0) if alone else found
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return y.squeeze(0) if alone else y
 
 
 class InstanceNorm1d(_InstanceNorm):

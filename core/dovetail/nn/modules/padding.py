@@ -1,4 +1,4 @@
-"""Layers that put something around their inputs; see `pad`."""
+"""Layers that pad their inputs; see `pad`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ Tensor: TypeAlias = dt.Tensor
 
 
 class _Padding(Module):
-    """`padding`: how many before and after each axis, the last one first, or one number for all."""
+    """The base of padding layers.
+
+    `padding`: elements before and after each axis, the last axis first, or one number for all.
+    """
 
     axes: ClassVar[int] = 0
     mode: ClassVar[str] = "constant"
@@ -29,16 +32,16 @@ class _Padding(Module):
     def __init__(self, padding: Sizes) -> None:
         super().__init__()
         op = type(self).__name__
-        found = arguments.integers(op, padding, "padding")
-        found = found * (2 * self.axes) if isinstance(padding, int) else found
-        if len(found) != 2 * self.axes:
+        widths = arguments.integers(op, padding, "padding")
+        widths = widths * (2 * self.axes) if isinstance(padding, int) else widths
+        if len(widths) != 2 * self.axes:
             raise dt.ArgumentError(
-                f"{op}: padding={padding!r} has {len(found)} numbers; it is one or {2 * self.axes}"
+                f"{op}: padding={padding!r} has {len(widths)} numbers; it is one or {2 * self.axes}"
             )
-        self.padding = found
+        self.padding = widths
 
     def forward(self, input: Tensor) -> Tensor:
-        """The input with something around."""
+        """Return the padded input."""
         if input.ndim not in (self.axes + 1, self.axes + 2):
             raise dt.ShapeError(
                 f"{type(self).__name__}: an input of shape {input.shape}; it has {self.axes + 2} "
@@ -47,7 +50,7 @@ class _Padding(Module):
         return resampling.pad(input, self.padding, self.mode, getattr(self, "value", None))
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"{self.padding}"
 
 
@@ -57,12 +60,12 @@ class _Constant(_Padding):
         self.value = value
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"padding={self.padding}, value={self.value}"
 
 
 class ZeroPad1d(_Padding):
-    """A layer that puts zeros around signals; see `pad`.
+    """A layer that pads signals with zeros; see `pad`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
@@ -76,7 +79,7 @@ class ZeroPad1d(_Padding):
 
 
 class ZeroPad2d(_Padding):
-    """A layer that puts zeros around images; see `pad`.
+    """A layer that pads images with zeros; see `pad`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -90,7 +93,7 @@ class ZeroPad2d(_Padding):
 
 
 class ZeroPad3d(_Padding):
-    """A layer that puts zeros around volumes; see `pad`.
+    """A layer that pads volumes with zeros; see `pad`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -104,7 +107,7 @@ class ZeroPad3d(_Padding):
 
 
 class ConstantPad1d(_Constant):
-    """A layer that puts a number around signals; see `pad`.
+    """A layer that pads signals with a number; see `pad`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
@@ -118,7 +121,7 @@ class ConstantPad1d(_Constant):
 
 
 class ConstantPad2d(_Constant):
-    """A layer that puts a number around images; see `pad`.
+    """A layer that pads images with a number; see `pad`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -132,7 +135,7 @@ class ConstantPad2d(_Constant):
 
 
 class ConstantPad3d(_Constant):
-    """A layer that puts a number around volumes; see `pad`.
+    """A layer that pads volumes with a number; see `pad`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -146,7 +149,7 @@ class ConstantPad3d(_Constant):
 
 
 class ReflectionPad1d(_Padding):
-    """A layer that puts mirrored elements around signals; see `pad`.
+    """A layer that pads signals with mirrored elements; see `pad`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
@@ -161,7 +164,7 @@ class ReflectionPad1d(_Padding):
 
 
 class ReflectionPad2d(_Padding):
-    """A layer that puts mirrored elements around images; see `pad`.
+    """A layer that pads images with mirrored elements; see `pad`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -176,7 +179,7 @@ class ReflectionPad2d(_Padding):
 
 
 class ReflectionPad3d(_Padding):
-    """A layer that puts mirrored elements around volumes; see `pad`.
+    """A layer that pads volumes with mirrored elements; see `pad`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -191,7 +194,7 @@ class ReflectionPad3d(_Padding):
 
 
 class ReplicationPad1d(_Padding):
-    """A layer that puts their nearest elements around signals; see `pad`.
+    """A layer that pads signals with their nearest elements; see `pad`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
@@ -206,7 +209,7 @@ class ReplicationPad1d(_Padding):
 
 
 class ReplicationPad2d(_Padding):
-    """A layer that puts their nearest elements around images; see `pad`.
+    """A layer that pads images with their nearest elements; see `pad`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -221,7 +224,7 @@ class ReplicationPad2d(_Padding):
 
 
 class ReplicationPad3d(_Padding):
-    """A layer that puts their nearest elements around volumes; see `pad`.
+    """A layer that pads volumes with their nearest elements; see `pad`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -236,7 +239,7 @@ class ReplicationPad3d(_Padding):
 
 
 class CircularPad1d(_Padding):
-    """A layer that puts elements from the other end around signals; see `pad`.
+    """A layer that pads signals with elements from the other end; see `pad`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
@@ -251,7 +254,7 @@ class CircularPad1d(_Padding):
 
 
 class CircularPad2d(_Padding):
-    """A layer that puts elements from the other end around images; see `pad`.
+    """A layer that pads images with elements from the other end; see `pad`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -266,7 +269,7 @@ class CircularPad2d(_Padding):
 
 
 class CircularPad3d(_Padding):
-    """A layer that puts elements from the other end around volumes; see `pad`.
+    """A layer that pads volumes with elements from the other end; see `pad`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.

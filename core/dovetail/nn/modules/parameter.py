@@ -1,6 +1,6 @@
-"""Tensors that a module learns, and tensors that it keeps: told from others by a mark.
+"""Parameters and buffers: ordinary tensors that are recognised by a mark.
 
-A parameter is a Tensor like any other, so that nothing that is done with it takes longer.
+A parameter has the type Tensor, so operations on it are as fast as on other tensors.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ __all__ = ["Buffer", "Parameter"]
 
 
 class _Marks:
-    """Which tensors have a mark. It holds none of them, and forgets those that are gone."""
+    """A set of mark_parameter tensors that holds weak references."""
 
     def __init__(self) -> None:
         self._refs: dict[int, weakref.ref[dt.Tensor]] = {}
 
     def add(self, x: dt.Tensor) -> None:
-        self._refs[id(x)] = weakref.ref(x, partial(_forget, self._refs, id(x)))
+        self._refs[id(x)] = weakref.ref(x, partial(_remove_dead, self._refs, id(x)))
 
     def __contains__(self, x: object) -> bool:
-        found = self._refs.get(id(x))
-        return found is not None and found() is x
+        ref = self._refs.get(id(x))
+        return ref is not None and ref() is x
 
 
-def _forget(refs: dict[int, weakref.ref[dt.Tensor]], key: int, gone: object) -> None:
-    if refs.get(key) is gone:
+def _remove_dead(refs: dict[int, weakref.ref[dt.Tensor]], key: int, dead: object) -> None:
+    """Remove a dead reference, unless a new tensor has taken its id."""
+    if refs.get(key) is dead:
         refs.pop(key, None)
 
 
-_PARAMETERS, _BUFFERS, _PASSING = _Marks(), _Marks(), _Marks()
+_PARAMETERS, _BUFFERS, _NOT_PERSISTENT = _Marks(), _Marks(), _Marks()
 
 
 class _IsParameter(type):
@@ -46,13 +47,13 @@ class _IsBuffer(type):
         return instance in _BUFFERS
 
 
-def _own(op: str, data: object) -> dt.Tensor:
-    """A tensor over the same memory, that is a leaf."""
+def _as_leaf(op: str, data: object) -> dt.Tensor:
+    """Return a leaf tensor over the memory of `data`."""
     x = data if isinstance(data, dt.Tensor) else dt.asarray(data)
     return x.detach()
 
 
-if TYPE_CHECKING:  # what comes of calling them
+if TYPE_CHECKING:  # type checkers see the result of a call, which is a Tensor
 
     class Parameter(dt.Tensor):
         def __init__(self, data: object = (), requires_grad: bool = True) -> None: ...
@@ -63,12 +64,12 @@ if TYPE_CHECKING:  # what comes of calling them
 else:
 
     class Parameter(metaclass=_IsParameter):
-        """A tensor that a module learns: given to its attribute it is one of `parameters()`.
+        """A tensor that a module learns: assigned to an attribute, it is one of `parameters()`.
 
-        `data`: a tensor, whose memory the parameter shares, or anything that `dt.asarray` takes.
-        `requires_grad`: whether gradients are wanted for it.
-        What comes back is a Tensor; `isinstance(x, nn.Parameter)` tells it from others.
-        Raises: DTypeError where gradients are wanted of integers or bools.
+        `data`: a tensor, whose memory the parameter shares, or any argument of `dt.asarray`.
+        `requires_grad`: compute gradients for it.
+        The result is a Tensor; `isinstance(x, nn.Parameter)` is True for it.
+        Raises: DTypeError for gradients of integers or bools.
 
         >>> import dovetail as dt
         >>> w = dt.nn.Parameter(dt.ones(3, device="reference"))
@@ -77,18 +78,18 @@ else:
         """
 
         def __new__(cls, data: object = (), requires_grad: bool = True) -> dt.Tensor:
-            x = _own("Parameter", data)
+            x = _as_leaf("Parameter", data)
             if requires_grad:
                 x.requires_grad_()
             _PARAMETERS.add(x)
             return x
 
     class Buffer(metaclass=_IsBuffer):
-        """A tensor that a module keeps, and does not learn: one of `buffers()`.
+        """A tensor that a module stores and does not learn: one of `buffers()`.
 
-        `data`: a tensor, or anything that `dt.asarray` takes. `persistent`: whether it is part of
-        the module's `state_dict()`.
-        Raises: what `dt.asarray` raises.
+        `data`: a tensor, or any argument of `dt.asarray`. `persistent`: include it in the module's
+        `state_dict()`.
+        Raises: the errors of `dt.asarray`.
 
         >>> import dovetail as dt
         >>> isinstance(dt.nn.Buffer(dt.ones(3, device="reference")), dt.nn.Buffer)
@@ -96,20 +97,20 @@ else:
         """
 
         def __new__(cls, data: object = (), *, persistent: bool = True) -> dt.Tensor:
-            x = _own("Buffer", data)
+            x = _as_leaf("Buffer", data)
             _BUFFERS.add(x)
             if not persistent:
-                _PASSING.add(x)
+                _NOT_PERSISTENT.add(x)
             return x
 
 
 def is_persistent(x: object) -> bool:
-    """Whether a buffer is part of its module's state."""
-    return x not in _PASSING
+    """Return True if a buffer is part of its module's state."""
+    return x not in _NOT_PERSISTENT
 
 
-def marked(x: dt.Tensor) -> dt.Tensor:
-    """The tensor itself, which is a parameter from now on: as copies of parameters are again."""
+def mark_parameter(x: dt.Tensor) -> dt.Tensor:
+    """Mark a tensor as a parameter, if it is not mark_parameter, and return it."""
     if x not in _PARAMETERS:
         _PARAMETERS.add(x)
     return x

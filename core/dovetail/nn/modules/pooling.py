@@ -1,4 +1,4 @@
-"""Layers of pooling; they learn nothing. See the functions that each is named after."""
+"""Layers of pooling, without parameters. Each applies the function of its name."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def _check(
-    op: str, axes: int, kernel_size: Sizes, stride: Sizes | None, padding: Sizes = 0,
+    op: str,
+    axes: int,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes = 0,
     dilation: Sizes = 1,
-) -> None:  # fmt: skip
-    """Raises: ArgumentTypeError, ArgumentError for what windows cannot have."""
+) -> None:
+    """Raise an error for options that windows cannot have."""
     sizes(op, kernel_size, "kernel_size", axes, 1)
     if stride is not None:
         sizes(op, stride, "stride", axes, 1)
@@ -38,9 +42,14 @@ class _MaxPool(Module):
     axes: ClassVar[int] = 0
 
     def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-        dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         op = type(self).__name__
         _check(op, self.axes, kernel_size, stride, padding, dilation)
@@ -50,15 +59,20 @@ class _MaxPool(Module):
         self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
 
     def forward(self, input: Tensor) -> Found:
-        """The largest elements, and where they are if that is asked for."""
-        found: Found = getattr(pooling, f"max_pool{self.axes}d")(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+        """Return the largest elements, and with `return_indices` their indices."""
+        result: Found = getattr(pooling, f"max_pool{self.axes}d")(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
             self.return_indices,
-        )  # fmt: skip
-        return found
+        )
+        return result
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
             f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
@@ -69,10 +83,14 @@ class _AvgPool(Module):
     axes: ClassVar[int] = 0
 
     def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         op = type(self).__name__
         _check(op, self.axes, kernel_size, stride, padding)
@@ -83,15 +101,15 @@ class _AvgPool(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        """The means."""
-        given = [self.kernel_size, self.stride, self.padding, self.ceil_mode]
-        more = [] if self.axes == 1 else [self.divisor_override]
+        """Return the means."""
+        options = [self.kernel_size, self.stride, self.padding, self.ceil_mode]
+        divisor = [] if self.axes == 1 else [self.divisor_override]
         call = getattr(pooling, f"avg_pool{self.axes}d")
-        found: Tensor = call(input, *given, self.count_include_pad, *more)
-        return found
+        result: Tensor = call(input, *options, self.count_include_pad, *divisor)
+        return result
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -99,9 +117,12 @@ class _LPPool(Module):
     axes: ClassVar[int] = 0
 
     def __init__(
-        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+        self,
+        norm_type: float,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
         ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         op = type(self).__name__
         _check(op, self.axes, kernel_size, stride)
@@ -109,13 +130,13 @@ class _LPPool(Module):
         self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
 
     def forward(self, input: Tensor) -> Tensor:
-        """The norms."""
+        """Return the norms."""
         call = getattr(pooling, f"lp_pool{self.axes}d")
-        found: Tensor = call(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
-        return found
+        result: Tensor = call(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+        return result
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return (
             f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"ceil_mode={self.ceil_mode}"
@@ -125,9 +146,7 @@ class _LPPool(Module):
 class _MaxUnpool(Module):
     axes: ClassVar[int] = 0
 
-    def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0
-    ) -> None:  # fmt: skip
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()
         op, axes = type(self).__name__, self.axes
         self.kernel_size = sizes(op, kernel_size, "kernel_size", axes, 1)
@@ -137,14 +156,14 @@ class _MaxUnpool(Module):
     def forward(
         self, input: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None
     ) -> Tensor:
-        """The elements in their places."""
+        """Return zeros with the elements at their indices."""
         call = getattr(pooling, f"max_unpool{self.axes}d")
-        given = (self.kernel_size, self.stride, self.padding)
-        found: Tensor = call(input, indices, *given, output_size)
-        return found
+        options = (self.kernel_size, self.stride, self.padding)
+        result: Tensor = call(input, indices, *options, output_size)
+        return result
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -156,12 +175,13 @@ class _AdaptiveAvg(Module):
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """The means."""
-        found: Tensor = getattr(adaptive, f"adaptive_avg_pool{self.axes}d")(input, self.output_size)
-        return found
+        """Return the means."""
+        call = getattr(adaptive, f"adaptive_avg_pool{self.axes}d")
+        result: Tensor = call(input, self.output_size)
+        return result
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"output_size={self.output_size}"
 
 
@@ -174,18 +194,18 @@ class _AdaptiveMax(Module):
         self.return_indices = arguments.flag(type(self).__name__, return_indices, "return_indices")
 
     def forward(self, input: Tensor) -> Found:
-        """The largest elements, and where they are if that is asked for."""
+        """Return the largest elements, and with `return_indices` their indices."""
         call = getattr(adaptive, f"adaptive_max_pool{self.axes}d")
-        found: Found = call(input, self.output_size, self.return_indices)
-        return found
+        result: Found = call(input, self.output_size, self.return_indices)
+        return result
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"output_size={self.output_size}"
 
 
 class MaxPool1d(_MaxPool):
-    """A layer that gives the largest element of each window of signals; see `max_pool1d`.
+    """A layer that returns the maximum of each window of signals; see `max_pool1d`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -199,7 +219,7 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """A layer that gives the largest element of each window of images; see `max_pool2d`.
+    """A layer that returns the maximum of each window of images; see `max_pool2d`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -213,7 +233,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """A layer that gives the largest element of each window of volumes; see `max_pool3d`.
+    """A layer that returns the maximum of each window of volumes; see `max_pool3d`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -227,7 +247,7 @@ class MaxPool3d(_MaxPool):
 
 
 class AvgPool1d(_AvgPool):
-    """A layer that gives the mean of each window of signals; see `avg_pool1d`.
+    """A layer that returns the mean of each window of signals; see `avg_pool1d`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -240,9 +260,13 @@ class AvgPool1d(_AvgPool):
     axes = 1
 
     def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         op = type(self).__name__
         self.kernel_size = sizes(op, self.kernel_size, "kernel_size", 1, 1)
@@ -251,7 +275,7 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool2d(_AvgPool):
-    """A layer that gives the mean of each window of images; see `avg_pool2d`.
+    """A layer that returns the mean of each window of images; see `avg_pool2d`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -265,7 +289,7 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """A layer that gives the mean of each window of volumes; see `avg_pool3d`.
+    """A layer that returns the mean of each window of volumes; see `avg_pool3d`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -279,7 +303,7 @@ class AvgPool3d(_AvgPool):
 
 
 class LPPool1d(_LPPool):
-    """A layer that gives the norm of each window of signals; see `lp_pool1d`.
+    """A layer that returns the norm of each window of signals; see `lp_pool1d`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -293,7 +317,7 @@ class LPPool1d(_LPPool):
 
 
 class LPPool2d(_LPPool):
-    """A layer that gives the norm of each window of images; see `lp_pool2d`.
+    """A layer that returns the norm of each window of images; see `lp_pool2d`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -307,7 +331,7 @@ class LPPool2d(_LPPool):
 
 
 class LPPool3d(_LPPool):
-    """A layer that gives the norm of each window of volumes; see `lp_pool3d`.
+    """A layer that returns the norm of each window of volumes; see `lp_pool3d`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -321,7 +345,7 @@ class LPPool3d(_LPPool):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvg):
-    """A layer of the means of as many windows of signals as asked for; see `adaptive_avg_pool1d`.
+    """A layer of the means of a given number of windows; see `adaptive_avg_pool1d`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -335,7 +359,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvg):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvg):
-    """A layer of the means of as many windows of images as asked for; see `adaptive_avg_pool2d`.
+    """A layer of the means of a given number of windows; see `adaptive_avg_pool2d`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -349,7 +373,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvg):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvg):
-    """A layer of the means of as many windows of volumes as asked for; see `adaptive_avg_pool3d`.
+    """A layer of the means of a given number of windows; see `adaptive_avg_pool3d`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -363,7 +387,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvg):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
-    """A layer of the largest elements of as many windows as asked for; see `adaptive_max_pool1d`.
+    """A layer of the maxima of a given number of windows; see `adaptive_max_pool1d`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -377,7 +401,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """A layer of the largest elements of as many windows as asked for; see `adaptive_max_pool2d`.
+    """A layer of the maxima of a given number of windows; see `adaptive_max_pool2d`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -391,7 +415,7 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
-    """A layer of the largest elements of as many windows as asked for; see `adaptive_max_pool3d`.
+    """A layer of the maxima of a given number of windows; see `adaptive_max_pool3d`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -405,7 +429,7 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """A layer that puts the largest elements of windows of signals back; see `max_unpool1d`.
+    """A layer that puts window maxima of signals back to their indices; see `max_unpool1d`.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -421,7 +445,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """A layer that puts the largest elements of windows of images back; see `max_unpool2d`.
+    """A layer that puts window maxima of images back to their indices; see `max_unpool2d`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -437,7 +461,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """A layer that puts the largest elements of windows of volumes back; see `max_unpool3d`.
+    """A layer that puts window maxima of volumes back to their indices; see `max_unpool3d`.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.

@@ -1,4 +1,4 @@
-"""Recurrent layers and their cells: `RNN`, `LSTM`, `GRU`; states' keys are PyTorch's."""
+"""Recurrent layers and cells, `RNN`, `LSTM`, `GRU`, whose states have PyTorch's keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dovetail.extend import arguments
 
 from .. import init
 from ..functional import recurrent as steps
-from ..functional.dropouts import dropout as dropped
+from ..functional.dropouts import dropout as apply_dropout
 from ..functional.precision import tensors
 from ..functional.sizes import LAYERS_MAX, counts, probability
 from ..utils.rnn import PackedSequence
@@ -39,19 +39,20 @@ def _weight(shape: Sequence[int], device: DeviceLike, dtype: DTypeLike) -> Tenso
     return Parameter(dt.empty(tuple(shape), dtype=dtype, device=device))
 
 
-def _drawn_anew(module: Module, hidden_size: int) -> None:
+def _draw_parameters(module: Module, hidden_size: int) -> None:
     bound = 1 / math.sqrt(hidden_size)
     for x in module.parameters():
         init.uniform_(x, -bound, bound)
 
 
 class RNNBase(Module):
-    """What `RNN`, `LSTM` and `GRU` have in common; `mode` is the kind of their steps.
+    """The base class of `RNN`, `LSTM` and `GRU`; `mode` is the kind of step.
 
-    `num_layers`: each gets what the one before it gives. `dropout`: of what all but the last give,
-    while the module trains. `bidirectional`: each layer runs both ways, and gives both side by
-    side. `proj_size`: of LSTM alone, what the hidden state is made by a product. `batch_first`: of
-    the input and what comes of it, not of states.
+    `num_layers`: the number of layers, each of which reads the output of the one before.
+    `dropout`: the dropout probability of the output of all layers but the last, in training.
+    `bidirectional`: run each layer in both directions and concatenate the outputs. `proj_size`: the
+    size to which an LSTM projects its hidden state. `batch_first`: the layout of input and output,
+    not of states.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.RNNBase("GRU", 2, 3, device="reference")
@@ -60,10 +61,19 @@ class RNNBase(Module):
     """
 
     def __init__(
-        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         if mode not in steps.GATES:
@@ -93,28 +103,29 @@ class RNNBase(Module):
         return [f"_l{layer}", f"_l{layer}_reverse"][: 2 if self.bidirectional else 1]
 
     def _shapes(self, layer: int) -> list[tuple[str, tuple[int, ...]]]:
-        """The parameters of a layer in one direction."""
+        """Return the names and shapes of the parameters of a layer in one direction."""
         gates, out = steps.GATES[self.mode] * self.hidden_size, self.proj_size or self.hidden_size
         inputs = out * (2 if self.bidirectional else 1) if layer else self.input_size
-        found: list[tuple[str, tuple[int, ...]]] = [
-            ("weight_ih", (gates, inputs)), ("weight_hh", (gates, out)),
-        ]  # fmt: skip
+        shapes: list[tuple[str, tuple[int, ...]]] = [
+            ("weight_ih", (gates, inputs)),
+            ("weight_hh", (gates, out)),
+        ]
         if self.bias:
-            found += [("bias_ih", (gates,)), ("bias_hh", (gates,))]
+            shapes += [("bias_ih", (gates,)), ("bias_hh", (gates,))]
         if self.proj_size:
-            found.append(("weight_hr", (self.proj_size, self.hidden_size)))
-        return found
+            shapes.append(("weight_hr", (self.proj_size, self.hidden_size)))
+        return shapes
 
     def reset_parameters(self) -> None:
-        """Draws all anew, evenly spread over +-1 / sqrt(hidden_size)."""
-        _drawn_anew(self, self.hidden_size)
+        """Draw new parameters, uniform within +-1 / sqrt(hidden_size)."""
+        _draw_parameters(self, self.hidden_size)
 
     def flatten_parameters(self) -> None:
-        """Does nothing: parameters need not lie side by side here."""
+        """Do nothing; dovetail does not need contiguous parameters."""
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
-        """The parameters of each layer in each direction."""
+        """Return the parameters of each layer in each direction."""
         return [
             [getattr(self, key + suffix) for key, _ in self._shapes(layer)]
             for layer in range(self.num_layers)
@@ -124,32 +135,38 @@ class RNNBase(Module):
     def _weights(self, suffix: str) -> steps.Weights:
         own = self._parameters
         return steps.Weights(
-            getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix),
-            own.get("bias_ih" + suffix), own.get("bias_hh" + suffix),
+            getattr(self, "weight_ih" + suffix),
+            getattr(self, "weight_hh" + suffix),
+            own.get("bias_ih" + suffix),
+            own.get("bias_hh" + suffix),
             own.get("weight_hr" + suffix),
-        )  # fmt: skip
+        )
 
     def extra_repr(self) -> str:
-        """Its sizes, and what is not as usual."""
-        said = f"{self.input_size}, {self.hidden_size}"
-        usual = (
-            ("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False),
-            ("dropout", 0.0), ("bidirectional", False),
-        )  # fmt: skip
-        for key, value in usual:
+        """Return the options that `repr` shows."""
+        text = f"{self.input_size}, {self.hidden_size}"
+        defaults = (
+            ("proj_size", 0),
+            ("num_layers", 1),
+            ("bias", True),
+            ("batch_first", False),
+            ("dropout", 0.0),
+            ("bidirectional", False),
+        )
+        for key, value in defaults:
             if getattr(self, key) != value:
-                said += f", {key}={getattr(self, key)}"
-        return said
+                text += f", {key}={getattr(self, key)}"
+        return text
 
-    # --- what it computes
+    # --- computation
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """What the last layer gives at each step, and the states after the last.
+        """Return the output of the last layer at each step, and the states after the last step.
 
-        `hx`: the states before the first, zeros for None; of LSTM (h, c).
+        `hx`: the states before the first step, by default zeros; for an LSTM (h, c).
         """
         if isinstance(input, PackedSequence):
-            return self._packed(input, hx)
+            return self._forward_packed(input, hx)
         self._require_fitting(input, (2, 3), "(steps, batch, features), or without batch")
         alone = input.ndim == 2
         states = self._states(hx, alone)
@@ -169,19 +186,20 @@ class RNNBase(Module):
             out = dt.moveaxis(out, 0, 1)
         return out, tuple(last) if self.mode == "LSTM" else last[0]
 
-    def _packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
-        data, sizes, found, back = input
+    def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        data, sizes, order, inverse = input
         self._require_fitting(data, (2,), "(elements, features), packed")
         states = self._initial(self._states(hx, False), data, sizes[0])
-        if found is not None:
-            states = [dt.take(s, found, axis=1) for s in states]
+        if order is not None:
+            states = [dt.take(s, order, axis=1) for s in states]
         out, last = self._run(data, states, sizes)
-        if back is not None:
-            last = [dt.take(s, back, axis=1) for s in last]
-        made = PackedSequence(out, sizes, found, back)
-        return made, tuple(last) if self.mode == "LSTM" else last[0]
+        if inverse is not None:
+            last = [dt.take(s, inverse, axis=1) for s in last]
+        packed = PackedSequence(out, sizes, order, inverse)
+        return packed, tuple(last) if self.mode == "LSTM" else last[0]
 
     def _require_fitting(self, x: Any, ranks: tuple[int, ...], wanted: str) -> None:
+        """Raise an error if the input's type, shape or dtype does not fit."""
         name = type(self).__name__
         if not isinstance(x, dt.Tensor):
             raise dt.ArgumentTypeError(f"{name}: input is a tensor, not a {type(x).__name__}")
@@ -192,14 +210,14 @@ class RNNBase(Module):
                 f"{name}: input of shape {x.shape} has {x.shape[-1]} features, not input_size "
                 f"{self.input_size}"
             )
-        dtype = self._parameters["weight_ih_l0"].dtype  # type: ignore[union-attr]  # it is there
+        dtype = self._parameters["weight_ih_l0"].dtype  # type: ignore[union-attr]  # not None
         if x.dtype is not dtype:
             raise dt.DTypeError(
                 f"{name}: input is {x.dtype}, and weights are {dtype}; use x.astype, or module.to"
             )
 
     def _states(self, hx: Any, alone: bool) -> list[Tensor] | None:
-        """The states that were given, each with a batch."""
+        """Check the given states and return them with a batch axis, or None."""
         name, lstm = type(self).__name__, self.mode == "LSTM"
         if hx is None:
             return None
@@ -207,19 +225,19 @@ class RNNBase(Module):
         if pair != lstm or (pair and len(hx) != 2):
             what = "a pair (h, c)" if lstm else "one tensor"
             raise dt.ArgumentTypeError(f"{name}: hx is {what}, not a {type(hx).__name__}")
-        given: list[Tensor] = list(hx) if pair else [hx]
+        states: list[Tensor] = list(hx) if pair else [hx]
         ranks = 2 if alone else 3
-        for s in given:
+        for s in states:
             if not isinstance(s, dt.Tensor):
                 raise arguments.refused(name, "hx", "a tensor or a pair of them", s)
             if s.ndim != ranks:
                 raise dt.ShapeError(
                     f"{name}: a state of shape {s.shape}, where {ranks} dimensions fit the input"
                 )
-        return [dt.expand_dims(s, axis=1) for s in given] if alone else given
+        return [dt.expand_dims(s, axis=1) for s in states] if alone else states
 
     def _initial(self, states: list[Tensor] | None, x: Tensor, batch: int) -> list[Tensor]:
-        """The states before the first step."""
+        """Return the states before the first step, by default zeros."""
         n = self.num_layers * (2 if self.bidirectional else 1)
         shapes = [(n, batch, self.proj_size or self.hidden_size), (n, batch, self.hidden_size)]
         shapes = shapes[: 2 if self.mode == "LSTM" else 1]
@@ -235,16 +253,16 @@ class RNNBase(Module):
     def _run(
         self, x: Tensor, states: list[Tensor], sizes: tuple[int, ...]
     ) -> tuple[Tensor, list[Tensor]]:
-        """All layers: what the last gives, and the last states of all."""
+        """Run all layers; return the output of the last one and the last states of all."""
         last: list[tuple[Tensor, ...]] = []
         for layer in range(self.num_layers):
             if layer and self.dropout and self.training:
-                x = dropped(x, self.dropout, True)
+                x = apply_dropout(x, self.dropout, True)
             outs = []
             for reverse, suffix in enumerate(self._suffixes(layer)):
                 state = tuple(s[len(last)] for s in states)
-                how = steps.How(self.mode, sizes, bool(reverse))
-                out, after = steps.layer(x, state, self._weights(suffix), how)
+                options = steps.LayerOptions(self.mode, sizes, bool(reverse))
+                out, after = steps.layer(x, state, self._weights(suffix), options)
                 outs.append(out)
                 last.append(after)
             x = outs[0] if len(outs) == 1 else dt.concat(outs, axis=-1)
@@ -256,8 +274,8 @@ class RNN(RNNBase):
 
     `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`: see `RNNBase`.
     Shapes: input (steps, batch, input_size) or without batch; h (layers * directions, batch,
-    hidden_size); the result (steps, batch, directions * hidden_size), and h after the last step. A
-    `PackedSequence` gives one.
+    hidden_size); the result (steps, batch, directions * hidden_size), and h after the last step.
+    The result for a `PackedSequence` is packed, too.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -267,30 +285,48 @@ class RNN(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
-        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
-        bidirectional: bool = False, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
-        self._require_known(nonlinearity)
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
+        self._check_nonlinearity(nonlinearity)
         super().__init__(
-            MODES[nonlinearity], input_size, hidden_size, num_layers, bias, batch_first, dropout,
-            bidirectional, 0, device, dtype,
-        )  # fmt: skip
+            MODES[nonlinearity],
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
         self.nonlinearity = nonlinearity
 
     @staticmethod
-    def _require_known(nonlinearity: object) -> None:
+    def _check_nonlinearity(nonlinearity: object) -> None:
         if nonlinearity not in MODES:
             raise dt.ArgumentError(f"RNN: nonlinearity is tanh or relu, not {nonlinearity!r}")
 
 
 class LSTM(RNNBase):
-    """Steps of a long short-term memory: `dt.nn.functional.lstm_cell` says what one does.
+    """Steps of a long short-term memory; see `dt.nn.functional.lstm_cell`.
 
     `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`, `proj_size`: see `RNNBase`.
     Shapes: input (steps, batch, input_size) or without batch; h (layers * directions, batch,
     hidden_size, or proj_size), c (layers * directions, batch, hidden_size); the result (steps,
-    batch, directions * hidden_size), and (h, c) after the last step. A `PackedSequence` gives one.
+    batch, directions * hidden_size), and (h, c) after the last step. The result for a
+    `PackedSequence` is packed, too.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -301,18 +337,35 @@ class LSTM(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__(
-            "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            proj_size, device, dtype,
-        )  # fmt: skip
+            "LSTM",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            proj_size,
+            device,
+            dtype,
+        )
 
 
 class GRU(RNNBase):
-    """Steps of gated recurrent units: `dt.nn.functional.gru_cell` says what one does.
+    """Steps of gated recurrent units; see `dt.nn.functional.gru_cell`.
 
     `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`: see `RNNBase`.
     Shapes: as of `RNN`.
@@ -326,21 +379,37 @@ class GRU(RNNBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__(
-            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            0, device, dtype,
-        )  # fmt: skip
+            "GRU",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
 
 
 # --- cells ----------------------------------------------------------------------------------------
 
 
 class RNNCellBase(Module):
-    """What cells have in common: weight_ih, weight_hh, and biases unless `bias` is False.
+    """The base class of cells: weight_ih, weight_hh, and biases unless `bias` is False.
 
     >>> import dovetail as dt
     >>> dt.nn.RNNCellBase(2, 3, True, 4, device="reference").weight_ih.shape
@@ -353,9 +422,14 @@ class RNNCellBase(Module):
     bias_hh: Tensor | None
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         self.input_size = _count(name, "input_size", input_size)
@@ -368,14 +442,14 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all anew, evenly spread over +-1 / sqrt(hidden_size)."""
-        _drawn_anew(self, self.hidden_size)
+        """Draw new parameters, uniform within +-1 / sqrt(hidden_size)."""
+        _draw_parameters(self, self.hidden_size)
 
     def extra_repr(self) -> str:
-        """Its sizes, and what is not as usual."""
+        """Return the options that `repr` shows."""
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
 
-    def _stepped(self, mode: str, x: Tensor, hx: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
+    def _step(self, mode: str, x: Tensor, hx: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
         name = type(self).__name__
         tensors(name, x)
         if x.ndim not in (1, 2):
@@ -390,7 +464,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of `RNN`: the hidden state after it.
+    """One step of `RNN`, which returns the new hidden state.
 
     Shapes: input (batch, input_size) and h (batch, hidden_size), or both without batch.
     Raises: ShapeError, DTypeError, ArgumentError.
@@ -401,25 +475,30 @@ class RNNCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
-        RNN._require_known(nonlinearity)
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
+        RNN._check_nonlinearity(nonlinearity)
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The hidden state after a step; zeros before it where `hx` is None."""
-        return self._stepped(MODES[self.nonlinearity], input, None if hx is None else (hx,))[0]
+        """Return the hidden state after a step; None for `hx` starts with zeros."""
+        return self._step(MODES[self.nonlinearity], input, None if hx is None else (hx,))[0]
 
     def extra_repr(self) -> str:
-        """Its sizes, and what is not as usual."""
-        also = "" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}"
-        return super().extra_repr() + also
+        """Return the options that `repr` shows."""
+        option = "" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}"
+        return super().extra_repr() + option
 
 
 class LSTMCell(RNNCellBase):
-    """One step of `LSTM`: the hidden state and the cell state after it.
+    """One step of `LSTM`, which returns the new hidden state and cell state.
 
     Shapes: input (batch, input_size), h and c (batch, hidden_size), or all without batch.
     Raises: ShapeError, DTypeError, ArgumentError.
@@ -431,21 +510,25 @@ class LSTMCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: DeviceLike = None,
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Both states after a step; zeros before it where `hx` is None."""
-        h, c = self._stepped("LSTM", input, hx)
+        """Return both states after a step; None for `hx` starts with zeros."""
+        h, c = self._step("LSTM", input, hx)
         return h, c
 
 
 class GRUCell(RNNCellBase):
-    """One step of `GRU`: the hidden state after it.
+    """One step of `GRU`, which returns the new hidden state.
 
     Shapes: input (batch, input_size) and h (batch, hidden_size), or both without batch.
     Raises: ShapeError, DTypeError, ArgumentError.
@@ -456,11 +539,15 @@ class GRUCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: DeviceLike = None,
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: DeviceLike = None,
         dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The hidden state after a step; zeros before it where `hx` is None."""
-        return self._stepped("GRU", input, None if hx is None else (hx,))[0]
+        """Return the hidden state after a step; None for `hx` starts with zeros."""
+        return self._step("GRU", input, None if hx is None else (hx,))[0]

@@ -1,4 +1,4 @@
-"""Layers that make grids larger and smaller, cut them into patches, and move channels."""
+"""Layers that resize grids, cut them into patches, and move channels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Factor: TypeAlias = float | Sequence[float]
 
 
 class Upsample(Module):
-    """A layer that gives a grid of another size over the same area; see `interpolate`.
+    """A layer that resizes a grid over the same area; see `interpolate`.
 
     Shapes: (n, c, *axes).
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -32,9 +32,13 @@ class Upsample(Module):
     """
 
     def __init__(
-        self, size: Sizes | None = None, scale_factor: Factor | None = None, mode: str = "nearest",
-        align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        size: Sizes | None = None,
+        scale_factor: Factor | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
         super().__init__()
         self.size, self.mode = size, mode
         if isinstance(scale_factor, (list, tuple)):
@@ -44,21 +48,25 @@ class Upsample(Module):
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """The grid of another size."""
+        """Return the resized grid."""
         return resampling.interpolate(
-            input, self.size, self.scale_factor, self.mode, self.align_corners,
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
             self.recompute_scale_factor,
-        )  # fmt: skip
+        )
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         if self.scale_factor is not None:
             return f"scale_factor={self.scale_factor}, mode={self.mode!r}"
         return f"size={self.size}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):
-    """A layer that gives larger images by their nearest elements; see `interpolate`.
+    """A layer that enlarges images by their nearest elements; see `interpolate`.
 
     Shapes: (n, c, h, w).
     Raises: ArgumentError, ShapeError.
@@ -73,7 +81,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """A layer that gives larger images by weighing elements, corners staying where they are.
+    """A layer that enlarges images by bilinear weights with aligned corners.
 
     Shapes: (n, c, h, w).
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -88,14 +96,14 @@ class UpsamplingBilinear2d(Upsample):
 
 
 def _check(name: str, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> None:
-    """Raises: ArgumentTypeError, ArgumentError for what patches cannot have."""
+    """Raise an error for options that patches cannot have."""
     for what, value in (("kernel_size", kernel_size), ("dilation", dilation), ("stride", stride)):
         sizes(name, value, what, 2, 1)
     sizes(name, padding, "padding", 2)
 
 
 class Unfold(Module):
-    """A layer that gives the patches of images as columns; see `unfold`.
+    """A layer that returns the patches of images as columns; see `unfold`.
 
     Shapes: (n, c, h, w) or (c, h, w).
     Raises: ArgumentError, ShapeError.
@@ -114,11 +122,11 @@ class Unfold(Module):
         self.padding, self.stride = padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """The patches."""
+        """Return the patches."""
         return resampling.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return (
             f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
             f"stride={self.stride}"
@@ -126,7 +134,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """A layer that gives images of which columns are patches; see `fold`.
+    """A layer that returns the images whose patches are the columns; see `fold`.
 
     Shapes: (n, c * elements of a patch, patches), or without n.
     Raises: ArgumentError, ShapeError.
@@ -137,9 +145,13 @@ class Fold(Module):
     """
 
     def __init__(
-        self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
+        self,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
         stride: Sizes = 1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         _check(type(self).__name__, kernel_size, dilation, padding, stride)
         sizes(type(self).__name__, output_size, "output_size", 2)
@@ -147,13 +159,13 @@ class Fold(Module):
         self.padding, self.stride = padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """The images."""
+        """Return the images."""
         return resampling.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return (
             f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
             f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
@@ -161,7 +173,7 @@ class Fold(Module):
 
 
 class PixelShuffle(Module):
-    """A layer that gives larger images of fewer channels; see `pixel_shuffle`.
+    """A layer that returns larger images with fewer channels; see `pixel_shuffle`.
 
     Shapes: (..., c * r * r, h, w) gives (..., c, h * r, w * r).
     Raises: ArgumentError, ShapeError.
@@ -176,16 +188,16 @@ class PixelShuffle(Module):
         (self.upscale_factor,) = counts(type(self).__name__, 1, upscale_factor=upscale_factor)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The larger images."""
+        """Return the larger images."""
         return resampling.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"upscale_factor={self.upscale_factor}"
 
 
 class PixelUnshuffle(Module):
-    """A layer that gives smaller images of more channels; see `pixel_unshuffle`.
+    """A layer that returns smaller images with more channels; see `pixel_unshuffle`.
 
     Shapes: (..., c, h * r, w * r) gives (..., c * r * r, h, w).
     Raises: ArgumentError, ShapeError.
@@ -200,16 +212,16 @@ class PixelUnshuffle(Module):
         (self.downscale_factor,) = counts(type(self).__name__, 1, downscale_factor=downscale_factor)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The smaller images."""
+        """Return the smaller images."""
         return resampling.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"downscale_factor={self.downscale_factor}"
 
 
 class ChannelShuffle(Module):
-    """A layer that gives the channels of groups in turn; see `channel_shuffle`.
+    """A layer that interleaves the channels of groups; see `channel_shuffle`.
 
     Shapes: (n, c, *axes).
     Raises: ArgumentError, ShapeError.
@@ -224,9 +236,9 @@ class ChannelShuffle(Module):
         (self.groups,) = counts(type(self).__name__, 1, groups=groups)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The channels in another order."""
+        """Return the input with its channels reordered."""
         return resampling.channel_shuffle(input, self.groups)
 
     def extra_repr(self) -> str:
-        """See `Module`."""
+        """Return the options that `repr` shows."""
         return f"groups={self.groups}"

@@ -16,7 +16,7 @@ Tensor: TypeAlias = dt.Tensor
 
 
 class Flatten(Module):
-    """One axis in place of those from `start_dim` to `end_dim`.
+    """A layer that merges the axes from `start_dim` to `end_dim` into one.
 
     >>> import dovetail as dt
     >>> dt.nn.Flatten()(dt.zeros((2, 3, 4), device="reference")).shape
@@ -28,16 +28,16 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """The input, of fewer axes."""
+        """Return the input with fewer axes."""
         return dt.flatten(input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
-        """Its axes."""
+        """Return the options that `repr` shows."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
-    """Several axes, of `unflattened_size`, in place of one; one size may be -1.
+    """A layer that splits an axis into axes of `unflattened_size`; one size may be -1.
 
     >>> import dovetail as dt
     >>> dt.nn.Unflatten(1, (3, 4))(dt.zeros((2, 12), device="reference")).shape
@@ -53,7 +53,7 @@ class Unflatten(Module):
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The input, of more axes.
+        """Return the input with more axes.
 
         Raises: AxisError, ShapeError.
         """
@@ -65,5 +65,5 @@ class Unflatten(Module):
         return input.reshape((*input.shape[:at], *self.unflattened_size, *input.shape[at + 1 :]))
 
     def extra_repr(self) -> str:
-        """Its axis and sizes."""
+        """Return the options that `repr` shows."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

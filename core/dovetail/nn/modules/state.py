@@ -1,4 +1,4 @@
-"""The state of a module as a dict of tensors, and a module in a state that was kept."""
+"""The state of a module as a dict of tensors, and loading such a state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import dovetail as dt
 
 from .contents import Contents
-from .hooks import Handle, Hook, added
+from .hooks import Handle, Hook, register_hook
 
 if TYPE_CHECKING:
     from .module import Module
@@ -18,13 +18,15 @@ __all__: list[str] = []
 Tensor: TypeAlias = dt.Tensor
 EXTRA = "_extra_state"
 KINDS = (
-    "_state_dict_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks",
+    "_state_dict_pre_hooks",
+    "_state_dict_hooks",
+    "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
-)  # fmt: skip
+)
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` did not find, and what it did not know."""
+    """The names that `load_state_dict` missed, and the names that it did not expect."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -42,46 +44,45 @@ class Stateful(Contents):
 
     _state_dict_pre_hooks: dict[int, Hook]
     _state_dict_hooks: dict[int, Hook]
-    _load_state_dict_pre_hooks: dict[int, tuple[Hook, bool]]  # with whether it takes the module
+    _load_state_dict_pre_hooks: dict[int, tuple[Hook, bool]]  # hook, with_module
     _load_state_dict_post_hooks: dict[int, Hook]
 
-    # --- what else than tensors belongs to it
+    # --- additional state
     def get_extra_state(self) -> Any:
-        """What a module adds to its state; written by subclasses, with `set_extra_state`."""
+        """Return additional state; subclasses define it together with `set_extra_state`."""
         raise NotImplementedError(f"{type(self).__name__} has no get_extra_state()")
 
     def set_extra_state(self, state: Any) -> None:
-        """Takes what `get_extra_state` gave; written by subclasses."""
+        """Restore the result of `get_extra_state`; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} has no set_extra_state(state)")
 
-    # --- as a dict
+    # --- saving and loading
     def state_dict(
         self, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
     ) -> dict[str, Any]:
-        """Its parameters and persistent buffers by name, detached, over the same memory.
+        """Return parameters and persistent buffers by name, detached, over the same memory.
 
-        `dt.save("net.safetensors", net.state_dict())` keeps it. `destination`: a dict that it is
-        put into. `prefix`: what stands before each name. `keep_vars`: the tensors themselves,
-        which gradients flow to.
+        Save it with `dt.save("net.safetensors", net.state_dict())`. `destination`: a dict to fill.
+        `prefix`: a prefix of all names. `keep_vars`: do not detach the tensors.
         """
-        found: dict[str, Any] = {} if destination is None else destination
+        state: dict[str, Any] = {} if destination is None else destination
         for path, module in self.named_modules(None, "", False):
             start = f"{prefix}{path}." if path else prefix
-            for before in [*module._state_dict_pre_hooks.values()]:
-                before(module, start, keep_vars)
+            for pre_hook in [*module._state_dict_pre_hooks.values()]:
+                pre_hook(module, start, keep_vars)
             for name, x in module._own_state():
-                found[start + name] = x if keep_vars else x.detach()
+                state[start + name] = x if keep_vars else x.detach()
             if _has_extra(module):
-                found[start + EXTRA] = module.get_extra_state()
-        for path, module in reversed([*self.named_modules(None, "", False)]):  # the inner first
+                state[start + EXTRA] = module.get_extra_state()
+        for path, module in reversed([*self.named_modules(None, "", False)]):  # inner modules first
             start = f"{prefix}{path}." if path else prefix
-            for after in [*module._state_dict_hooks.values()]:
-                changed = after(module, found, start, {})
-                found = found if changed is None else changed
-        return found
+            for hook in [*module._state_dict_hooks.values()]:
+                changed = hook(module, state, start, {})
+                state = state if changed is None else changed
+        return state
 
     def _own_state(self) -> list[tuple[str, Tensor]]:
-        """What is right in it, by name."""
+        """Return the tensors of this module's own state, without submodules, by name."""
         own = [*self._parameters.items()]
         own += [(n, x) for n, x in self._buffers.items() if n not in self._passing]
         return [(n, x) for n, x in own if x is not None]
@@ -89,14 +90,14 @@ class Stateful(Contents):
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Takes the values of a state; gives the names that were missing and those unknown.
+        """Load a state; return the missing and the unexpected names.
 
-        `state_dict`: tensors by name, on any device, as `state_dict()` and `dt.load` give them;
-        arrays of others, too. `strict`: whether names must be the same on both sides. `assign`:
-        parameters take the given tensors' memory, device and dtype, instead of their elements.
-        Where anything is wrong all of it is said, and nothing is loaded.
-        Raises: ArgumentError for missing and unexpected names, ShapeError where only shapes
-        differ, ArgumentTypeError for what is no dict.
+        If anything does not fit, nothing is loaded and the error lists all of it.
+        `state_dict`: tensors or arrays by name, on any device, as `state_dict()` and `dt.load`
+        return them. `strict`: require the same names on both sides. `assign`: parameters take the
+        memory, device and dtype of the given tensors, instead of copies of their elements.
+        Raises: ArgumentError for missing and unexpected names, ShapeError if only shapes differ,
+        ArgumentTypeError for a value that is not a dict.
         """
         if not isinstance(state_dict, Mapping):
             raise dt.ArgumentTypeError(
@@ -104,37 +105,37 @@ class Stateful(Contents):
                 f"{type(state_dict).__name__}; see dt.load"
             )
         loading = _Loading(self, dict(state_dict), strict)
-        loading.look()
-        loading.refuse()
+        loading.match()
+        loading.require_fitting()
         loading.write(assign)
         return loading.keys
 
     # --- hooks
     def register_state_dict_pre_hook(self, hook: Hook) -> Handle:
-        """Has `hook(module, prefix, keep_vars)` called before `state_dict` looks at the module."""
-        return added("register_state_dict_pre_hook", self._state_dict_pre_hooks, hook, hook)
+        """Call `hook(module, prefix, keep_vars)` before `state_dict` reads the module."""
+        return register_hook("register_state_dict_pre_hook", self._state_dict_pre_hooks, hook, hook)
 
     def register_state_dict_post_hook(self, hook: Hook) -> Handle:
-        """Has `hook(module, state_dict, prefix, local_metadata)` called with what was found."""
-        return added("register_state_dict_post_hook", self._state_dict_hooks, hook, hook)
+        """Call `hook(module, state_dict, prefix, local_metadata)` with the collected state."""
+        return register_hook("register_state_dict_post_hook", self._state_dict_hooks, hook, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Hook) -> Handle:
-        """Has a hook called before a state is loaded, which may change the dict.
+        """Call a hook, which may change the dict, before a state is loaded.
 
-        It gets (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs); the dict is a copy of the one given.
+        Its arguments are (module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs); the dict is a copy of the user's.
         """
         hooks = self._load_state_dict_pre_hooks
-        return added("register_load_state_dict_pre_hook", hooks, hook, (hook, True))
+        return register_hook("register_load_state_dict_pre_hook", hooks, hook, (hook, True))
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> Handle:
-        """Has `hook(module, incompatible_keys)` called after a state is loaded.
+        """Call `hook(module, incompatible_keys)` after a state is compared with the module.
 
-        It may change the lists of names that it gets: what it takes out is no error. So it is
-        called before the names are judged, and sees the module before it takes the values.
+        The hook may change the lists of names; names that it removes cause no error. Therefore it
+        runs before errors are raised and before the values are written.
         """
         hooks = self._load_state_dict_post_hooks
-        return added("register_load_state_dict_post_hook", hooks, hook, hook)
+        return register_hook("register_load_state_dict_post_hook", hooks, hook, hook)
 
 
 def _has_extra(module: Stateful) -> bool:
@@ -142,88 +143,88 @@ def _has_extra(module: Stateful) -> bool:
 
 
 class _Loading:
-    """A state on its way into a module."""
+    """The loading of one state into a module."""
 
-    def __init__(self, module: Stateful, given: dict[str, Any], strict: bool) -> None:
-        self.module, self.given, self.strict = module, given, strict
+    def __init__(self, module: Stateful, state: dict[str, Any], strict: bool) -> None:
+        self.module, self.state, self.strict = module, state, strict
         self.keys = IncompatibleKeys([], [])
-        self.wrong: list[str] = []  # of shapes, and what hooks say
-        self.values: list[tuple[Tensor, Tensor]] = []  # a tensor of the module, and what it gets
+        self.errors: list[str] = []  # about values, and from hooks
+        self.values: list[tuple[Tensor, Tensor]] = []  # a tensor of the module and its new value
         self.extra: list[tuple[Module, Any]] = []
 
-    def look(self) -> None:
-        """Finds what belongs together, and what does not."""
-        known: set[str] = set()
+    def match(self) -> None:
+        """Match the names of the state with those of the module."""
+        expected: set[str] = set()
         for path, module in self.module.named_modules(None, "", False):
             start = f"{path}." if path else ""
-            for before, _ in [*module._load_state_dict_pre_hooks.values()]:
+            for hook, _ in [*module._load_state_dict_pre_hooks.values()]:
                 missing, unexpected = self.keys
-                before(module, self.given, start, {}, self.strict, missing, unexpected, self.wrong)
+                hook(module, self.state, start, {}, self.strict, missing, unexpected, self.errors)
             for name, x in module._own_state():
-                known.add(start + name)
-                self.pair(start + name, x)
+                expected.add(start + name)
+                self.match_tensor(start + name, x)
             if _has_extra(module):
-                known.add(start + EXTRA)
-                self.pair_extra(start + EXTRA, module)
-        self.keys.unexpected_keys.extend(k for k in self.given if k not in known)
+                expected.add(start + EXTRA)
+                self.match_extra(start + EXTRA, module)
+        self.keys.unexpected_keys.extend(k for k in self.state if k not in expected)
         for _, module in reversed([*self.module.named_modules(None, "", False)]):
-            for after in [*module._load_state_dict_post_hooks.values()]:
-                after(module, self.keys)
+            for post_hook in [*module._load_state_dict_post_hooks.values()]:
+                post_hook(module, self.keys)
 
-    def pair(self, key: str, x: Tensor) -> None:
-        """What a tensor of the module gets."""
-        if key not in self.given:
+    def match_tensor(self, key: str, x: Tensor) -> None:
+        """Match a tensor of the module with its new value, or record why that fails."""
+        if key not in self.state:
             self.keys.missing_keys.append(key)
             return
-        y = self.given[key]
+        y = self.state[key]
         try:
             y = y if isinstance(y, dt.Tensor) else dt.asarray(y)
         except (dt.DovetailError, TypeError, ValueError) as error:
-            self.wrong.append(f"{key}: {error}")
+            self.errors.append(f"{key}: {error}")
             return
-        if y.shape == (1,) and x.shape == ():  # of before there were scalars
+        if y.shape == (1,) and x.shape == ():  # old states of PyTorch have vectors for scalars
             y = y.reshape(())
         if y.shape != x.shape:
-            self.wrong.append(f"{key} has shape {y.shape}, the module's {x.shape}")
+            self.errors.append(f"{key} has shape {y.shape}, the module's {x.shape}")
         elif y.dtype.kind == "c" and x.dtype.kind != "c":
-            self.wrong.append(f"{key} is {y.dtype.name}, the module's {x.dtype.name}")
+            self.errors.append(f"{key} is {y.dtype.name}, the module's {x.dtype.name}")
         else:
             self.values.append((x, y))
 
-    def pair_extra(self, key: str, module: Module) -> None:
-        """What is no tensor."""
-        if key in self.given:
-            self.extra.append((module, self.given[key]))
+    def match_extra(self, key: str, module: Module) -> None:
+        """Match the extra state of a module."""
+        if key in self.state:
+            self.extra.append((module, self.state[key]))
         else:
             self.keys.missing_keys.append(key)
 
-    def refuse(self) -> None:
-        """Raises: ArgumentError, ShapeError where something does not fit; all of it is listed."""
+    def require_fitting(self) -> None:
+        """Raise an error that lists everything that does not fit: ArgumentError or ShapeError."""
         missing, unexpected = self.keys if self.strict else ([], [])
-        parts = [
-            f"{what}:{''.join(f'{sep}{line}' for line in found)}"
-            for what, found, sep in (
-                ("missing", missing, "\n    "),
-                ("unexpected", unexpected, "\n    "),
-                ("not fitting", self.wrong, "\n    "),
+        paragraphs = [
+            "\n    ".join([f"{kind}:", *lines])
+            for kind, lines in (
+                ("missing", missing),
+                ("unexpected", unexpected),
+                ("not fitting", self.errors),
             )
-            if found
+            if lines
         ]
-        if not parts:
+        if not paragraphs:
             return
-        kind = dt.ArgumentError if missing or unexpected else dt.ShapeError
-        way = "; strict=False leaves out what is missing or unexpected" if len(parts) else ""
-        raise kind(
+        error = dt.ArgumentError if missing or unexpected else dt.ShapeError
+        raise error(
             f"load_state_dict: the state does not fit {type(self.module).__name__}, and nothing "
-            f"was loaded{way}\n  " + "\n  ".join(parts)
+            "was loaded; strict=False leaves out what is missing or unexpected\n  "
+            + "\n  ".join(paragraphs)
         )
 
     def write(self, assign: bool) -> None:
-        """Puts the values where they belong."""
-        ready = [(x, y if assign else y.to(x.device, x.dtype)) for x, y in self.values]
-        dt.evaluate(*[y for _, y in ready])
+        """Write the new values."""
+        pairs = [(x, y if assign else y.to(x.device, x.dtype)) for x, y in self.values]
+        dt.evaluate(*[y for _, y in pairs])
         with dt.no_grad():
-            for x, y in ready:
+            for x, y in pairs:
                 if assign:
                     x.set_(y)
                 else:

@@ -1,4 +1,4 @@
-"""Transformers: layers of attention and of two products, of an encoder and of a decoder."""
+"""Transformers: encoder and decoder layers of attention and a feed-forward network."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ Activation: TypeAlias = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {"relu": relu, "gelu": gelu}
 
 
-def _activation(name: str, given: str | Activation) -> Activation:
-    found = ACTIVATIONS.get(given) if isinstance(given, str) else given
-    if not callable(found):
+def _activation(name: str, activation: str | Activation) -> Activation:
+    """Return an activation function by name, or a function unchanged. Raises: ArgumentError."""
+    function = ACTIVATIONS.get(activation) if isinstance(activation, str) else activation
+    if not callable(function):
         raise dt.ArgumentError(
-            f"{name}: activation is relu, gelu or a function of a tensor, not {given!r}"
+            f"{name}: activation is relu, gelu or a function of a tensor, not {activation!r}"
         )
-    return found
+    return function
 
 
 def _check(layer: Module, d_model: int, nhead: int, dim_feedforward: int, dropout: float) -> None:
-    """Raises: ArgumentTypeError, ArgumentError, of the layer and not of its parts."""
+    """Raise an error for options that do not fit, in the name of the layer."""
     name = type(layer).__name__
     counts(name, 1, d_model=d_model, nhead=nhead)
     if d_model % nhead:
@@ -55,7 +56,7 @@ def _check(layer: Module, d_model: int, nhead: int, dim_feedforward: int, dropou
 
 
 class _Layer(Module):
-    """What layers of an encoder and of a decoder have in common: both products, and norms."""
+    """The base of encoder and decoder layers: the feed-forward network, norms and dropouts."""
 
     def _make_products(
         self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, options: Any
@@ -72,36 +73,47 @@ class _Layer(Module):
         for k in range(1, n + 1):
             setattr(self, f"dropout{k}", Dropout(dropout))
 
-    def _attended(
-        self, attention: MultiheadAttention, k: int, x: Tensor, keys: Tensor,
-        mask: Tensor | None, padding: Tensor | None, causal: bool,
-    ) -> Tensor:  # fmt: skip
-        """What dropout k leaves of attention."""
+    def _attend(
+        self,
+        attention: MultiheadAttention,
+        k: int,
+        x: Tensor,
+        keys: Tensor,
+        mask: Tensor | None,
+        padding: Tensor | None,
+        causal: bool,
+    ) -> Tensor:
+        """Return attention of `x` to `keys`, after dropout k."""
         out, _ = attention(
-            x, keys, keys, attn_mask=mask, key_padding_mask=padding, is_causal=causal,
+            x,
+            keys,
+            keys,
+            attn_mask=mask,
+            key_padding_mask=padding,
+            is_causal=causal,
             need_weights=False,
-        )  # fmt: skip
-        found: Tensor = getattr(self, f"dropout{k}")(out)
-        return found
+        )
+        result: Tensor = getattr(self, f"dropout{k}")(out)
+        return result
 
-    def _multiplied(self, k: int, x: Tensor) -> Tensor:
-        """What dropout k leaves of both products."""
-        made = self.linear2(self.dropout(self.activation(self.linear1(x))))
-        found: Tensor = getattr(self, f"dropout{k}")(made)
-        return found
+    def _feed_forward(self, k: int, x: Tensor) -> Tensor:
+        """Return the output of the feed-forward network, after dropout k."""
+        out = self.linear2(self.dropout(self.activation(self.linear1(x))))
+        result: Tensor = getattr(self, f"dropout{k}")(out)
+        return result
 
-    def _beside(self, k: int, x: Tensor, block: Callable[[Tensor], Tensor]) -> Tensor:
-        """A block and what goes past it, with norm k before the block or after both."""
+    def _add_residual(self, k: int, x: Tensor, block: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return `x` plus a block of it, with norm k before the block or after the sum."""
         norm = getattr(self, f"norm{k}")
-        found: Tensor = x + block(norm(x)) if self.norm_first else norm(x + block(x))
-        return found
+        result: Tensor = x + block(norm(x)) if self.norm_first else norm(x + block(x))
+        return result
 
 
 class TransformerEncoderLayer(_Layer):
-    """Attention of a sequence to itself, and two products, each beside what goes past it.
+    """A layer of self-attention and a feed-forward network, each with a residual connection.
 
-    `activation`: "relu", "gelu" or a function. `norm_first`: norms come before attention and
-    products, not after them. `batch_first`: of the input and the result.
+    `activation`: "relu", "gelu" or a function. `norm_first`: normalise before attention and the
+    feed-forward network, not after them. `batch_first`: the layout of the input and the result.
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
     Raises: ShapeError, DTypeError, ArgumentError.
     Source: Vaswani et al., "Attention is all you need", 2017.
@@ -113,11 +125,19 @@ class TransformerEncoderLayer(_Layer):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: str | Activation = relu, layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Activation = relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         _check(self, d_model, nhead, dim_feedforward, dropout)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -131,25 +151,28 @@ class TransformerEncoderLayer(_Layer):
         self.activation = _activation(type(self).__name__, activation)
 
     def forward(
-        self, src: Tensor, src_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None, is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
-        """What the layer makes of a sequence.
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Return the layer's output for a sequence.
 
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
         `is_causal`: position i sees positions up to i; `src_mask` may be left out then.
         """
 
-        def attended(x: Tensor) -> Tensor:
+        def attend_to_itself(x: Tensor) -> Tensor:
             masks = src_mask, src_key_padding_mask
-            return self._attended(self.self_attn, 1, x, x, *masks, is_causal)
+            return self._attend(self.self_attn, 1, x, x, *masks, is_causal)
 
-        x = self._beside(1, src, attended)
-        return self._beside(2, x, lambda x: self._multiplied(2, x))
+        x = self._add_residual(1, src, attend_to_itself)
+        return self._add_residual(2, x, lambda x: self._feed_forward(2, x))
 
 
 class TransformerDecoderLayer(_Layer):
-    """Attention of a sequence to itself and to another, and two products.
+    """A layer of self-attention, attention to a memory, and a feed-forward network.
 
     Arguments: those of `TransformerEncoderLayer`.
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
@@ -163,11 +186,19 @@ class TransformerDecoderLayer(_Layer):
     """
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: str | Activation = relu, layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Activation = relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         _check(self, d_model, nhead, dim_feedforward, dropout)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -184,23 +215,29 @@ class TransformerDecoderLayer(_Layer):
         self.activation = _activation(type(self).__name__, activation)
 
     def forward(
-        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
-        """What the layer makes of a sequence that looks at `memory`; masks as of an encoder's."""
+    ) -> Tensor:
+        """Return the layer's output for a sequence and `memory`; masks are as in the encoder."""
 
-        def to_itself(x: Tensor) -> Tensor:
+        def attend_to_itself(x: Tensor) -> Tensor:
             masks = tgt_mask, tgt_key_padding_mask
-            return self._attended(self.self_attn, 1, x, x, *masks, tgt_is_causal)
+            return self._attend(self.self_attn, 1, x, x, *masks, tgt_is_causal)
 
-        def to_memory(x: Tensor) -> Tensor:
+        def attend_to_memory(x: Tensor) -> Tensor:
             masks = memory_mask, memory_key_padding_mask
-            return self._attended(self.multihead_attn, 2, x, memory, *masks, memory_is_causal)
+            return self._attend(self.multihead_attn, 2, x, memory, *masks, memory_is_causal)
 
-        x = self._beside(2, self._beside(1, tgt, to_itself), to_memory)
-        return self._beside(3, x, lambda x: self._multiplied(3, x))
+        x = self._add_residual(1, tgt, attend_to_itself)
+        x = self._add_residual(2, x, attend_to_memory)
+        return self._add_residual(3, x, lambda x: self._feed_forward(3, x))
 
 
 def _copies(name: str, layer: Module, n: int, norm: Module | None) -> ModuleList:
@@ -212,9 +249,9 @@ def _copies(name: str, layer: Module, n: int, norm: Module | None) -> ModuleList
 
 
 class TransformerEncoder(Module):
-    """Layers one after the other, and a norm after them: copies of one `encoder_layer`.
+    """A stack of copies of `encoder_layer`, with an optional norm at the end.
 
-    `enable_nested_tensor`, `mask_check`: taken for PyTorch's sake; nothing depends on them.
+    `enable_nested_tensor`, `mask_check`: PyTorch's arguments; they have no effect.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8, device="reference")
@@ -224,18 +261,25 @@ class TransformerEncoder(Module):
     """
 
     def __init__(
-        self, encoder_layer: Module, num_layers: int, norm: Module | None = None,
-        enable_nested_tensor: bool = True, mask_check: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = _copies(type(self).__name__, encoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
-        self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
-    ) -> Tensor:  # fmt: skip
-        """What the layers make of a sequence; None for `is_causal` takes `mask` as it is."""
+    ) -> Tensor:
+        """Return the stack's output; None for `is_causal` uses `mask` as it is."""
         x = src
         for layer in self.layers:
             x = layer(x, mask, src_key_padding_mask, bool(is_causal))
@@ -243,7 +287,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Layers one after the other, and a norm after them: copies of one `decoder_layer`.
+    """A stack of copies of `decoder_layer`, with an optional norm at the end.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8, device="reference")
@@ -258,26 +302,36 @@ class TransformerDecoder(Module):
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
-        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
-        """What the layers make of a sequence that looks at `memory`."""
+    ) -> Tensor:
+        """Return the stack's output for a sequence and `memory`."""
         x = tgt
         for layer in self.layers:
             x = layer(
-                x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                bool(tgt_is_causal), memory_is_causal,
-            )  # fmt: skip
+                x,
+                memory,
+                tgt_mask,
+                memory_mask,
+                tgt_key_padding_mask,
+                memory_key_padding_mask,
+                bool(tgt_is_causal),
+                memory_is_causal,
+            )
         return x if self.norm is None else self.norm(x)
 
 
 class Transformer(Module):
-    """An encoder, and a decoder that looks at what it gives.
+    """An encoder, and a decoder that attends to the encoder's output.
 
-    `custom_encoder`, `custom_decoder`: modules in place of them. Other arguments: those of the
-    layers.
+    `custom_encoder`, `custom_decoder`: modules to use instead. Other arguments: as of the layers.
     Shapes: src (s, n, d_model), tgt (t, n, d_model), the result (t, n, d_model); without n, or with
     `batch_first` n in front.
     Raises: ShapeError, DTypeError, ArgumentError.
@@ -293,40 +347,59 @@ class Transformer(Module):
     decoder: Module
 
     def __init__(
-        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: str | Activation = relu, custom_encoder: Module | None = None,
-        custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-        device: DeviceLike = None, dtype: DTypeLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Activation = relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         super().__init__()
         _check(self, d_model, nhead, dim_feedforward, dropout)
         counts(
-            type(self).__name__, num_encoder_layers=num_encoder_layers,
+            type(self).__name__,
+            num_encoder_layers=num_encoder_layers,
             num_decoder_layers=num_decoder_layers,
-        )  # fmt: skip
+        )
         options: dict[str, Any] = {"device": device, "dtype": dtype}
-        given = (
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-            norm_first, bias,
-        )  # fmt: skip
+        layer_args = (
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+        )
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
 
         for option, module in (
-            ("custom_encoder", custom_encoder), ("custom_decoder", custom_decoder),
-        ):  # fmt: skip
+            ("custom_encoder", custom_encoder),
+            ("custom_decoder", custom_decoder),
+        ):
             if module is not None:
                 arguments.instance(type(self).__name__, module, option, Module)
         if custom_encoder is None:
-            layer: Module = TransformerEncoderLayer(*given, **options)
+            layer: Module = TransformerEncoderLayer(*layer_args, **options)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm())
         else:
             self.encoder = custom_encoder
         if custom_decoder is None:
-            layer = TransformerDecoderLayer(*given, **options)
+            layer = TransformerDecoderLayer(*layer_args, **options)
             self.decoder = TransformerDecoder(layer, num_decoder_layers, norm())
         else:
             self.decoder = custom_decoder
@@ -339,13 +412,20 @@ class Transformer(Module):
                 init.xavier_uniform_(x)
 
     def forward(
-        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None, src_is_causal: bool | None = None,
-        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Tensor:  # fmt: skip
-        """What the decoder makes of `tgt`, looking at what the encoder makes of `src`."""
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Return the decoder's output for `tgt` and the encoder's output for `src`."""
         if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise dt.ShapeError(
                 f"Transformer: src and tgt have shapes {src.shape} and {tgt.shape}; give "
@@ -358,17 +438,23 @@ class Transformer(Module):
                 f"axis {axis}, the batch"
             )
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
-        made: Tensor = self.decoder(
-            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-            tgt_is_causal, memory_is_causal,
-        )  # fmt: skip
-        return made
+        out: Tensor = self.decoder(
+            tgt,
+            memory,
+            tgt_mask,
+            memory_mask,
+            tgt_key_padding_mask,
+            memory_key_padding_mask,
+            tgt_is_causal,
+            memory_is_causal,
+        )
+        return out
 
     @staticmethod
     def generate_square_subsequent_mask(
         sz: int, device: DeviceLike = None, dtype: DTypeLike = None
     ) -> Tensor:
-        """A causal mask that is added to scores: -inf above the diagonal, zeros below and on it."""
-        at = dt.arange(sz, device=device)
+        """Return a causal mask to add to scores: -inf above the diagonal, zeros elsewhere."""
+        numbers = dt.arange(sz, device=device)
         zeros = dt.zeros((sz, sz), dtype=dtype, device=device)
-        return dt.where(at[:, None] >= at, zeros, -math.inf)
+        return dt.where(numbers[:, None] >= numbers, zeros, -math.inf)

@@ -1,4 +1,4 @@
-"""What is done with all parameters of a module, with gradients, and (`rnn`) with sequences."""
+"""Functions of all parameters of a module, of gradients, and (`rnn`) of sequences."""
 
 from typing import TYPE_CHECKING
 

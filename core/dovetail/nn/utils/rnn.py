@@ -1,7 +1,7 @@
-"""Sequences of several lengths: padded to one, or packed without padding, step after step.
+"""Sequences of different lengths: padded to one length, or packed step by step without padding.
 
-PyTorch has these functions in `torch.nn.utils.rnn`. Lengths decide shapes, so they are numbers of
-the host: `batch_sizes` is a tuple of ints here, which is part of what `dt.jit` tells calls by.
+These are the functions of `torch.nn.utils.rnn`. Lengths determine shapes, so they are numbers on
+the host: `batch_sizes` is a tuple of ints, which is part of the key of captured calls of `dt.jit`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Lengths: TypeAlias = "Sequence[int] | dt.Tensor"
 
 
 class PackedSequence(NamedTuple):
-    """Sequences without padding: the elements of all that are long enough, step after step.
+    """Sequences without padding: for each step, the elements of all sequences that reach it.
 
-    `data`: (elements, ...). `batch_sizes`: how many sequences each step has, a tuple of ints.
-    `sorted_indices`: which sequence is the longest, the next, ...; `unsorted_indices` puts them
-    back; None where they were sorted.
+    `data`: (elements, ...). `batch_sizes`: the number of sequences at each step, a tuple of ints.
+    `sorted_indices`: the order of the sequences by falling length; `unsorted_indices`: the inverse
+    order; both are None if the sequences were sorted.
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
@@ -42,27 +42,29 @@ class PackedSequence(NamedTuple):
     unsorted_indices: Tensor | None = None
 
 
-def _lengths(name: str, lengths: Lengths, most: int | None = None) -> list[int]:
-    given: list[Any] = list(
+def _lengths(name: str, lengths: Lengths, greatest: int | None = None) -> list[int]:
+    """Check lengths and return them as a list. Raises: ArgumentTypeError, ArgumentError."""
+    values: list[Any] = list(
         lengths.numpy().ravel().tolist() if isinstance(lengths, dt.Tensor) else lengths
     )
-    if any(not isinstance(n, int) or isinstance(n, bool) for n in given):
-        raise dt.ArgumentTypeError(f"{name}: lengths are ints, not {given}")
-    if not given or min(given) < 1 or (most is not None and max(given) > most):
-        upto = "" if most is None else f" to {most}"
-        raise dt.ArgumentError(f"{name}: lengths are from 1{upto}, one or more, not {given}")
-    return given
+    if any(not isinstance(n, int) or isinstance(n, bool) for n in values):
+        raise dt.ArgumentTypeError(f"{name}: lengths are ints, not {values}")
+    if not values or min(values) < 1 or (greatest is not None and max(values) > greatest):
+        upto = "" if greatest is None else f" to {greatest}"
+        raise dt.ArgumentError(f"{name}: lengths are from 1{upto}, one or more, not {values}")
+    return values
 
 
 def pack_padded_sequence(
     input: Tensor, lengths: Lengths, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """The elements of padded sequences that are no padding.
+    """Pack padded sequences, without the padding.
 
-    `lengths`: how many of each. `enforce_sorted`: they are in falling order; False sorts them.
+    `lengths`: the length of each sequence. `enforce_sorted`: lengths are in falling order; False
+    sorts them.
     Shapes: input (steps, sequences, ...), or with `batch_first` the first two exchanged.
     Gradient: flows to the elements.
-    Raises: ShapeError, ArgumentError where lengths are not sorted, not from 1 to the steps.
+    Raises: ShapeError; ArgumentError for lengths that are not sorted or not from 1 to the steps.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]], device="reference")
@@ -73,46 +75,49 @@ def pack_padded_sequence(
     if input.ndim < 2:
         raise dt.ShapeError(f"{name}: shape {input.shape}: give (steps, sequences, ...)")
     x = dt.moveaxis(input, 0, 1) if batch_first else input
-    given = _lengths(name, lengths, x.shape[0])
-    if len(given) != x.shape[1]:
-        raise dt.ShapeError(f"{name}: {len(given)} lengths for {x.shape[1]} sequences")
-    order = sorted(range(len(given)), key=lambda k: -given[k])
-    falling = [given[k] for k in order]
-    if enforce_sorted and falling != given:
+    values = _lengths(name, lengths, x.shape[0])
+    if len(values) != x.shape[1]:
+        raise dt.ShapeError(f"{name}: {len(values)} lengths for {x.shape[1]} sequences")
+    order = sorted(range(len(values)), key=lambda k: -values[k])
+    falling = [values[k] for k in order]
+    if enforce_sorted and falling != values:
         raise dt.ArgumentError(
-            f"{name}: lengths {given} do not fall; sort the sequences, or give enforce_sorted=False"
+            f"{name}: lengths {values} do not fall; sort the sequences, or give "
+            "enforce_sorted=False"
         )
-    found: Tensor | None = None
-    back: Tensor | None = None
+    indices: Tensor | None = None
+    inverse: Tensor | None = None
     if not enforce_sorted:
-        found = dt.asarray(order, device=x.device)
-        back = dt.asarray(sorted(range(len(order)), key=order.__getitem__), device=x.device)
-        x = dt.take(x, found, axis=1)
+        indices = dt.asarray(order, device=x.device)
+        inverse = dt.asarray(sorted(range(len(order)), key=order.__getitem__), device=x.device)
+        x = dt.take(x, indices, axis=1)
     sizes = tuple(sum(n > t for n in falling) for t in range(falling[0]))
-    return PackedSequence(dt.concat(_steps(x, sizes)), sizes, found, back)
+    return PackedSequence(dt.concat(_step_rows(x, sizes)), sizes, indices, inverse)
 
 
-def _steps(x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
-    """What each step has of padded sequences; neighbours of one size at a time."""
-    found, start = [], 0
+def _step_rows(x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+    """Return the elements without padding; consecutive steps of one size share a tensor."""
+    rows, start = [], 0
     for t in range(1, len(sizes) + 1):
         if t == len(sizes) or sizes[t] != sizes[start]:
-            part = x[start:t, : sizes[start]]
-            found.append(dt.reshape(part, (-1, *x.shape[2:])))
+            steps = x[start:t, : sizes[start]]
+            rows.append(dt.reshape(steps, (-1, *x.shape[2:])))
             start = t
-    return found
+    return rows
 
 
 def pad_packed_sequence(
-    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
     total_length: int | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Padded sequences, in the order in which they were packed, and their lengths.
+) -> tuple[Tensor, Tensor]:
+    """Return padded sequences, in the order in which they were packed, and their lengths.
 
-    `total_length`: of the steps; as many as the longest has for None.
+    `total_length`: the number of steps, by default the greatest length.
     Shapes: (steps, sequences, ...), or with `batch_first` the first two exchanged.
     Gradient: flows from the elements.
-    Raises: ArgumentError where `total_length` is less than the longest.
+    Raises: ArgumentError if `total_length` is less than the greatest length.
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
@@ -120,7 +125,7 @@ def pad_packed_sequence(
     >>> padded.tolist(), lengths.tolist()
     ([[1, 4], [2, 0], [3, 0]], [3, 1])
     """
-    data, sizes, _, back = sequence
+    data, sizes, _, inverse = sequence
     steps = len(sizes) if total_length is None else total_length
     if steps < len(sizes):
         raise dt.ArgumentError(
@@ -128,18 +133,18 @@ def pad_packed_sequence(
         )
     rows, start = [], 0
     for n in sizes:
-        rows.append(_padded(data[start : start + n], sizes[0], padding_value))
+        rows.append(_pad_rows(data[start : start + n], sizes[0], padding_value))
         start += n
-    x = _padded(dt.stack(rows), steps, padding_value)
-    lengths = [sum(n > k for n in sizes) for k in range(sizes[0])]
-    found = dt.asarray(lengths, device=data.device)
-    if back is not None:
-        x, found = dt.take(x, back, axis=1), dt.take(found, back, axis=0)
-    return dt.moveaxis(x, 0, 1) if batch_first else x, found
+    x = _pad_rows(dt.stack(rows), steps, padding_value)
+    sums = [sum(n > k for n in sizes) for k in range(sizes[0])]
+    lengths = dt.asarray(sums, device=data.device)
+    if inverse is not None:
+        x, lengths = dt.take(x, inverse, axis=1), dt.take(lengths, inverse, axis=0)
+    return dt.moveaxis(x, 0, 1) if batch_first else x, lengths
 
 
-def _padded(x: Tensor, n: int, value: float) -> Tensor:
-    """With n rows, the last of which are padding."""
+def _pad_rows(x: Tensor, n: int, value: float) -> Tensor:
+    """Return `x` with n rows, the last of which are padding."""
     if x.shape[0] == n:
         return x
     shape = (n - x.shape[0], *x.shape[1:])
@@ -147,14 +152,16 @@ def _padded(x: Tensor, n: int, value: float) -> Tensor:
 
 
 def pad_sequence(
-    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0,
+    sequences: Sequence[Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
     padding_side: str = "right",
-) -> Tensor:  # fmt: skip
-    """Sequences side by side, padded to the longest.
+) -> Tensor:
+    """Stack sequences, padded to the greatest length.
 
-    `padding_side`: "right" pads after them, "left" before.
-    Shapes: of (length, ...) each, alike but for the length: (steps, sequences, ...), or with
-    `batch_first` the first two exchanged.
+    `padding_side`: "right" pads at the end, "left" at the start.
+    Shapes: (length, ...) each, which differ only in the length; the result (steps, sequences, ...),
+    or with `batch_first` the first two exchanged.
     Raises: ArgumentError for no sequences or another side, ShapeError.
 
     >>> import dovetail as dt
@@ -162,32 +169,34 @@ def pad_sequence(
     >>> dt.nn.utils.rnn.pad_sequence(x, batch_first=True).tolist()
     [[1, 2, 3], [4, 0, 0]]
     """
-    given = _sequences("pad_sequence", sequences)
+    tensors = _sequences("pad_sequence", sequences)
     if padding_side not in ("left", "right"):
         raise dt.ArgumentError(f"pad_sequence: padding_side is left or right, not {padding_side!r}")
-    n = max(x.shape[0] for x in given)
+    n = max(x.shape[0] for x in tensors)
     if padding_side == "right":
-        made = [_padded(x, n, padding_value) for x in given]
+        padded = [_pad_rows(x, n, padding_value) for x in tensors]
     else:
-        made = [dt.flip(_padded(dt.flip(x, axis=0), n, padding_value), axis=0) for x in given]
-    return dt.stack(made, axis=0 if batch_first else 1)
+        padded = [dt.flip(_pad_rows(dt.flip(x, axis=0), n, padding_value), axis=0) for x in tensors]
+    return dt.stack(padded, axis=0 if batch_first else 1)
 
 
 def _sequences(name: str, sequences: Sequence[Tensor]) -> list[Tensor]:
-    given = list(sequences)
-    if not given:
+    """Check sequences and return them as a list. Raises: ArgumentError, ShapeError."""
+    tensors = list(sequences)
+    if not tensors:
         raise dt.ArgumentError(f"{name}: no sequences; give one or more")
-    if any(x.ndim < 1 or x.shape[1:] != given[0].shape[1:] for x in given):
+    if any(x.ndim < 1 or x.shape[1:] != tensors[0].shape[1:] for x in tensors):
         raise dt.ShapeError(
-            f"{name}: shapes {', '.join(str(x.shape) for x in given)} differ besides the first axis"
+            f"{name}: shapes {', '.join(str(x.shape) for x in tensors)} differ besides the first "
+            "axis"
         )
-    return given
+    return tensors
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """The elements of sequences, packed; see `pack_padded_sequence`.
+    """Pack a list of sequences; see `pack_padded_sequence`.
 
-    Shapes: of (length, ...) each, alike but for the length.
+    Shapes: (length, ...) each, which differ only in the length.
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
@@ -195,15 +204,15 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
     >>> dt.nn.utils.rnn.pack_sequence(x).data.tolist()
     [1, 4, 2, 3]
     """
-    given = _sequences("pack_sequence", sequences)
-    lengths = [x.shape[0] for x in given]
-    return pack_padded_sequence(pad_sequence(given), lengths, enforce_sorted=enforce_sorted)
+    tensors = _sequences("pack_sequence", sequences)
+    lengths = [x.shape[0] for x in tensors]
+    return pack_padded_sequence(pad_sequence(tensors), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Lengths, batch_first: bool = False
 ) -> list[Tensor]:
-    """Each of padded sequences, without its padding.
+    """Return a list of the sequences without their padding.
 
     Raises: ArgumentError, ShapeError.
 
@@ -213,14 +222,14 @@ def unpad_sequence(
     [[1, 2, 3], [4]]
     """
     x = padded_sequences if batch_first else dt.moveaxis(padded_sequences, 0, 1)
-    given = _lengths("unpad_sequence", lengths, x.shape[1])
-    if len(given) != x.shape[0]:
-        raise dt.ShapeError(f"unpad_sequence: {len(given)} lengths for {x.shape[0]} sequences")
-    return [x[k, :n] for k, n in enumerate(given)]
+    values = _lengths("unpad_sequence", lengths, x.shape[1])
+    if len(values) != x.shape[0]:
+        raise dt.ShapeError(f"unpad_sequence: {len(values)} lengths for {x.shape[0]} sequences")
+    return [x[k, :n] for k, n in enumerate(values)]
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Each of packed sequences, in the order in which they were packed.
+    """Return a list of the packed sequences, in the order in which they were packed.
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]

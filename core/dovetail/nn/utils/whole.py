@@ -1,4 +1,4 @@
-"""What is done with a module's parameters as a whole: as one vector, or as arguments."""
+"""Functions of all parameters of a module: as one vector, or as arguments of a call."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of all parameters, one after the other.
+    """Concatenate the elements of all parameters to one vector.
 
-    `parameters`: in their order, as `module.parameters()` gives them.
-    Shapes: any; the result (n,), of as many elements as all have.
-    Dtypes: all; the result has that to which they are promoted.
-    Raises: ArgumentError where there are none, DeviceError where they are on several devices.
+    `parameters`: in their order, as `module.parameters()` yields them.
+    Shapes: any; the result (n,), with n the number of all elements.
+    Dtypes: all; the result has the dtype to which they promote.
+    Raises: ArgumentError for no parameters, DeviceError for parameters on several devices.
 
     >>> import dovetail as dt
     >>> dt.nn.utils.parameters_to_vector(dt.nn.Linear(2, 3, device="reference").parameters()).shape
@@ -34,11 +34,11 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Writes the elements of a vector into parameters, one after the other.
+    """Write the elements of a vector into parameters, one after the other.
 
-    `vec`: as `parameters_to_vector` gives it. `parameters`: that are written, in their order.
-    Shapes: vec (n,), of as many elements as all parameters have.
-    Dtypes: all; elements are cast to each parameter's.
+    `vec`: the result of `parameters_to_vector`. `parameters`: the parameters to write, in order.
+    Shapes: vec (n,), with n the number of elements of all parameters.
+    Dtypes: all; elements are cast to each parameter's dtype.
     Raises: ShapeError for a vector of another length; nothing is written then.
 
     >>> import dovetail as dt
@@ -48,34 +48,37 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     [1.0, 1.0, 1.0]
     """
     every = [*parameters]
-    wanted = sum(x.size for x in every)
-    if vec.shape != (wanted,):
+    size = sum(x.size for x in every)
+    if vec.shape != (size,):
         raise dt.ShapeError(
-            f"vector_to_parameters: a vector of shape {vec.shape} for parameters of {wanted} "
-            "elements"
+            f"vector_to_parameters: a vector of shape {vec.shape} for parameters of {size} elements"
         )
-    at = 0
+    offset = 0
     with dt.no_grad():
         for x in every:
-            x.copy_(vec[at : at + x.size].reshape(x.shape))
-            at += x.size
+            x.copy_(vec[offset : offset + x.size].reshape(x.shape))
+            offset += x.size
 
 
 def functional_call(
     module: Module,
     parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
-    args: Any = None, kwargs: Mapping[str, Any] | None = None, *, tie_weights: bool = True,
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
     strict: bool = False,
-) -> Any:  # fmt: skip
-    """What a module gives with other tensors in place of some of its parameters and buffers.
+) -> Any:
+    """Call a module with other tensors in place of some of its parameters and buffers.
 
-    `module`: is afterwards as it was; so it is a function of its parameters, for `dt.func.grad`,
-    `dt.vmap` and the like. `parameter_and_buffer_dicts`: tensors by name, or several such dicts.
-    `args`: a tuple of arguments, or one. `kwargs`: those by name. `tie_weights`: what the module
-    has under several names is replaced under all of them. `strict`: all have to be given.
-    Shapes: those with which the module works: they are not compared with what is replaced.
-    Dtypes: likewise.
-    Raises: ArgumentError for names that it does not have, all of which are listed.
+    This makes a module a function of its parameters, for `dt.func.grad`, `dt.vmap` and others.
+    `module`: is restored afterwards. `parameter_and_buffer_dicts`: a dict of tensors by name, or
+    several. `args`: a tuple of arguments, or one argument. `kwargs`: arguments by name.
+    `tie_weights`: replace a tensor that has several names under all of them. `strict`: require all
+    parameters and buffers.
+    Shapes: those that the module accepts; they are not compared with the replaced tensors.
+    Dtypes: those that the module accepts.
+    Raises: ArgumentError, which lists all names that the module does not have.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Linear(2, 1, device="reference")
@@ -84,59 +87,60 @@ def functional_call(
     [3.0]
     """
     dicts = parameter_and_buffer_dicts
-    given: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for each in [dicts] if isinstance(dicts, Mapping) else dicts:
-        given.update(each)
+        tensors.update(each)
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(module, given, tie_weights, strict):
+    with _replace_tensors(module, tensors, tie_weights, strict):
         return module(*positional, **(kwargs or {}))
 
 
-def _places(module: Module) -> Iterator[tuple[str, dict[str, Tensor | None], str]]:
-    """Under which name, in which dict, and as what there, each tensor of a module is."""
+def _tensor_slots(module: Module) -> Iterator[tuple[str, dict[str, Tensor | None], str]]:
+    """Yield the state-dict name, the owning dict and the key in that dict of each tensor."""
     for path, inner in module.named_modules(remove_duplicate=False):
         start = f"{path}." if path else ""
-        for kept in (inner._parameters, inner._buffers):
-            for name, x in kept.items():
+        for owner in (inner._parameters, inner._buffers):
+            for key, x in owner.items():
                 if x is not None:
-                    yield start + name, kept, name
+                    yield start + key, owner, key
 
 
 @contextmanager
-def _replaced(
-    module: Module, given: Mapping[str, Tensor], tied: bool, strict: bool
+def _replace_tensors(
+    module: Module, tensors: Mapping[str, Tensor], tied: bool, strict: bool
 ) -> Iterator[None]:
-    places = [*_places(module)]
-    names = {name for name, _, _ in places}
-    unknown = sorted({*given} - names)
-    missing = sorted(names - {*given}) if strict else []
+    """Replace tensors of a module by name, within a `with` block. Raises: ArgumentError."""
+    slots = [*_tensor_slots(module)]
+    names = {name for name, _, _ in slots}
+    unknown = sorted({*tensors} - names)
+    missing = sorted(names - {*tensors}) if strict else []
     if unknown or missing:
-        what = [f"does not have {', '.join(unknown)}"] if unknown else []
-        what += [f"has {', '.join(missing)}, too"] if missing else []
-        raise dt.ArgumentError(f"functional_call: {type(module).__name__} {'; it '.join(what)}")
-    by_tensor = {id(kept[name]): given[full] for full, kept, name in places if full in given}
-    before = [(kept, name, kept[name]) for _, kept, name in places]
+        problems = [f"does not have {', '.join(unknown)}"] if unknown else []
+        problems += [f"has {', '.join(missing)}, too"] if missing else []
+        raise dt.ArgumentError(f"functional_call: {type(module).__name__} {'; it '.join(problems)}")
+    by_id = {id(owner[key]): tensors[name] for name, owner, key in slots if name in tensors}
+    previous = [(owner, key, owner[key]) for _, owner, key in slots]
     try:
-        for full, kept, name in places:
-            if full in given:
-                kept[name] = given[full]
-            elif tied and id(kept[name]) in by_tensor:
-                kept[name] = by_tensor[id(kept[name])]
+        for name, owner, key in slots:
+            if name in tensors:
+                owner[key] = tensors[name]
+            elif tied and id(owner[key]) in by_id:
+                owner[key] = by_id[id(owner[key])]
         yield
     finally:
-        for kept, name, x in before:
-            kept[name] = x
+        for owner, key, x in previous:
+            owner[key] = x
 
 
 def stack_module_state(
     models: Sequence[Module],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of modules of one kind, stacked by name.
+    """Stack the parameters and the buffers of modules of one class, by name.
 
-    `models`: of one class, with parameters of the same shapes. `dt.vmap` of a `functional_call`
-    with what comes back runs all of them at once.
-    Raises: ArgumentError for no module, and for modules of several kinds; ShapeError for parameters
-    of several shapes.
+    `dt.vmap` of a `functional_call` with the result runs all modules at once. `models`: modules of
+    one class, with parameters of equal shapes.
+    Raises: ArgumentError for no module, and for modules of several classes; ShapeError for
+    parameters of different shapes.
 
     >>> import dovetail as dt
     >>> layers = [dt.nn.Linear(2, 3, device="reference") for _ in range(4)]
@@ -150,12 +154,13 @@ def stack_module_state(
         )
     parameters = [dict(m.named_parameters()) for m in models]
     buffers = [dict(m.named_buffers()) for m in models]
-    return _stacked(parameters, True), _stacked(buffers, False)
+    return _stack(parameters, True), _stack(buffers, False)
 
 
-def _stacked(every: Sequence[Mapping[str, Tensor]], learnt: bool) -> dict[str, Tensor]:
-    made = {n: dt.stack([d[n].detach() for d in every]) for n in every[0]}
-    for name, x in made.items():
-        if learnt and every[0][name].requires_grad:
+def _stack(dicts: Sequence[Mapping[str, Tensor]], learnt: bool) -> dict[str, Tensor]:
+    """Stack the tensors of several dicts by name; `learnt`: keep `requires_grad`."""
+    stacked = {n: dt.stack([d[n].detach() for d in dicts]) for n in dicts[0]}
+    for name, x in stacked.items():
+        if learnt and dicts[0][name].requires_grad:
             x.requires_grad_()
-    return made
+    return stacked
