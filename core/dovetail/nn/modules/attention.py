@@ -126,7 +126,9 @@ class MultiheadAttention(Module):
             moved = {id(x): dt.moveaxis(x, 0, 1) for x in operands if x.ndim == 3}
             operands = [moved.get(id(x), x) for x in operands]
         out, weights = multi_head_attention_forward(
-            *operands,
+            operands[0],
+            operands[1],
+            operands[2],
             self.embed_dim,
             self.num_heads,
             self.in_proj_weight,
