@@ -52,7 +52,7 @@ class _Classes:
 
     def select_target(self, x: Tensor) -> Tensor:
         """Return the entries of `x` at the class of each example."""
-        return dt.where(self.is_it, x, 0.0).sum(axis=self.axis)
+        return dt.where(self.is_target, x, 0.0).sum(axis=self.axis)
 
 
 def _weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor | None) -> Tensor:
