@@ -21,7 +21,11 @@ RNG = np.random.default_rng
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All scores at once, a few rows of a few matrices at a time, and two rows of one."""
     room = {"one block": (1 << 20, 64, 1 << 17), "blocks": (64, 4, 16), "small blocks": (16, 2, 8)}
-    for name, value in zip(("BLOCK_SCORES_MAX", "BLOCK_ROWS_MIN", "CAUSAL_BLOCK_SCORES"), room[request.param], strict=True):
+    for name, value in zip(
+        ("BLOCK_SCORES_MAX", "BLOCK_ROWS_MIN", "CAUSAL_BLOCK_SCORES"),
+        room[request.param],
+        strict=True,
+    ):
         monkeypatch.setattr(attention, name, value)
 
 
