@@ -52,7 +52,7 @@ class Dataset(Explained, Generic[T]):
 
 
 class IterableDataset(Dataset[T]):
-    """The base class of data sets that are only iterated over. Define `__iter__`.
+    """The base class of data sets that are only iterated over, by `__iter__`.
 
     Each worker iterates over a copy of all items; use `get_worker_info()` to select its share.
 

@@ -61,6 +61,6 @@ class Track(Explained, Generic[T]):
         self._progress = None
 
     def say(self, **numbers: Any) -> None:
-        """Show numbers after the bar. Tensors are read only if a bar is shown."""
+        """Show numbers after the bar; tensors are read only if a bar is shown."""
         if self._progress is not None:
             self._said = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())

@@ -26,7 +26,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Sampler(Explained, Generic[T]):
-    """The base class of samplers, which yield indices of items. Define `__iter__` and `__len__`.
+    """The base class of samplers, which define `__iter__` over indices of items, and `__len__`.
 
     >>> import dovetail as dt
     >>> class Backwards(dt.data.Sampler):

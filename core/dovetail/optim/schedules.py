@@ -50,7 +50,7 @@ def for_groups(name: str, option: str, optimizer: Optimizer, value: Any) -> list
 
 
 class LRScheduler(Explained):
-    """The base class of schedules. A subclass defines `get_lr()`.
+    """The base class of schedules, which define `get_lr()`.
 
     Call `step()` after each epoch, or after each step of the optimiser.
     `last_epoch`: the number of steps after which to continue; -1 begins. The first rates are set by
@@ -118,7 +118,7 @@ class LRScheduler(Explained):
         return self._last_lr
 
     def step(self) -> None:
-        """Set the next rates. Call it after the optimiser's step."""
+        """Set the next rates, after the optimiser's step."""
         if self._step_count == 1 and not self.optimizer.stepped:
             warnings.warn(
                 f"{self._name}.step() is called before the optimiser's step(): the first rate is "

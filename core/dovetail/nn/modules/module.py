@@ -43,7 +43,7 @@ class Module(Hooked, Stateful, Movable):
         object.__setattr__(self, "training", True)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """Return the module's result for its inputs. Calling the module runs it."""
+        """Return the module's result for its inputs, when the module is called."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...)")
 
     # --- changes of the whole module
