@@ -177,11 +177,11 @@ def test_checkpoints_with_hostile_structures_raise_errors_of_dovetail(
     taken = []
     try:
         for _ in range(count):
-            bad = {**good, checkpoint.STRUCTURE: checkpoint._bytes(changed(structure, rng))}
+            bad = {**good, checkpoint.STRUCTURE: checkpoint._from_bytes(changed(structure, rng))}
             if rng.random() < 0.3:
                 name = rng.choice([n for n in good if n != checkpoint.STRUCTURE])
                 bad[name] = dt.ones(rng.choice(((), (0,), (1,) * 20)), device=R)
-            bad[checkpoint.DIGEST] = checkpoint._bytes(checkpoint._digest(bad))
+            bad[checkpoint.DIGEST] = checkpoint._from_bytes(checkpoint._digest(bad))
             dt.save(file, bad)
             taken.append(answered(lambda: _resume(file)))
     finally:
@@ -207,8 +207,8 @@ def test_checkpoint_with_damaged_random_states_changes_nothing(tmp_path: Path) -
     text = checkpoint._raw(held[checkpoint.STRUCTURE]).tobytes()
     structure = json.loads(text)
     structure["content"]["random"] = {"dict": [["dovetail", {"list": [1, 2]}], ["python", 3]]}
-    held[checkpoint.STRUCTURE] = checkpoint._bytes(json.dumps(structure).encode())
-    held[checkpoint.DIGEST] = checkpoint._bytes(checkpoint._digest(held))
+    held[checkpoint.STRUCTURE] = checkpoint._from_bytes(json.dumps(structure).encode())
+    held[checkpoint.DIGEST] = checkpoint._from_bytes(checkpoint._digest(held))
     dt.save(file, held)
     other, before = _network()["model"], dt.random.get_state()
     weight = other[0].weight.tolist()

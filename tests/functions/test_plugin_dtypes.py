@@ -43,8 +43,8 @@ def installed() -> Iterator[DTypeRegistry]:
     before = registry._find, registry._records
     registry._find, registry._records = (lambda: found), None
     yield registry
-    for name in [*registry._made]:
-        uninstall(registry._made.pop(name))
+    for name in [*registry._dtypes]:
+        uninstall(registry._dtypes.pop(name))
     registry._blocks.clear()
     registry._find, registry._records = before
 

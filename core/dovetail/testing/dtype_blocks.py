@@ -214,7 +214,7 @@ def test_gradients_reach_activations(kit: BlockKit) -> None:
     kit.alike(host(a.grad), np.broadcast_to(w.sum(axis=0), x.shape), "gradient of x @ w.T")
 
 
-@pytest.mark.parametrize("how", ("copy", "deepcopy", "pickle"))
+@pytest.mark.parametrize("way", ("copy", "deepcopy", "pickle"))
 def test_kept(kit: BlockKit, way: str) -> None:
     copiers: Callable[[Any], Any] = {
         "copy": copy.copy,
