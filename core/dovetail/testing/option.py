@@ -34,10 +34,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+NO_DEVICE = "the conformance kit needs a device: give --dovetail-device=NAME"
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the kit, if it is wanted."""
+    """Load the kit if a device is named. Raises: UsageError for cases of the kit without one."""
     if config.getoption("--dovetail-device"):
         config.pluginmanager.import_plugin(KIT)
+    elif any(str(a).startswith("dovetail.testing") for a in config.invocation_params.args):
+        raise pytest.UsageError(NO_DEVICE)  # here, since workers of pytest-xdist cannot report it
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -45,4 +50,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     modules = (getattr(item, "module", None) for item in items)
     ours = any(m is not None and m.__name__.startswith("dovetail.testing.") for m in modules)
     if ours and not config.getoption("--dovetail-device"):
-        raise pytest.UsageError("the conformance kit needs a device: give --dovetail-device=NAME")
+        raise pytest.UsageError(NO_DEVICE)
