@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +85,33 @@ def test_the_configuration_says_which_is_in_use() -> None:
 def test_every_compiled_module_has_its_source(name: str) -> None:
     """Where there is no compiler, and where DOVETAIL_PURE=1."""
     assert (CORE.parent / f"{name.replace('.', '/')}.py").is_file()
+
+
+def unknown_locals(types: str, source: str) -> set[str]:
+    """Return the names in `cython.locals` of a `.pxd` that its function in the source lacks."""
+    names: dict[str, set[str]] = {}
+    for f in (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)):
+        stored = (n for n in ast.walk(f) if isinstance(n, ast.Name | ast.arg))
+        names.setdefault(f.name, set()).update(getattr(n, "id", "") or n.arg for n in stored)
+    declared = re.findall(r"@cython\.locals\(([^)]*)\)\s*c?p?def [^(]*?(\w+)\(", types)
+    return {
+        f"{function}: {name}"
+        for names_and_types, function in declared
+        for name in re.findall(r"(\w+)=", names_and_types)
+        if name not in names.get(function, ())
+    }
+
+
+def test_c_types_are_of_locals_that_exist() -> None:
+    """A type of a local that was renamed is ignored in silence, and the function gets slower."""
+    types = "@cython.locals(a=int, b=list)\ncpdef bint f(x) except -1"
+    assert unknown_locals(types, "def f(x):\n    a = x") == {"f: b"}
+    found = {}
+    for name in TYPED:
+        path = CORE.parent / f"{name.replace('.', '/')}.pxd"
+        if not path.with_suffix(".pyx").exists():
+            found[name] = unknown_locals(path.read_text(), path.with_suffix(".py").read_text())
+    assert {name: unknown for name, unknown in found.items() if unknown} == {}
 
 
 def sources(folder: Path) -> Path:

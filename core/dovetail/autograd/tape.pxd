@@ -48,7 +48,6 @@ cdef class OpNode(Node):
     cpdef object _need(self, str name, Py_ssize_t i, object g, Kept result)
 
 
-@cython.locals(x=Expr)
 cpdef Kept keep(object e)
 @cython.locals(cost=Py_ssize_t, leaves=set, stack=list, a=Expr)
 cpdef bint _is_cheap(Expr e) except -1

@@ -117,7 +117,7 @@ cdef class Outputs:
     cdef public object containers
     cdef public object attach_gradients
     @cython.locals(
-        new=list, made=list, slot=OutputSlot, e=Expr, n=Py_ssize_t, k=Py_ssize_t,
+        new=list, outputs=list, slot=OutputSlot, e=Expr, n=Py_ssize_t, k=Py_ssize_t,
         result=Py_ssize_t, variable=Py_ssize_t
     )
     cpdef make(self, Inputs inputs, list tensors, list exprs, list env, list pointers)

@@ -39,6 +39,6 @@ cdef class Routine:
     cdef public tuple output
 
 
-@cython.locals(found=list, slot=Py_ssize_t)
+@cython.locals(addresses=list, slot=Py_ssize_t)
 cpdef tuple handles(tuple buffers, list at)
 cpdef list numbers(tuple scalars, list env)

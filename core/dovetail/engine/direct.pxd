@@ -30,7 +30,7 @@ cpdef Opened ready(list leaves, tuple written)
 cpdef run(
     object name, object source, list leaves, tuple written, list numbers, object work, object grid
 )
-@cython.locals(opened=Opened, at=list)
+@cython.locals(opened=Opened)
 cpdef _run_locked(
     object name, object source, list leaves, tuple written, list numbers, object work, object grid
 )

@@ -54,27 +54,27 @@ cpdef Expr binary_node(object op, Expr a, object b, Spec spec)
 cpdef bint reads_exported(Expr e) except -1
 @cython.locals(storage=Storage, pending=Expr)
 cpdef Storage storage_of(Expr e)
-@cython.locals(e=Expr, pending=Expr)
+@cython.locals(e=Expr)
 cpdef Expr leaf(Storage storage, Spec spec, tuple strides, Py_ssize_t offset, tuple moves=*)
 cpdef settle(Expr e, Storage storage)
 cpdef ask(Expr e, object line)
 cpdef list readers(Storage storage)
-@cython.locals(noted=list, e=Expr)
+@cython.locals(registered=list, e=Expr)
 cpdef list _pending_readers(Storage storage)
 @cython.locals(storage=Storage, other=Storage)
 cpdef bint overlaps(Expr a, Expr b) except -1
-@cython.locals(first=Py_ssize_t, e=Expr, x=Expr)
+@cython.locals(first=Py_ssize_t, e=Expr)
 cpdef _register_recent()
 @cython.locals(stack=list, a=Expr)
 cpdef bint _is_needed(Expr e, Expr by, set needed_by) except -1
 @cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, needed_by=set, storage=Storage)
 cpdef bint _is_read_by_recent(Expr target, Expr by) except -1
-@cython.locals(still_pending=list, needed_by=set, needed_by_overlap=set, reader=Expr, e=Expr, storage=Storage)
+@cython.locals(still_pending=list, needed_by=set, needed_by_overlap=set, e=Expr, storage=Storage)
 cpdef bint is_read(Expr target, Expr by) except -1
 cpdef bint _is_early(Expr e, Expr target, Expr by, set needed_by) except -1
 @cython.locals(x=Expr)
 cpdef bint _reads_directly(Expr e, Storage storage) except -1
-@cython.locals(storage=Storage, x=Expr)
+@cython.locals(x=Expr)
 cpdef bint reads(Expr e, Expr target) except -1
 cpdef bint is_apart(Expr a, Expr b) except -1
 @cython.locals(storage=Storage)

@@ -27,7 +27,7 @@ cdef long long _serial
 cpdef long long next_serial() noexcept
 
 
-@cython.locals(made=Storage)
+@cython.locals(storage=Storage)
 cpdef Storage storage_over(DataPtr ptr, object device)
-@cython.locals(made=Storage)
+@cython.locals(storage=Storage)
 cpdef Storage storage_at(DataPtr ptr, object nbytes, object device, bint read_only=*)
