@@ -78,7 +78,7 @@ class MultivariateNormal(Distribution):
         return name not in self.__dict__
 
     def _factor(self, matrix: Tensor) -> Tensor:
-        """Return the lower Cholesky factor of the covariance."""
+        """Return the lower Cholesky factor of the covariance, from the matrix that was given."""
         if self._parameter_name == "scale_tril":
             return matrix
         if self._parameter_name == "covariance_matrix":

@@ -224,7 +224,7 @@ class LaunchList:
         self._drops: list[int] = []
 
     def run(self, steps: Sequence[Bound], run_checked: RunChecked | None) -> None:
-        """Run the steps of the plan."""
+        """Launch the steps in order; allocate the memory of each and free what it drops."""
         for step in steps:
             for slot, nbytes in step.fresh:
                 ptr = self._allocate(nbytes)

@@ -191,7 +191,7 @@ def ihfft(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return half of the points whose transform along an axis is real: the inverse of `hfft`.
+    """Return the first n // 2 + 1 inverse transforms of real points: the inverse of `hfft`.
 
     `n`: the number of points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
     Shapes: any but (); n // 2 + 1 along the axis.

@@ -241,5 +241,5 @@ def _as_function(
 
 
 def _in_tuples(nested: Nested) -> Nested:
-    """Return each tensor in a tuple of one: `argnums` was a sequence of one number."""
+    """Wrap each tensor in a tuple of one, as if `argnums` is a sequence of one number."""
     return (nested,) if isinstance(nested, Tensor) else tuple([_in_tuples(x) for x in nested])

@@ -281,7 +281,7 @@ class _Layers:
         return self.x[i], self.tops[self.layer[i]]
 
     def arrow(self, a: Arrow, way: list[int]) -> str:
-        """Return an arrow, with its text beside it."""
+        """Return the SVG of an arrow through the boxes `way`, with its text beside it."""
         x, y = self.place(way[0])
         y += self.heights[way[0]]
         path = f"M{x:.0f} {y:.0f}"

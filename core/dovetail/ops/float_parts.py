@@ -98,7 +98,7 @@ def magnitude(x: Value) -> Value:
 
 
 def with_sign(x: Value, sign: Value) -> Value:
-    """Return x with the sign bits of `sign` added."""
+    """Return x, whose sign bit is 0, with the sign bit of the integer `sign`."""
     return bitcast(bits_of(x) | sign, x.dtype)
 
 

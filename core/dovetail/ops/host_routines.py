@@ -137,7 +137,10 @@ class HostCall(NamedTuple):
         return low
 
     def _check(self, computed: np.ndarray, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Have LAPACK try the matrices whose results are not finite. Raises: LinAlgError."""
+        """Raise LAPACK's error if it refuses a matrix whose result is not finite; else return ().
+
+        With `instead`, return the results of that routine in place of the error.
+        """
         bad = ~np.isfinite(computed).all(axis=(-2, -1))
         for at in map(tuple, np.argwhere(bad).tolist()):
             if self._refuses([a[at][None] for a in arrays]):

@@ -110,7 +110,7 @@ class DTypeRegistry(PluginRegistry):
         return self._dtypes.get(name)
 
     def blocks(self, name: str) -> BlockInfo | None:
-        """Return the blocks of this name, or None if no plugin has them.
+        """Return the block layout of this name, or None if no plugin has one.
 
         Raises: PluginError if the plugin of this name is unusable.
         """
