@@ -116,10 +116,10 @@ def number(op: str, value: object, name: str) -> int | float:
 
 def real(op: str, value: object, name: str) -> float:
     """Return a float. Raises: ArgumentTypeError; ArgumentError for an int beyond float64."""
-    value_ = number(op, value, name)
-    if isinstance(value_, int) and not -BEYOND_FLOAT < value_ < BEYOND_FLOAT:
-        raise ArgumentError(f"{op}: {name} is {shown(value_)}, which fits no float64")
-    return float(value_)
+    checked = number(op, value, name)
+    if isinstance(checked, int) and not -BEYOND_FLOAT < checked < BEYOND_FLOAT:
+        raise ArgumentError(f"{op}: {name} is {shown(checked)}, which fits no float64")
+    return float(checked)
 
 
 def flag(op: str, value: object, name: str) -> bool:

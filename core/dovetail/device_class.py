@@ -121,8 +121,8 @@ def _parse(spec: Any, op: str) -> Device:
         lower = spec.lower() if isinstance(spec, str) else ""
         meant = f'did you mean "{lower}"?' if _key(lower) else 'write one like "opencl:1"'
         raise DeviceError(f"{op}: {shown(spec)} names no device; {meant}")
-    _specs[spec] = device_ = _interned.setdefault(key, Device(*key))
-    return device_
+    _specs[spec] = interned = _interned.setdefault(key, Device(*key))
+    return interned
 
 
 def _key(spec: str) -> tuple[str, int] | None:

@@ -238,9 +238,9 @@ def axis(op: str, index: int, ndim: int) -> int:
     if type(index) is not int:
         index = integer(op, index, "axis")
     if not -ndim <= index < ndim:
-        span_ = f"{-ndim}..{ndim - 1}" if ndim else "none: the tensor is 0-dimensional"
+        valid = f"{-ndim}..{ndim - 1}" if ndim else "none: the tensor is 0-dimensional"
         raise AxisError(
-            f"{op}: axis {shown(index)} is out of range for {ndim} dimensions (allowed: {span_})"
+            f"{op}: axis {shown(index)} is out of range for {ndim} dimensions (allowed: {valid})"
         )
     return index % ndim
 
@@ -285,10 +285,10 @@ def resolve_reshape(op: str, old: Shape, new: Shape) -> Shape:
 
 def coalesce(extents: Shape, strides: Sequence[Shape]) -> tuple[Shape, list[Shape]]:
     """Merge adjacent axes that all the stride tuples walk as one; drop axes of size 1."""
-    axes_ = [d for d, n in enumerate(extents) if n != 1]
+    long_axes = [d for d, n in enumerate(extents) if n != 1]
     out: list[int] = []
     columns: list[list[int]] = [[] for _ in strides]
-    for d in axes_:
+    for d in long_axes:
         if out and all(c[-1] == s[d] * extents[d] for c, s in zip(columns, strides, strict=True)):
             out[-1] *= extents[d]
             for c, s in zip(columns, strides, strict=True):

@@ -102,9 +102,7 @@ class ResultNumber(int):
     """The number of a result, in place of a leaf of the returned containers."""
 
 
-NewGradient: TypeAlias = tuple[
-    KnownTensor, int | None
-]  # the tensor with the gradient, and the number of the result
+NewGradient: TypeAlias = tuple[KnownTensor, int | None]  # its tensor, the number of the result
 
 
 class Trace(NamedTuple):

@@ -114,14 +114,14 @@ class QueuedLaunches:
         self.launches, self.backend = launches, backend
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
-        prepared_launches = [
+        if self.backend is None:
+            for q in self.launches:
+                q.launch(handles(q.buffers, at), numbers(q.scalars, env), stream)
+            return
+        launches = [
             (q.launch, handles(q.buffers, at), numbers(q.scalars, env)) for q in self.launches
         ]
-        if self.backend is not None:
-            self.backend.launch_all(prepared_launches, stream)
-        else:
-            for launch, arguments, scalars in prepared_launches:
-                launch(arguments, scalars, stream)
+        self.backend.launch_all(launches, stream)
 
 
 class Checked:

@@ -89,10 +89,10 @@ class Outcome:
     @property
     def digest(self) -> str:
         """Return the SHA-256 of the bytes of components, centroids and assignment."""
-        hash_ = hashlib.sha256()
+        hasher = hashlib.sha256()
         for array in (self.components, self.centroids, self.assignment):
-            hash_.update(np.ascontiguousarray(array).tobytes())
-        return hash_.hexdigest()
+            hasher.update(np.ascontiguousarray(array).tobytes())
+        return hasher.hexdigest()
 
 
 # --- the work -------------------------------------------------------------------------------------

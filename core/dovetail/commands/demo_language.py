@@ -192,10 +192,10 @@ def _validation_loss(look: Callable[[Tensor, Tensor], Tensor], device: str) -> f
 
 
 def _digest(model: Writer) -> str:
-    hash_ = hashlib.sha256()
+    hasher = hashlib.sha256()
     for x in model.state_dict().values():
-        hash_.update(np.ascontiguousarray(x.numpy()).tobytes())
-    return hash_.hexdigest()
+        hasher.update(np.ascontiguousarray(x.numpy()).tobytes())
+    return hasher.hexdigest()
 
 
 def write_text(model: Writer, device: str) -> str:

@@ -107,10 +107,10 @@ class Run:
 
     def digest(self) -> str:
         """Return a digest of all learnt values."""
-        hash_ = hashlib.sha256()
+        hasher = hashlib.sha256()
         for x in self.model.state_dict().values():
-            hash_.update(np.ascontiguousarray(x.numpy()).tobytes())
-        return hash_.hexdigest()
+            hasher.update(np.ascontiguousarray(x.numpy()).tobytes())
+        return hasher.hexdigest()
 
 
 # --- the work -------------------------------------------------------------------------------------

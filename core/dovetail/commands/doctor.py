@@ -219,13 +219,13 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environ["DOVETAIL_STRICT_PLUGINS"] = "0"
     status, printed, complaints = _run(command, environ, time_limit)
-    answers_ = [x for x in printed.splitlines() if x.startswith(ANSWER)]
+    answer_lines = [x for x in printed.splitlines() if x.startswith(ANSWER)]
     if status is None:
         finding.state, finding.reason = "hung", f"it did not answer within {time_limit:g} s"
         finding.traceback = complaints
-    elif status == 0 and answers_:
+    elif status == 0 and answer_lines:
         try:
-            return Finding(**json.loads(answers_[-1].removeprefix(ANSWER)))
+            return Finding(**json.loads(answer_lines[-1].removeprefix(ANSWER)))
         except (ValueError, TypeError) as error:  # a plugin may print anything
             finding.state, finding.reason = "crashed", f"its answer cannot be read: {error}"
     else:

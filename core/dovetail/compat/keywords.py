@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class nothing:
-    """What a parameter is that was not given."""
+    """The default of a parameter without which a function cannot be called."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ OF_ONE = {  # function, theirs: ours
     ("swapaxes", "dim1"): "axis2",
 }  # fmt: skip
 _ANY = object()
-NOTHING: dict[str, tuple[object, ...]] = {  # what these are where they change nothing
+NOTHING: dict[str, tuple[object, ...]] = {  # the values that change nothing
     "order": ("C", "K", "A", None), "precision": (None,), "preferred_element_type": (None,),
     "subok": (_ANY,), "like": (None,), "casting": ("same_kind", "unsafe"),
     "out": (None,), "dtype": (None,), "where": (True, None), "initial": (None,),
@@ -105,7 +105,7 @@ INSTEAD = {
     "UPLO": "the lower triangle is read; give it x.mT",
     "value": "see constant_values=, and the widths as ((before, after), ...), first axis first",
 }
-INSTEAD_OF_ONE = {  # the same, of one function
+INSTEAD_OF_ONE = {  # for one function
     ("jit", "mode"): "there is one way of compiling",
     ("take", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
     ("choose", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
@@ -123,8 +123,8 @@ NOTHING_OF_ONE: dict[tuple[str, str], tuple[object, ...]] = {
     ("load", "mmap_mode"): (None,), ("load", "allow_pickle"): (False,),
     ("load", "map_location"): (None,),
 }  # fmt: skip
-WHOLLY = {"save": "the tensors are one dict: dt.save(file, {'x': x})"}  # whatever the name is
-# With dim= PyTorch's give two results, or divide by n - 1: who writes it expects that.
+WHOLLY = {"save": "the tensors are one dict: dt.save(file, {'x': x})"}  # for any foreign name
+# With dim= PyTorch's functions return two results, or divide by n - 1, so dim= is not translated.
 PAIRS = {
     "max": "argmax", "min": "argmin", "sort": "argsort", "median": "quantile",
     "nanmedian": "nanquantile",
@@ -135,13 +135,13 @@ DIVISORS = ("correction", "unbiased", "ddof")
 
 @lru_cache(512)
 def parameters(function: Callable[..., Any]) -> Parameters:
-    """A function's, without what takes the names of others."""
-    found = signature(function).parameters
-    return {n: p for n, p in found.items() if n not in ("more", "theirs")}
+    """Return the parameters of a function, without `more` and `theirs`, which take foreign ones."""
+    every = signature(function).parameters
+    return {n: p for n, p in every.items() if n not in ("more", "theirs")}
 
 
 def binds(function: Callable[..., Any], args: tuple[Any, ...], options: Options) -> bool:
-    """Whether a function takes such arguments."""
+    """Return True if a function takes these arguments."""
     try:
         signature(function).bind(*args, **options)
     except TypeError:
@@ -152,119 +152,124 @@ def binds(function: Callable[..., Any], args: tuple[Any, ...], options: Options)
 def again(
     call: Callable[..., R], function: Callable[..., R], args: tuple[Any, ...], options: Options
 ) -> R:
-    """The result for arguments with others' names. Raises: ArgumentTypeError for what has none."""
-    wanted = bool(options.get("requires_grad"))
-    if wanted and "requires_grad" not in parameters(function):
+    """Call `call` with the arguments under the names of `function`.
+
+    Raises: ArgumentTypeError for a name that has no equal.
+    """
+    requires_grad = options.get("requires_grad") and "requires_grad" not in parameters(function)
+    if requires_grad:
         options = {k: v for k, v in options.items() if k != "requires_grad"}
-    else:
-        wanted = False
-    places, named = meant(function, args, options)
-    made = call(*places, **named)
-    if wanted:
-        made.requires_grad_()  # type: ignore[attr-defined]  # that is for makers of tensors
-    return made
+    positional, named = translate(function, args, options)
+    result = call(*positional, **named)
+    if requires_grad:
+        result.requires_grad_()  # type: ignore[attr-defined]  # only functions that create tensors
+    return result
 
 
 def retold(function: Callable[..., R], scope: Options) -> R:
-    """The same, of the locals of a function that has `**theirs`, and may have `*more`."""
-    given = {k: scope[k] for k, p in parameters(function).items() if scope[k] is not p.default}
+    """Call a function again from its locals, with the names in its `**theirs` translated.
+
+    Raises: ArgumentTypeError for a name without an equal, or if the function got `*more`.
+    """
+    own = {k: scope[k] for k, p in parameters(function).items() if scope[k] is not p.default}
     args: list[Any] = []
     for name, p in parameters(function).items():
         if p.kind is not p.POSITIONAL_ONLY:
             break
-        args.append(given.pop(name, p.default))
-    rest = next((n for n, p in parameters(function).items() if p.kind is p.VAR_POSITIONAL), None)
-    if rest is not None and (values := given.pop(rest, ())):
+        args.append(own.pop(name, p.default))
+    listed = next((n for n, p in parameters(function).items() if p.kind is p.VAR_POSITIONAL), None)
+    if listed is not None and (values := own.pop(listed, ())):
         for name, p in parameters(function).items():
             if p.kind is p.POSITIONAL_OR_KEYWORD:
-                args.append(given.pop(name, p.default))
+                args.append(own.pop(name, p.default))
         args += values
     if more := scope.get("more"):
-        taken = sum(p.kind in BY_PLACE for p in parameters(function).values())
-        raise _too_many(function, taken, taken + len(more))
-    return again(function, function, tuple(args), {**given, **scope["theirs"]})
+        accepted = sum(p.kind in BY_PLACE for p in parameters(function).values())
+        raise _too_many(function, accepted, accepted + len(more))
+    return again(function, function, tuple(args), {**own, **scope["theirs"]})
 
 
-def meant(
+def translate(
     function: Callable[..., Any], args: tuple[Any, ...], options: Options
 ) -> tuple[list[Any], Options]:
-    """Arguments by place and by name, as the function calls them. Raises: ArgumentTypeError."""
-    name, mine = function.__name__, parameters(function)
-    places = [n for n, p in mine.items() if p.kind in BY_PLACE]
-    endless = any(p.kind is p.VAR_POSITIONAL for p in mine.values())
-    if len(args) > len(places) and not endless:
-        raise _too_many(function, len(places), len(args))
-    given = {n: v for n, v in zip(places, args, strict=False) if v is not UNGIVEN}
-    rest = args[len(places) :]
+    """Return arguments by position and by the names of `function`. Raises: ArgumentTypeError."""
+    name, own = function.__name__, parameters(function)
+    positional = [n for n, p in own.items() if p.kind in BY_PLACE]
+    takes_all = any(p.kind is p.VAR_POSITIONAL for p in own.values())
+    if len(args) > len(positional) and not takes_all:
+        raise _too_many(function, len(positional), len(args))
+    values = {n: v for n, v in zip(positional, args, strict=False) if v is not UNGIVEN}
+    extra = args[len(positional) :]
     _require_alike(name, options)
     for theirs, value in options.items():
-        if theirs in mine and mine[theirs].kind is Parameter.VAR_POSITIONAL and not rest:
-            rest = (value,)  # all of them at once
+        if theirs in own and own[theirs].kind is Parameter.VAR_POSITIONAL and not extra:
+            extra = (value,)  # all of them at once
             continue
-        if theirs in mine and mine[theirs].kind not in LISTED:
-            found: tuple[str, Any] | None = (theirs, value)
+        if theirs in own and own[theirs].kind not in LISTED:
+            pair: tuple[str, Any] | None = (theirs, value)
         else:
-            found = _ours(function, theirs, value, places)
-        if found is None:
+            pair = _ours(function, theirs, value, positional)
+        if pair is None:
             continue
-        if found[0] in given:
-            also = "" if found[0] == theirs else f", which is {theirs} elsewhere,"
-            raise ArgumentTypeError(f"{name}: {found[0]}{also} is given twice")
-        given[found[0]] = found[1]
-    if name == "arange" and "stop" in given:
-        given.setdefault("start", 0)
-    for n, p in mine.items():
-        if n not in given and p.kind not in LISTED and p.default in (Parameter.empty, UNGIVEN):
-            raise ArgumentTypeError(f"{name}: needs {n}; it takes {_listed(mine)}")
-    return _arranged(mine, given, rest)
+        if pair[0] in values:
+            also = "" if pair[0] == theirs else f", which is {theirs} elsewhere,"
+            raise ArgumentTypeError(f"{name}: {pair[0]}{also} is given twice")
+        values[pair[0]] = pair[1]
+    if name == "arange" and "stop" in values:
+        values.setdefault("start", 0)
+    for n, p in own.items():
+        if n not in values and p.kind not in LISTED and p.default in (Parameter.empty, UNGIVEN):
+            raise ArgumentTypeError(f"{name}: needs {n}; it takes {_listed(own)}")
+    return _split(own, values, extra)
 
 
-def _arranged(mine: Parameters, given: Options, rest: tuple[Any, ...]) -> tuple[list[Any], Options]:
-    places: list[Any] = []
-    named = dict(given)
-    by_place = [n in given and p.kind is p.POSITIONAL_ONLY for n, p in mine.items()]
-    last = max((i for i, known in enumerate(by_place) if known), default=-1)
-    for i, (n, p) in enumerate(mine.items()):
-        if i <= last or (rest and p.kind in BY_PLACE):
-            places.append(named.pop(n, p.default))
-    return [*places, *rest], named
+def _split(own: Parameters, values: Options, extra: tuple[Any, ...]) -> tuple[list[Any], Options]:
+    """Return the values by position, positional-only ones first, and the others by name."""
+    positional: list[Any] = []
+    named = dict(values)
+    by_place = [n in values and p.kind is p.POSITIONAL_ONLY for n, p in own.items()]
+    last = max((i for i, is_given in enumerate(by_place) if is_given), default=-1)
+    for i, (n, p) in enumerate(own.items()):
+        if i <= last or (extra and p.kind in BY_PLACE):
+            positional.append(named.pop(n, p.default))
+    return [*positional, *extra], named
 
 
 def _ours(
-    function: Callable[..., Any], theirs: str, value: Any, places: list[str]
+    function: Callable[..., Any], theirs: str, value: Any, positional: list[str]
 ) -> tuple[str, Any] | None:
-    """Our parameter and its value; None for what changes nothing. Raises: ArgumentTypeError."""
-    name, mine = function.__name__, parameters(function)
+    """Return our parameter and its value, or None if that changes nothing."""
+    name, own = function.__name__, parameters(function)
     if name in WHOLLY:
         raise ArgumentTypeError(f"{name}: has no parameter {theirs}; {WHOLLY[name]}")
     if (name, theirs) in OF_ONE:
         return OF_ONE[name, theirs], value
     for ours in OURS.get(theirs, "").split():
-        if ours in mine and mine[ours].kind not in LISTED:
+        if ours in own and own[ours].kind not in LISTED:
             return ours, value
-    if theirs == "unbiased" and "correction" in mine:
+    if theirs == "unbiased" and "correction" in own:
         return "correction", int(bool(value))
-    if theirs == "right" and "side" in mine:
+    if theirs == "right" and "side" in own:
         return "side", "right" if value else "left"
     nothing = NOTHING_OF_ONE.get((name, theirs)) or NOTHING.get(theirs, ())
     if any(v is _ANY or (type(v) is type(value) and v == value) for v in nothing):
         return None
-    if theirs not in INSTEAD or theirs in mine:
-        if theirs in FIRST and places:
-            return places[0], value
-        if theirs in SECOND and len(places) > 1:
-            return places[1], value
+    if theirs not in INSTEAD or theirs in own:
+        if theirs in FIRST and positional:
+            return positional[0], value
+        if theirs in SECOND and len(positional) > 1:
+            return positional[1], value
     way = (
         "the two axes are given by place: dt.transpose(x, 0, 1)"
         if name == "transpose"
         else INSTEAD_OF_ONE.get((name, theirs)) or INSTEAD.get(theirs)
     )
-    says = f"; {way}" if way else f"; it takes {_listed(mine)}"
+    says = f"; {way}" if way else f"; it takes {_listed(own)}"
     raise ArgumentTypeError(f"{name}: has no parameter {theirs}{says}")
 
 
 def _require_alike(name: str, options: Options) -> None:
-    """Raises: ArgumentTypeError where PyTorch's function of that name gives something else."""
+    """Raise ArgumentTypeError if PyTorch's function of that name returns something else."""
     if "dim" not in options:
         return
     dim = options["dim"] if isinstance(options["dim"], int) else "..."

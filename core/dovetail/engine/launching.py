@@ -34,9 +34,7 @@ class Bound:
 
     __slots__ = ("drops", "fresh", "offsets", "picked", "run")
 
-    fresh: tuple[
-        tuple[int, int], ...
-    ]  # slots to allocate before the step, with their sizes in bytes
+    fresh: tuple[tuple[int, int], ...]  # slots to allocate before the step, and their bytes
     drops: tuple[int, ...]  # slots to free after the step
     run: Launch | None  # None: a library routine that cannot be bound
     picked: tuple[int, ...]  # positions of the arguments among all handles and offsets

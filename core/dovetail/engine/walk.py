@@ -31,9 +31,7 @@ class Entry:
     moves: tuple[Move, ...] | None  # of a leaf over a lazy storage, from its source
     source: int  # position of the pending node behind a lazy storage; else -1
     args: tuple[int, ...]  # positions of arguments; -1: a number
-    types: tuple[
-        type[float | int | bool] | None, ...
-    ]  # of arguments that are numbers; None for others
+    types: tuple[type[float | int | bool] | None, ...]  # of numbers; None for other arguments
     first: int  # index of its first number among those of the graph
 
     def __init__(self, e: Expr, index: dict[Expr, int], source: int, first: int) -> None:

@@ -84,9 +84,9 @@ def jacobian(
     [[4.0, 1.0], [2.0, 5.0]]
     """
     callable_("jacobian", function)
-    mode_ = choice("jacobian", mode, "mode", ("reverse", "forward"))
+    direction = choice("jacobian", mode, "mode", ("reverse", "forward"))
     points = floats("jacobian", primals)
-    return (by_rows if mode_ == "reverse" else by_columns)("jacobian", function, points)
+    return (by_rows if direction == "reverse" else by_columns)("jacobian", function, points)
 
 
 def floats(name: str, primals: Sequence[object]) -> list[Tensor]:

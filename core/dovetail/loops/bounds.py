@@ -242,8 +242,8 @@ class _Int32Check(_IndexIntervals):
         """Return True if a value depends on anything but the launch's integers."""
         if v.op in ("const", "index", "loopvar"):
             return False
-        if v.op == "param":
-            return v.name not in self.spans
+        if v.op == "param" and v.name not in self.spans:
+            return True
         return v.op in ("load", "carry", "result") or id(v) in self.data
 
     def visit_access(self, name: str, index: Value, when: Value | None) -> None:

@@ -70,9 +70,9 @@ def test_limits(kit: DTypeKit) -> None:
     )
     below = np.diff(positive[positive <= info.smallest_normal])
     kit.claim(np.all(below == info.smallest), f"below {normal[0]} they are not evenly spaced")
-    info_ = finfo(kit.dtype)
-    kit.claim((info_.bits, info_.eps) == (kit.dtype.bits, 2.0 ** (1 - info.digits)), "finfo")
-    kit.claim((info_.max, info_.min) == (info.max, -info.max), "finfo")
+    limits = finfo(kit.dtype)
+    kit.claim((limits.bits, limits.eps) == (kit.dtype.bits, 2.0 ** (1 - info.digits)), "finfo")
+    kit.claim((limits.max, limits.min) == (info.max, -info.max), "finfo")
 
 
 def test_round_trip(kit: DTypeKit) -> None:

@@ -248,9 +248,9 @@ def test_fold_keeps_several_carries(kit: Kit) -> None:
     init = [const(0, int64), const(1, int64), const(1.0, float32)]
     for out, result in zip(outs, fold_loop(2, load(lengths, i), init, step).results, strict=True):
         b.store(out, i, result)
-    lengths_ = np.array([0, 1, 2, 3, 4, 7, 30, 5, 60])
+    run_lengths = np.array([0, 1, 2, 3, 4, 7, 30, 5, 60])
     zeros = [np.zeros(9, np.int64), np.zeros(9, np.int64), np.zeros(9, "f4")]
-    kit.check(b.build(), [lengths_, *zeros], [9], [], [9])
+    kit.check(b.build(), [run_lengths, *zeros], [9], [], [9])
 
 
 def test_every_float_dtype_is_reduced_in_its_accumulator(kit: Kit) -> None:

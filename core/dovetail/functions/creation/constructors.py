@@ -256,9 +256,9 @@ def _fill_from_tensor(
     Return None if the host must read it: on another device, or of a dtype that `dtype` may not
     hold.
     """
-    d = any_dtype(op, dtype)
     if not isinstance(value, Tensor) or not is_strided(value):
         return None
+    d = any_dtype(op, dtype)
     fits = value.dtype.kind == d.kind and promote(value.dtype, d) is d
     if not fits or value.device is not usable(device, op):
         return None

@@ -75,8 +75,7 @@ class Contents(Explained):
             entries = self.__dict__.get(registry)
             if entries is not None and name in entries:
                 return entries[name]
-        equivalent = arguments.hints.tables()["Module"].get(name)
-        hint = "" if equivalent is None else f"; here it is {equivalent}"
+        hint = arguments.hints.find("Module", name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __delattr__(self, name: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 import dovetail as dt
 
-from .shapes import even_sizes, split_at
+from .shapes import split_at
 from .table import Call, row
 
 Tensor = dt.Tensor
@@ -94,7 +94,7 @@ def _scan_of_batches(call: Call, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
     if lengths is not None:
         raise dt.NotYetError("Scan: lengths for each sequence, of opset 8; convert the model")
     body, count = call.get("body"), call.get("num_scan_inputs")
-    lead, batch = len(inputs) - count, call.tensor(inputs[-1]).shape[0]
+    batch = call.tensor(inputs[-1]).shape[0]
     examples = []
     for b in range(batch):
         one = [call.tensor(x)[b] for x in inputs]
@@ -111,7 +111,6 @@ def _scan_of_batches(call: Call, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
             call.graphs,
         )
         examples.append(_scan(inner, *one))
-    _ = lead
     return tuple(
         [
             dt.stack([call.tensor(v) for v in column], axis=0)
@@ -182,7 +181,6 @@ def _split_to_sequence(call: Call, x: Tensor, split: Any = None) -> list[Any]:
         return [*pieces] if keep else [dt.squeeze(p, axis=axis) for p in pieces]
     sizes = call.ints(split)
     if len(call.array(split).shape) == 0:
-        sizes = even_sizes(n, -(-n // sizes[0])) if sizes[0] > 0 else []
         each = call.number(split)
         sizes = [min(each, n - k * each) for k in range(-(-n // each))] if each > 0 else []
     if sum(sizes) != n:

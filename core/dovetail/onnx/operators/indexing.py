@@ -53,7 +53,7 @@ _MERGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def _flat_indices(shape: tuple[int, ...], columns: tuple[Tensor, ...], row_size: int) -> Tensor:
+def _flat_indices(shape: tuple[int, ...], columns: tuple[Tensor, ...]) -> Tensor:
     """Return indices in a tensor with these axes flattened; negative ones are wrapped."""
     total: Any = 0
     for n, c in zip(shape, columns, strict=False):
@@ -97,21 +97,15 @@ def _scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -
     for d, n in enumerate(indices.shape):
         at = dt.arange(n, device=x.device).reshape([-1 if e == d else 1 for e in range(x.ndim)])
         grids.append(indices.astype(dt.int64) if d == axis else dt.broadcast_to(at, indices.shape))
-    for_axis = _require_places(call, grids[axis], x.shape[axis])
-    grids[axis] = for_axis
-    flat = _flat_indices(x.shape, tuple(grids), 1).reshape((-1,))
+    flat = _flat_indices(x.shape, tuple(grids)).reshape((-1,))
     result = scatter(x.reshape((-1,)), flat, updates.reshape((-1,)), call.get("reduction", "none"))
     return result.reshape(x.shape)
-
-
-def _require_places(call: Call, places: Tensor, n: int) -> Tensor:
-    return places
 
 
 @row("ScatterND")
 def _scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     depth = indices.shape[-1]
-    flat = _flat_indices(x.shape, _columns(indices), 1).reshape((-1,))
+    flat = _flat_indices(x.shape, _columns(indices)).reshape((-1,))
     inner = x.shape[depth:]
     rows = (math.prod(x.shape[:depth]), *inner)
     values = updates.reshape((flat.shape[0], *inner))

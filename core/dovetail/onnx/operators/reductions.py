@@ -56,10 +56,6 @@ def end_of_range(d: dt.DType, least: bool) -> Any:
     return info.min if least else info.max
 
 
-def _bool_extreme(f: Callable[..., Tensor], x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    return f(x, axis=axes, keepdims=keep)
-
-
 _REDUCTIONS: dict[str, Reduction] = {
     "ReduceSum": _sum,
     "ReduceProd": lambda x, axes, keep: dt.prod(x, axis=axes, keepdims=keep, dtype=x.dtype),
