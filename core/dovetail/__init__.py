@@ -410,7 +410,7 @@ else:
         return value
 
     def _submodule(name):
-        """Return a module of this package; None if there is none of this name."""
+        """Import a module of this package; return None if there is none of this name."""
         try:
             return _import_module(f".{name}", __name__)
         except ModuleNotFoundError as error:
@@ -419,12 +419,15 @@ else:
             return None
 
     def _load_core():
-        """Import the modules that nearly every program needs; wait if another thread does."""
+        """Import what nearly every program needs and keep the names of the loaded modules.
+
+        Wait if another thread does so.
+        """
         if f"{__name__}.wiring" in _modules:
             _import_module(".wiring", __name__)
             return
-        # Import NumPy first. Below many other imports its own would cross the end of a chunk of
-        # the stack, which CPython would map and unmap 650 times: 5 % of the import.
+        # `arguments` first: it imports NumPy. Below many other imports NumPy's own would cross the
+        # end of a chunk of the stack, which CPython would map and unmap 650 times: 5 % of the time.
         _import_module(".arguments", __name__)
         with _compiled.Uncollected(is_kept=True):
             _import_module(".wiring", __name__)

@@ -20,7 +20,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 import numpy as np
 
 from .compat import hints as hints  # for packages that see `extend` alone
-from .compat.keywords import UNGIVEN, again, binds
+from .compat.keywords import UNGIVEN, binds, call_translated
 from .errors import ArgumentError, ArgumentTypeError, DovetailError, OutOfMemoryError, ShapeError
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
@@ -213,7 +213,7 @@ def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True)
         except TypeError:
             if binds(function, args, options):
                 raise
-        return again(call, function, args, options)
+        return call_translated(call, function, args, options)
 
     # what tracebacks show
     call.__code__ = call.__code__.replace(co_name=name)

@@ -48,8 +48,9 @@ known_device_types: Callable[[], Iterable[str]]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a slot that is not filled yet, after filling all of them."""
-    import_module(".wiring", __package__)
+    """Fill all slots by importing `wiring`; return the one that was used too early."""
+    if not name.startswith("__"):  # imports probe `__path__`
+        import_module(".wiring", __package__)
     if name not in globals():
         raise AttributeError(f"dovetail.callbacks has no slot {name!r}")
     return globals()[name]

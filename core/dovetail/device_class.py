@@ -68,7 +68,7 @@ class Device(DeviceRecord):
     if not TYPE_CHECKING:  # a type checker must report misspelt names
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise hints.absent(self, name)
+            raise hints.missing_attribute(self, name)
 
     __hash__ = DeviceRecord.__hash__  # a class with an `__eq__` does not inherit it
 

@@ -70,7 +70,7 @@ class DType(DTypeRecord):
     if not TYPE_CHECKING:  # a type checker must report misspelt names
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise hints.absent(self, name)
+            raise hints.missing_attribute(self, name)
 
     __hash__ = DTypeRecord.__hash__  # a class with an `__eq__` does not inherit it
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 
-from .compat.hints import find
+from .compat.hints import find_hint
 
 
 def late(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
@@ -38,4 +38,4 @@ def _hint(package: str, name: str) -> str:
     is_package = hasattr(sys.modules[package], "__path__")
     if is_package and find_spec(f"{package}.{name}") is not None:
         return ""
-    return find("functions", f"{package.rpartition('.')[2]}.{name}")
+    return find_hint("functions", f"{package.rpartition('.')[2]}.{name}")

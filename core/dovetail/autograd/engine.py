@@ -7,7 +7,7 @@ from itertools import count
 from typing import Literal, overload
 
 from ..arguments import flag, function
-from ..compat.keywords import UNGIVEN, again
+from ..compat.keywords import UNGIVEN, call_translated
 from ..engine import recording
 from ..errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
@@ -160,7 +160,7 @@ def grad(
             "allow_unused": allow_unused,
             **more,
         }
-        return again(grad, grad, (outputs, inputs), options)
+        return call_translated(grad, grad, (outputs, inputs), options)
     if inputs is UNGIVEN:
         raise ArgumentTypeError("grad: needs inputs, the tensors to differentiate by")
     retain_graph, create_graph = _flags("grad", retain_graph, create_graph)

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..arguments import function as callable_
 from ..arguments import refused
-from ..compat.keywords import retold
+from ..compat.keywords import rebind_keywords
 from ..engine import evaluate as run
 from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
@@ -438,7 +438,7 @@ def jit(
     ([0.625, 0.625], 1)
     """
     if theirs:
-        return retold(jit, locals())
+        return rebind_keywords(jit, locals())
     if isinstance(static_argnames, str):
         static_argnames = (static_argnames,)
     try:

@@ -29,7 +29,7 @@ def tables() -> dict[str, dict[str, str]]:
     return merged
 
 
-def told(way: str, name: str) -> str:
+def format_hint(way: str, name: str) -> str:
     """Return the end of an error about a foreign name: what to write instead, or what is absent.
 
     A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name.
@@ -39,10 +39,10 @@ def told(way: str, name: str) -> str:
     return f"; {way}" if way.startswith("dovetail ") else f"; here it is {way}"
 
 
-def find(table: str, name: str) -> str:
+def find_hint(table: str, name: str) -> str:
     """Return the end of the error about a name of a table; "" if the table lacks it."""
     way = tables()[table].get(name)
-    return "" if way is None else told(way, name)
+    return "" if way is None else format_hint(way, name)
 
 
 def hint(name: str, method: bool, tensor: type) -> str:
@@ -51,15 +51,15 @@ def hint(name: str, method: bool, tensor: type) -> str:
     `method`: whether a tensor was asked, and not the module. `tensor`: its class.
     """
     is_compressed = any(hasattr(tensor, n) for n in ("crow_indices", "ccol_indices"))
-    if is_compressed and (text := find("compressed", name)):
+    if is_compressed and (text := find_hint("compressed", name)):
         return text
-    if method and (text := find("methods", name)):
+    if method and (text := find_hint("methods", name)):
         return text
     ours = tables()["synonyms"].get(name)
     if ours is not None:
         of = "x" if method and hasattr(tensor, ours) else "dt"
         return f"; here it is {ours if ours.startswith('x') else f'{of}.{ours}'}"
-    if text := find("functions", name):
+    if text := find_hint("functions", name):
         return text
     if name.startswith("_"):
         return ""
@@ -86,11 +86,11 @@ def _other_form(name: str, method: bool, tensor: type) -> str:
     return ""
 
 
-def absent(of: object, name: str) -> AttributeError:
+def missing_attribute(of: object, name: str) -> AttributeError:
     """Return the error for a name that a dtype, a device, a generator, ... lacks."""
     kind = type(of).__name__
-    text = find(kind, name)
+    text = find_hint(kind, name)
     if not text and kind == "Generator":  # whose methods are the functions of `dt.random`
         way = tables()["functions"].get(f"random.{name}", "").replace("dt.random.", "g.")
-        text = told(way, name) if way else ""
+        text = format_hint(way, name) if way else ""
     return AttributeError(f"{kind!r} object has no attribute {name!r}{text}")

@@ -149,14 +149,15 @@ def binds(function: Callable[..., Any], args: tuple[Any, ...], options: Options)
     return True
 
 
-def again(
+def call_translated(
     call: Callable[..., R], function: Callable[..., R], args: tuple[Any, ...], options: Options
 ) -> R:
-    """Call `call` with the arguments under the names of `function`.
+    """Call `call` with foreign names translated, and set `requires_grad` on what it creates.
 
     Raises: ArgumentTypeError for a name that has no equal.
     """
-    requires_grad = options.get("requires_grad") and "requires_grad" not in parameters(function)
+    own = parameters(function)  # functions that create tensors have a `device`
+    requires_grad = options.get("requires_grad") and "requires_grad" not in own and "device" in own
     if requires_grad:
         options = {k: v for k, v in options.items() if k != "requires_grad"}
     positional, named = translate(function, args, options)
@@ -166,7 +167,7 @@ def again(
     return result
 
 
-def retold(function: Callable[..., R], scope: Options) -> R:
+def rebind_keywords(function: Callable[..., R], scope: Options) -> R:
     """Call a function again from its locals, with the names in its `**theirs` translated.
 
     Raises: ArgumentTypeError for a name without an equal, or if the function got `*more`.
@@ -186,13 +187,16 @@ def retold(function: Callable[..., R], scope: Options) -> R:
     if more := scope.get("more"):
         accepted = sum(p.kind in BY_PLACE for p in parameters(function).values())
         raise _too_many(function, accepted, accepted + len(more))
-    return again(function, function, tuple(args), {**own, **scope["theirs"]})
+    return call_translated(function, function, tuple(args), {**own, **scope["theirs"]})
 
 
 def translate(
     function: Callable[..., Any], args: tuple[Any, ...], options: Options
 ) -> tuple[list[Any], Options]:
-    """Return arguments by position and by the names of `function`. Raises: ArgumentTypeError."""
+    """Translate foreign names to those of `function`; return arguments by position and by name.
+
+    Raises: ArgumentTypeError for a name without an equal, one given twice, or a missing argument.
+    """
     name, own = function.__name__, parameters(function)
     positional = [n for n, p in own.items() if p.kind in BY_PLACE]
     takes_all = any(p.kind is p.VAR_POSITIONAL for p in own.values())

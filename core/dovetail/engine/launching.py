@@ -183,7 +183,7 @@ def launch(
 
 
 class LaunchList:
-    """The launches and library calls of a plan in order, with the memory that they use.
+    """One run of a bound plan: it allocates, launches the steps in order, frees what they drop.
 
     A backend with a `launch_all` of its own gets launches that follow each other in one call. Slots
     that they no longer need are freed after that call: another launch could write there before.
@@ -310,7 +310,7 @@ def note_launch(
     nbytes: int,
     grid: tuple[int, ...] | None = None,
 ) -> None:
-    """Wait for a launch and add its event to the profiles, if one is taken."""
+    """Wait for the stream and add a launch's event to the profiles, if one is taken."""
     if events.profiles:
         opened.backend.synchronize(stream)
         live = opened.allocator.stats().live_bytes
@@ -341,7 +341,7 @@ def select(at: Slots, which: tuple[int, ...]) -> tuple[object, ...]:
 
 
 def run_prompt(launches: LaunchList, step: BoundStep) -> None:
-    """Launch a step whose error cells the host sees when it returns. Raises: IndexOutOfRange."""
+    """Launch a step and read its error cells at once. Raises: IndexOutOfRange."""
     prompt = launches.opened.faults.prompt()
     assert prompt is not None, "the plan is not prompt"
     handle, cells = prompt
@@ -359,7 +359,7 @@ def run_prompt(launches: LaunchList, step: BoundStep) -> None:
 def run_deferred(
     opened: Opened, step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHandle
 ) -> list[tuple[int, Check]]:
-    """Launch a step with error cells of its own; return its checks, each with its node's number."""
+    """Launch a step without waiting; return its pending checks, each with its node's position."""
     checks = []
     for slot, i, purpose in step.step.checks:
         check = opened.faults.check(purpose, stream)

@@ -17,7 +17,7 @@ from ..autograd.flow import check_gradient
 from ..autograd.function import Output
 from ..autograd.tape import Node
 from ..capture.pytree import Flat, flattened, rebuilt
-from ..compat.keywords import retold
+from ..compat.keywords import rebind_keywords
 from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
 from ..functions.creation.from_values import asarray
@@ -74,7 +74,7 @@ def vmap(
     [5.0, 11.0]
     """
     if theirs:
-        return retold(vmap, locals())
+        return rebind_keywords(vmap, locals())
     callable_("vmap", function)
     mode = choice("vmap", randomness, "randomness", ("different", "same", "error"))
     size = None if chunk_size is None else integer("vmap", chunk_size, "chunk_size", 1)

@@ -11,7 +11,7 @@ import numpy as np
 from .. import dtypes as D
 from ..arguments import BEYOND_FLOAT, flag, named, shown
 from ..compat import hints
-from ..compat.keywords import retold
+from ..compat.keywords import rebind_keywords
 from ..device_class import Device
 from ..device_class import device as device_named
 from ..dtypes import DType, dtype
@@ -178,7 +178,7 @@ def astype(
     [1, 0]
     """
     if theirs:
-        return retold(astype, locals())
+        return rebind_keywords(astype, locals())
     required("astype", x)
     if isinstance(dtype, str) and dtype not in D.BY_NAME:
         blocks = dtype_plugins.blocks(dtype)
@@ -342,7 +342,7 @@ class Finfo(NamedTuple):
         return self.smallest_normal * self.eps
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise hints.absent(self, name)
+        raise hints.missing_attribute(self, name)
 
 
 class Iinfo(NamedTuple):
@@ -354,7 +354,7 @@ class Iinfo(NamedTuple):
     dtype: DType
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise hints.absent(self, name)
+        raise hints.missing_attribute(self, name)
 
 
 @named(widen=False)

@@ -15,7 +15,14 @@ from inspect import Parameter, getdoc, signature
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ..arguments import Widen, sequence
-from ..compat.keywords import Options, Parameters, again, binds, parameters, retold
+from ..compat.keywords import (
+    Options,
+    Parameters,
+    binds,
+    call_translated,
+    parameters,
+    rebind_keywords,
+)
 from ..errors import ArgumentError, DovetailError
 from ..tensor.fields import expr_of
 from ..tensor.tensor import Tensor, required, strided
@@ -130,7 +137,7 @@ def into(
         else:
             return result if out is None else _write_out(name, result, out)
         keywords = options if out is None else {**options, "out": out}
-        return again(call, function, args, keywords)
+        return call_translated(call, function, args, keywords)
 
     call.__code__ = call.__code__.replace(co_name=name)  # tracebacks show it
     cast(Any, call).widen = widen
@@ -155,13 +162,13 @@ def create_into(function: Callable[..., Tensor], out: Any, scope: Options, fills
     """
     name = function.__name__
     if out is None:
-        return retold(function, scope)
+        return rebind_keywords(function, scope)
     if scope.get("allocator") is not None:
         raise ArgumentError(f"{name}: out= has its memory; allocator= is for what is new")
     keywords = _options_like_out(
         out, parameters(function), {n: x for n, x in scope.items() if x is not None}
     )
-    result = retold(function, {**scope, **keywords})
+    result = rebind_keywords(function, {**scope, **keywords})
     if fills:
         _write_out(name, result, out)
     else:

@@ -86,7 +86,7 @@ class Storage:
     if not TYPE_CHECKING:  # otherwise type checkers accept misspelt names
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise hints.absent(self, name)
+            raise hints.missing_attribute(self, name)
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ def absent(table: str) -> Callable[[object, str], NoReturn]:
     """Return a `__getattr__` for a class. `table`: the name of its table of hints."""
 
     def __getattr__(self: object, name: str) -> NoReturn:
-        hint = arguments.hints.find(table, name)
+        hint = arguments.hints.find_hint(table, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     return __getattr__
@@ -65,7 +65,7 @@ def _hint(package: str, name: str) -> str:
         return ""
     hints = arguments.hints.tables()[package]
     hint = hints.get(name) or hints.get(name.removesuffix("_")) or _find_elsewhere(package, name)
-    return arguments.hints.told(hint, name) if hint else ""
+    return arguments.hints.format_hint(hint, name) if hint else ""
 
 
 def _find_elsewhere(package: str, name: str) -> str:

@@ -9,5 +9,5 @@ from dovetail.extend import arguments
 
 def refuse(name: str) -> NoReturn:
     """Raise the AttributeError for a name: this is the `__getattr__` of the package."""
-    hint = arguments.hints.find("sparse", name)
+    hint = arguments.hints.find_hint("sparse", name)
     raise AttributeError(f"module 'dovetail.sparse' has no attribute {name!r}{hint}")

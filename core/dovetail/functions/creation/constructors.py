@@ -251,10 +251,9 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: Devi
 def _fill_from_tensor(
     op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
 ) -> Tensor | None:
-    """Return a tensor filled with the element of a tensor, without a read by the host.
+    """Return a tensor filled on the device by a tensor's element; None if the host must read it.
 
-    Return None if the host must read it: on another device, or of a dtype that `dtype` may not
-    hold.
+    The host reads what is no strided tensor, is on another device, or is of another or wider dtype.
     """
     if not isinstance(value, Tensor) or not is_strided(value):
         return None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments import flag
-from ...compat.keywords import UNGIVEN, retold
+from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...device_class import device, usable
 from ...dtypes import DType, complex128, dtype, float64
 from ...engine import recording
@@ -58,7 +58,7 @@ def asarray(
     (2, 2)
     """
     if theirs:
-        return retold(asarray, locals())
+        return rebind_keywords(asarray, locals())
     want = None if dtype is None else any_dtype("asarray", dtype)
     copy = copy if copy is None else flag("asarray", copy, "copy")
     if isinstance(obj, Tensor):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ... import layout as lay
 from ...arguments import flag, integer, named
 from ...arguments import real as real_number
-from ...compat.keywords import UNGIVEN, retold
+from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...dtypes import DType, bool_, complex64, float32, float64, int64, uint64
 from ...errors import ArgumentError, DTypeError
 from ...ops import table as ops
@@ -77,7 +77,7 @@ def _unary(op: Op) -> Function:
         x: Tensor = UNGIVEN, /, *more: object, out: Tensor | None = None, **theirs: object
     ) -> Tensor:
         if more or theirs:
-            return retold(function, locals())
+            return rebind_keywords(function, locals())
         return apply_one(op, x, out)
 
     return function
@@ -93,7 +93,7 @@ def _binary(op: Op) -> Function:
         **theirs: object,
     ) -> Tensor:
         if more or theirs:
-            return retold(function, locals())
+            return rebind_keywords(function, locals())
         return apply_two(op, x1, x2, out)
 
     return function
@@ -288,7 +288,7 @@ def pow(
     [4, 9]
     """
     if theirs:
-        return retold(pow, locals())
+        return rebind_keywords(pow, locals())
     if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not bool_:
         return apply(ops.SQUARE, (x1,), None, out)
     return apply(ops.POW, (x1, x2), None, out)
@@ -366,7 +366,7 @@ def where(
     [0, 2]
     """
     if theirs:
-        return retold(where, locals())
+        return rebind_keywords(where, locals())
     if x2 is UNGIVEN:
         raise ArgumentError("where: needs x1 and x2; where a tensor is not 0 says dt.nonzero(x)")
     return apply(ops.WHERE, (condition, x1, x2), None, out)

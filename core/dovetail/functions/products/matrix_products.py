@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ... import layout as lay
 from ... import settings
 from ...arguments import integer, integers, named, shown
-from ...compat.keywords import UNGIVEN, retold
+from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...dtypes import INTEGERS, DType, complex64, complex128, float32, float64
 from ...engine import recording
 from ...errors import ArgumentError, DeviceError, ShapeError
@@ -68,7 +68,7 @@ def matmul(
     ([[7, 10], [15, 22]], [3, 7])
     """
     if theirs or x2 is UNGIVEN:
-        return retold(matmul, locals())
+        return rebind_keywords(matmul, locals())
     x1, x2 = brought("matmul", x1, x2)
     result = _matmul("matmul", x1, x2)
     return result if out is None else write_out("matmul", out, result)

@@ -123,7 +123,7 @@ class Generator:
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         """Return the method for a function of `dt.random`: `g.exponential(2.0, 3)`."""
         if name.startswith("_") or name not in LATE:
-            raise hints.absent(self, name)
+            raise hints.missing_attribute(self, name)
         sampler: Callable[..., Tensor] = getattr(sys.modules[__package__], name)
         return partial(sampler, generator=self)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ... import layout as lay
 from ...arguments import flag, real
-from ...compat.keywords import UNGIVEN, retold
+from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...dtypes import DType, float32
 from ...errors import ArgumentTypeError, DTypeError, ShapeError
 from ...graph.expr import Spec, node
@@ -115,7 +115,7 @@ def sum(
     (10, [4, 6])
     """
     if more or theirs:
-        return retold(sum, locals())
+        return rebind_keywords(sum, locals())
     d = None if dtype is None else _accumulation_dtype("sum", dtype)
     return _reduce(ops.SUM, x, axis, keepdims, out, d)
 
@@ -145,7 +145,7 @@ def prod(
     [2, 12]
     """
     if more or theirs:
-        return retold(prod, locals())
+        return rebind_keywords(prod, locals())
     d = None if dtype is None else _accumulation_dtype("prod", dtype)
     return _reduce(ops.PROD, x, axis, keepdims, out, d)
 
@@ -181,7 +181,7 @@ def mean(
     [2.0, 3.0]
     """
     if more or theirs:
-        return retold(mean, locals())
+        return rebind_keywords(mean, locals())
     if dtype is not None:
         x = cast(required("mean", x), _accumulation_dtype("mean", dtype))
     return _reduce(ops.MEAN, x, axis, keepdims, out)
@@ -216,7 +216,7 @@ def max(
     [5, 9]
     """
     if more or theirs:
-        return retold(max, locals())
+        return rebind_keywords(max, locals())
     if isinstance(axis, Tensor):
         raise _second_tensor_error("max", "larger", "maximum")
     return _reduce(ops.MAX, x, axis, keepdims, out)
@@ -243,7 +243,7 @@ def min(
     [1, 4]
     """
     if more or theirs:
-        return retold(min, locals())
+        return rebind_keywords(min, locals())
     if isinstance(axis, Tensor):
         raise _second_tensor_error("min", "smaller", "minimum")
     return _reduce(ops.MIN, x, axis, keepdims, out)
@@ -270,7 +270,7 @@ def any(
     [False, True]
     """
     if more or theirs:
-        return retold(any, locals())
+        return rebind_keywords(any, locals())
     return _reduce(ops.ANY, x, axis, keepdims, out)
 
 
@@ -295,7 +295,7 @@ def all(
     [True, False]
     """
     if more or theirs:
-        return retold(all, locals())
+        return rebind_keywords(all, locals())
     return _reduce(ops.ALL, x, axis, keepdims, out)
 
 
@@ -320,7 +320,7 @@ def count_nonzero(
     2
     """
     if more or theirs:
-        return retold(count_nonzero, locals())
+        return rebind_keywords(count_nonzero, locals())
     return _reduce(ops.COUNT_NONZERO, x, axis, keepdims, out)
 
 
@@ -346,7 +346,7 @@ def argmax(
     1
     """
     if more or theirs:
-        return retold(argmax, locals())
+        return rebind_keywords(argmax, locals())
     return _reduce_to_position(ops.ARGMAX, x, axis, keepdims, out)
 
 
@@ -372,7 +372,7 @@ def argmin(
     0
     """
     if more or theirs:
-        return retold(argmin, locals())
+        return rebind_keywords(argmin, locals())
     return _reduce_to_position(ops.ARGMIN, x, axis, keepdims, out)
 
 

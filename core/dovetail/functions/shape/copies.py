@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import layout as lay
 from ...arguments import dimensions, host_memory, integer, integers, sequence, shown
-from ...compat.keywords import UNGIVEN, retold
+from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...dtypes import int64
 from ...engine import evaluate as run
 from ...errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
@@ -59,7 +59,7 @@ def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
     ([0.0, 0.0], [1.0, 1.0])
     """
     if theirs:
-        return retold(copy, locals())
+        return rebind_keywords(copy, locals())
     return apply(ops.COPY, (required("copy", x),))
 
 
@@ -104,7 +104,7 @@ def concat(
     [1.0, 0.0, 0.0]
     """
     if theirs:
-        return retold(concat, locals())
+        return rebind_keywords(concat, locals())
     if dim is not None:
         axis = dim
     if out is not None:

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from ... import layout as lay
 from ...arguments import dimensions, flag, integer, integers, named, shown
-from ...compat.keywords import UNGIVEN, retold
+from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -101,7 +101,7 @@ def reshape(
     [[0, 1, 2], [3, 4, 5]]
     """
     if theirs:
-        return retold(reshape, locals())
+        return rebind_keywords(reshape, locals())
     if copy is None and not sizes:
         if (cached := viewed("reshape", x, shape)) is not None:
             return cached
@@ -145,7 +145,7 @@ def permute_dims(
     (4, 2, 3)
     """
     if theirs:
-        return retold(permute_dims, locals())
+        return rebind_keywords(permute_dims, locals())
     if not order and (cached := viewed("permute_dims", x, axes)) is not None:
         return cached
     axes_tuple = parse_ints("permute_dims", (axes, *order), "axes")
@@ -177,7 +177,7 @@ def swapaxes(
     (4, 3, 2)
     """
     if theirs:
-        return retold(swapaxes, locals())
+        return rebind_keywords(swapaxes, locals())
     if (cached := viewed("swapaxes", x, axis1, axis2)) is not None:
         return cached
     return noted_view(_swap_axes("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
@@ -205,7 +205,7 @@ def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes | None, **theirs: object) -> 
     ((4, 3, 2), (3, 2, 4))
     """
     if theirs:
-        return retold(transpose, locals())
+        return rebind_keywords(transpose, locals())
     if not axes or (len(axes) == 1 and axes[0] is None):
         order = tuple(reversed(range(required("transpose", x).ndim)))
         return view(x, ("permute", order), "transpose")
@@ -231,7 +231,7 @@ def moveaxis(
     (3, 4, 2)
     """
     if theirs:
-        return retold(moveaxis, locals())
+        return rebind_keywords(moveaxis, locals())
     if (cached := viewed("moveaxis", x, source, destination)) is not None:
         return cached
     required("moveaxis", x)
@@ -266,7 +266,7 @@ def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Ten
     (1, 3, 1)
     """
     if theirs:
-        return retold(expand_dims, locals())
+        return rebind_keywords(expand_dims, locals())
     if (cached := viewed("expand_dims", x, axis)) is not None:
         return cached
     listed = integers("expand_dims", axis, "axis")
@@ -295,7 +295,7 @@ def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) 
     (3, 1)
     """
     if theirs:
-        return retold(squeeze, locals())
+        return rebind_keywords(squeeze, locals())
     if (cached := viewed("squeeze", x, axis)) is not None:
         return cached
     shape = required("squeeze", x).shape
@@ -328,7 +328,7 @@ def flip(
     [[2, 1], [4, 3]]
     """
     if more or theirs:
-        return retold(flip, locals())
+        return rebind_keywords(flip, locals())
     if (cached := viewed("flip", x, axis)) is not None:
         return cached
     flipped = lay.axes("flip", axis, required("flip", x).ndim)
@@ -352,7 +352,7 @@ def broadcast_to(
     [[0, 1], [0, 1]]
     """
     if theirs:
-        return retold(broadcast_to, locals())
+        return rebind_keywords(broadcast_to, locals())
     if not sizes and (cached := viewed("broadcast_to", x, shape)) is not None:
         return cached
     wanted = parse_ints("broadcast_to", (shape, *sizes))
@@ -434,7 +434,7 @@ def unstack(x: Tensor = UNGIVEN, /, axis: int = 0, **theirs: object) -> tuple[Te
     [[1, 2], [3, 4]]
     """
     if theirs:
-        return retold(unstack, locals())
+        return rebind_keywords(unstack, locals())
     d = lay.axis("unstack", axis, required("unstack", x).ndim)
     return tuple([place_along(x, d, i, "unstack") for i in range(x.shape[d])])
 
@@ -456,7 +456,7 @@ def split(
     ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3, 4]])
     """
     if theirs:
-        return retold(split, locals())
+        return rebind_keywords(split, locals())
     d = lay.axis("split", axis, required("split", x).ndim)
     n = x.shape[d]
     if not isinstance(sizes, (list, tuple)):
@@ -574,7 +574,7 @@ def diagonal(
     [0, 3]
     """
     if theirs:
-        return retold(diagonal, locals())
+        return rebind_keywords(diagonal, locals())
     offset = integer("diagonal", offset, "offset")
     if required("diagonal", x).ndim < 2:
         raise ShapeError(f"diagonal: needs at least 2 dimensions, not shape {x.shape}")

@@ -75,7 +75,7 @@ class Contents(Explained):
             entries = self.__dict__.get(registry)
             if entries is not None and name in entries:
                 return entries[name]
-        hint = arguments.hints.find("Module", name)
+        hint = arguments.hints.find_hint("Module", name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __delattr__(self, name: str) -> None:
