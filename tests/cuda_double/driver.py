@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cuda.bindings.driver import (
@@ -57,6 +59,19 @@ def reset(**asked: Any) -> Machine:
     return machine
 
 
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Collects no garbage: finalizers call the driver, and a driver's function does not do other
+    work of the program in the middle of its own."""
+    collects = gc.isenabled()
+    try:
+        gc.disable()
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _api(outputs: int = 0, before_init: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Makes a function of the driver: counted, locked, and with errors as results."""
 
@@ -64,7 +79,7 @@ def _api(outputs: int = 0, before_init: bool = False) -> Callable[[Callable[...,
         @functools.wraps(body)
         def call(*args: Any) -> tuple[Any, ...]:
             m = machine
-            with m.lock:
+            with m.lock, _without_collector():
                 try:
                     m.called(body.__name__)
                     if not before_init and (not m.ready or m.pid != os.getpid()):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -407,6 +408,34 @@ def test_a_full_queue_is_worked_off(machine: Machine) -> None:
     for _ in range(1010):
         done(driver.cuMemcpyDtoHAsync(address, a, 16, stream))
     assert (x == 1).all() and driver.cuStreamQuery(stream)[0] == CUresult.CUDA_ERROR_NOT_READY
+
+
+def test_garbage_is_not_collected_while_work_is_done(machine: Machine) -> None:
+    """Finalizers call the driver: within a kernel they would run what is queued behind it."""
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            driver.cuStreamQuery(0)
+
+    x = np.arange(1000, dtype="f4")
+    pointers = [device(x), device(x), device(np.zeros_like(x))]
+    f = function(ADD, "add")
+    threshold = gc.get_threshold()
+    try:
+        for allocations in range(1, 200):
+            gc.collect()
+            Garbage()
+            done(launch(f, 4, 256, *pointers, ctypes.c_int64(1000)))
+            gc.set_threshold(allocations)  # the collection comes at another place each time
+            found = host(pointers[2], x)
+            gc.set_threshold(*threshold)
+            assert np.array_equal(found, x + x), allocations
+            done(driver.cuMemcpyHtoD(pointers[2], np.zeros_like(x).ctypes.data, x.nbytes))
+    finally:
+        gc.set_threshold(*threshold)
 
 
 def test_events(machine: Machine) -> None:
