@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from .arguments import shown
+from .argument_checks import shown
 from .compat import hints
 from .errors import DTypeError
 from .records import DTypeRecord

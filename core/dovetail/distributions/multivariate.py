@@ -10,7 +10,7 @@ import dovetail as dt
 from ..nn.functional.precision import narrow, wide
 from . import constraints, noise
 from .distribution import Distribution, Generator, Shape, Sizes, Tensor, constraints_of, sizes_of
-from .halves import in_float32
+from .half_rounding import in_float32
 from .parameters import Value, as_float_tensors, joint_shape, one_of
 
 __all__ = ["MultivariateNormal"]

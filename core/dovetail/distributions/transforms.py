@@ -18,7 +18,7 @@ from .matrix_transforms import (
     StickBreakingTransform,
 )
 from .parameters import Value, log_cosh, softplus, sum_last, xlogy
-from .pieces import CatTransform, ReshapeTransform, StackTransform
+from .reshape_transforms import CatTransform, ReshapeTransform, StackTransform
 from .transform import (
     ComposeTransform,
     IndependentTransform,

@@ -7,7 +7,7 @@ cached.
 
 from typing import TYPE_CHECKING
 
-from ..late import late
+from ..lazy_import import late
 
 if TYPE_CHECKING:
     from .frequencies import fftfreq, fftshift, ifftshift, rfftfreq

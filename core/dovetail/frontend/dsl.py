@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Protocol, overload
 
-from ..arguments import integer, named, shown
+from ..argument_checks import integer, named, shown
 from ..errors import ArgumentError, ArgumentTypeError, DovetailError, IndexOutOfRange
 
 __all__ = [

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import MethodType, ModuleType
 
-from ..arguments import choice, named
+from ..argument_checks import choice, named
 from ..compat import hints
 from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
 from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
 from ..ops import table as ops
+from ..tensor import c_slots, printing
 from ..tensor import layout_registry as layout_plugins
-from ..tensor import printing, slots
 from ..tensor.host import READS
-from ..tensor.operands import Array, Operand, beside, decides
 from ..tensor.operators import OPERATORS
+from ..tensor.primitives import apply
+from ..tensor.promotion import Array, Operand, beside, decides
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import apply
 from ..tensor.writes import write_result
 from . import datatypes, random, torch_methods, variants
 from .creation import constructors
@@ -414,4 +414,4 @@ def install(gradients: Mapping[str, object]) -> None:
     for methods in (OPERATORS, READS, METHODS, gradients):
         for name, method in methods.items():
             setattr(Tensor, name, method)
-    slots.fill(Tensor)
+    c_slots.fill(Tensor)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 from .. import dtypes as D
 from .. import layout as lay
-from ..arguments import integer, named
+from ..argument_checks import integer, named
 from ..dtypes import DType
 from ..errors import ArgumentError
-from ..tensor.operands import Array, Operand
+from ..tensor.promotion import Array, Operand
 from ..tensor.tensor import Tensor, strided
 from ..tensor.writes import write_result
 from .datatypes import astype

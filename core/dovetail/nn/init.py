@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .blame import explain_all
+from .call_errors import explain_all
 from .functional.sizes import probability
 from .missing_names import refused
 

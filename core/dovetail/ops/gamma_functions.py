@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..loops.language import Value, const, eq, floor, fma, fold_loop, ne, rint, where
+from ..ir.language import Value, const, eq, floor, fma, fold_loop, ne, rint, where
 from .elementary import exp_parts, log, log_pair, pow
 from .float_parts import (
     Pair,

@@ -26,8 +26,7 @@ from typing import Literal, NoReturn
 
 from ..dtypes import DType, bool_, int64, uint8
 from ..errors import InternalError
-from ..layout import Shape
-from ..loops.language import (
+from ..ir.language import (
     Value,
     cast,
     const,
@@ -42,20 +41,21 @@ from ..loops.language import (
     trunc,
     where,
 )
+from ..layout import Shape
 from . import arithmetic as ar
 from . import complex_arithmetic as cx
 from . import complex_functions as cf
-from . import convolution, counting, kernels, philox, scan, scatter, sort, special
+from . import convolution, histogram, kernel_ops, philox, scan, scatter, sort, special
 from . import dtype_rules as rules
 from . import elementary as el
+from . import frexp as parts
 from . import gamma_functions as gamma
 from . import gradient as grad
-from . import number_parts as parts
 from . import trigonometry as tr
 from .arithmetic import convert
 from .dtype_rules import DTypeRule, analytic, arithmetic, fixed, floating, same
 from .gradient import DEGREE, LN2, LN10, ROOT_HALF_BY_PI, TWO_BY_ROOT_PI, Rule, flat
-from .site import Attrs, KernelSite, Launches
+from .kernel_context import Attrs, KernelSite, Launches
 
 Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
 SHORT = 16  # elements: rows of 8 take 5 ns an element by rank, 6 by a library's call for each row
@@ -399,7 +399,7 @@ def _vendor_pays(attrs: sort.Order, shape: Shape, few_bits: int) -> bool:
     return not attrs.descending and shape[-1] >= SHORT and not (few and shape[-1] >= LONG)
 
 
-MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2, widens_gradient=False)
+MATMUL = _kernel("matmul", rules.contracting, kernel_ops.matmul, 2, widens_gradient=False)
 # Convolutions, of (x, w) or (x, w, bias); their gradients x of (y, w), and w of (x, y). attrs: a
 # `convolution.Geometry`.
 CONVOLUTION = _row(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,
@@ -410,15 +410,17 @@ CONVOLUTION_INPUT = _row(Op("convolution_input", "kernel", same("iuf"), arity=2,
 CONVOLUTION_WEIGHT = _row(Op("convolution_weight", "kernel", same("iuf"), arity=2, many="front",
                              launches=convolution.convolution_weight,
                              widens_gradient=False))  # fmt: skip
-COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernels.count_blocks)
-TRUE_POSITIONS = _kernel("true_positions", fixed((bool_, int64), int64), kernels.true_positions, 2)
-PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernels.packed_positions)
-COUNT_RUNS = _kernel("count_runs", rules.grouping, kernels.count_runs)
-RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernels.run_bounds, 2)
-CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernels.checked_indices)
+COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernel_ops.count_blocks)
+TRUE_POSITIONS = _kernel(
+    "true_positions", fixed((bool_, int64), int64), kernel_ops.true_positions, 2
+)
+PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernel_ops.packed_positions)
+COUNT_RUNS = _kernel("count_runs", rules.grouping, kernel_ops.count_runs)
+RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernel_ops.run_bounds, 2)
+CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernel_ops.checked_indices)
 SCATTER = _row(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
                   arity=3, widens_gradient=False))  # fmt: skip
-SEARCHSORTED = _kernel("searchsorted", rules.searching, kernels.search, 2)
+SEARCHSORTED = _kernel("searchsorted", rules.searching, kernel_ops.search, 2)
 
 # Sorting along the last axis, stable, NaN last. attrs: a `sort.Order`; the number is the zero of
 # the keys of integers. A vendor routine sorts in ascending order, and rows that are not SHORT, nor
@@ -428,8 +430,8 @@ ARGSORT = _row(Op("argsort", "kernel", rules.ordering, launches=sort.argsort,
                   vendor=_vendor_argsorts))  # fmt: skip
 
 # The element at a rank of each row, and the counts of 0, 1, ...: both in `counting`.
-SELECT = _row(Op("select", "kernel", rules.selecting, launches=counting.select))
-COUNT_VALUES = _row(Op("count_values", "kernel", rules.tallying, launches=counting.count_values))
+SELECT = _row(Op("select", "kernel", rules.selecting, launches=histogram.select))
+COUNT_VALUES = _row(Op("count_values", "kernel", rules.tallying, launches=histogram.count_values))
 
 # Running sums, products and logarithms of sums: k ascending, reduced precision in float32. attrs:
 # (axis, True if the initial value comes first, dtype).
@@ -438,7 +440,7 @@ CUMULATIVE_PROD = _row(Op("cumulative_prod", "kernel", rules.running,
                           launches=scan.running_product))  # fmt: skip
 CUMULATIVE_LOGSUMEXP = _row(Op("cumulative_logsumexp", "kernel", rules.running_logs,
                                launches=scan.running_logsumexp))  # fmt: skip
-RECURRENCE = _kernel("recurrence", same("fc"), kernels.recurrence, 2)
+RECURRENCE = _kernel("recurrence", same("fc"), kernel_ops.recurrence, 2)
 
 # Random numbers: functions of the element's index, a seed and an offset.
 RANDOM_UNIFORM32 = _generate("random_uniform32", philox.uniform32, 4, 90)

@@ -13,10 +13,10 @@ import dovetail as dt
 from dovetail.extend import DType, Op, rows_at, scatter_rows
 
 from .construct import to_sparse
-from .moves import fully_sparse
 from .pattern import Pattern, linear
-from .rows import Runs
+from .sparse_ops import Runs
 from .tensor import COO, coo
+from .view_rules import fully_sparse
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]

@@ -7,14 +7,14 @@ from types import NotImplementedType
 
 from ..errors import ShapeError
 from ..graph.expr import binary_node, node
+from ..lru_cache import Recent
 from ..ops import table as ops
 from ..ops.table import Op
-from ..recent import Recent
-from .fields import expr_of
-from .inference import SPECS, infer_binary, is_within, operator_caches, recent_binary
-from .operands import PYTHON_NUMBERS, decides
+from .c_fields import expr_of
+from .primitives import apply, in_place, view
+from .promotion import PYTHON_NUMBERS, decides
+from .result_type import SPECS, infer_binary, is_within, operator_caches, recent_binary
 from .tensor import Size, Tensor, make
-from .verbs import apply, in_place, view
 from .writes import write_result
 
 Result = Tensor | NotImplementedType

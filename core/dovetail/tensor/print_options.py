@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import settings
-from ..arguments import choice, flag, integer, refused, shown
+from ..argument_checks import choice, flag, integer, refused, shown
 from ..errors import ArgumentError
 from ..settings import Switch
 

@@ -30,18 +30,18 @@ import numpy as np
 
 from ... import dtypes as D
 from ... import layout as lay
-from ...arguments import DIMENSIONS, flag, function, integer, integers, named
+from ...argument_checks import DIMENSIONS, flag, function, integer, integers, named
 from ...backend import limits
 from ...backend.faults import look
 from ...backend.streams import current_handle, wait
 from ...device_class import Device, default_device, opened
 from ...device_class import device as device_named
 from ...dtypes import DType
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError
 from ...graph.expr import leaf, spec, storage_of
+from ...ir.formats import INFOS
 from ...layout import Shape, StridedView
-from ...loops.formats import INFOS
 from ...memory import foreign
 from ...memory.addresses import require_memory
 from ...memory.overlap import connect_foreign, register_visible
@@ -49,8 +49,8 @@ from ...memory.storage import storage_at
 from ...ops.table import COPY
 from ...plugins.registry import devices
 from ...tensor.host import evaluate, evaluated, export, is_writable
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, make, strided
-from ...tensor.verbs import apply
 from ..creation.constructors import extents
 from ..datatypes import DeviceLike, DTypeLike, Kind, get_default_dtype, isdtype, move
 
@@ -526,7 +526,7 @@ def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
 
 
 def _export_struct(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
-    recording.refuse_read("__dlpack__() asks for a tensor's memory", x)
+    tracer_api.refuse_read("__dlpack__() asks for a tensor's memory", x)
     e = evaluated(strided("__dlpack__", x))
     storage = storage_of(e)
     if not is_writable(e):

@@ -19,9 +19,9 @@ from typing import TypeAlias
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import exclusive, integers
+from ...argument_checks import exclusive, integers
 from ...errors import DTypeError
-from ...tensor.operands import (
+from ...tensor.promotion import (
     ARRAYS,
     PYTHON_NUMBERS,
     Array,

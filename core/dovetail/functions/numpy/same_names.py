@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ...errors import DTypeError, NotYetAttribute
-from ...tensor.operands import beside
+from ...tensor.promotion import beside
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
 

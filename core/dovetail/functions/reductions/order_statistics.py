@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import choice, flag, refused
+from ...argument_checks import choice, flag, refused
 from ...dtypes import DType, float32, float64, int64, spare_bits
 from ...errors import ArgumentError, ShapeError
 from ...graph.expr import node, spec
 from ...layout import Shape
 from ...ops import table as ops
-from ...ops.counting import Bits
+from ...ops.histogram import Bits
 from ...ops.sort import key_dtype
 from ...tensor.host import from_host, values_of
-from ...tensor.operands import ARRAYS, Operand
+from ...tensor.primitives import apply, view
+from ...tensor.promotion import ARRAYS, Operand
 from ...tensor.tensor import Tensor, make, strided
-from ...tensor.verbs import apply, view
 from ..datatypes import cast, working_float
 from ..elementwise import op_functions
 from ..elementwise.lerp import lerp

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .along_axis import pairwise_distance
 from .precision import floats
 from .reductions import reduce_loss, reduction_of
+from .softmax_functions import pairwise_distance
 
 __all__ = [
     "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "triplet_margin_loss",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
 
-from ..blame import explain_all
+from ..call_errors import explain_all
 
 __all__ = [
     "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
