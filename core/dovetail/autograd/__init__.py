@@ -39,11 +39,32 @@ else:
     )
 
 __all__ = [
-    "Context", "Function", "HookHandle", "backward", "checkpoint", "detach", "detect_anomaly",
-    "enable_grad", "grad", "gradcheck", "gradgradcheck", "hessian", "hvp", "inference_mode",
-    "is_grad_enabled", "is_inference_mode_enabled", "jacobian", "jvp", "linearize", "no_grad",
-    "saved_tensors_hooks", "set_grad_enabled", "set_gradient", "value_and_grad", "vjp",
-]  # fmt: skip
+    "Context",
+    "Function",
+    "HookHandle",
+    "backward",
+    "checkpoint",
+    "detach",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "hessian",
+    "hvp",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "jacobian",
+    "jvp",
+    "linearize",
+    "no_grad",
+    "saved_tensors_hooks",
+    "set_grad_enabled",
+    "set_gradient",
+    "value_and_grad",
+    "vjp",
+]
 
 
 def __dir__() -> list[str]:

@@ -349,9 +349,18 @@ class Node:
     """
 
     __slots__ = (
-        "__weakref__", "asked_at", "edges", "grad", "hooks", "name", "needs_result", "order",
-        "released", "retains", "spec",
-    )  # fmt: skip
+        "__weakref__",
+        "asked_at",
+        "edges",
+        "grad",
+        "hooks",
+        "name",
+        "needs_result",
+        "order",
+        "released",
+        "retains",
+        "spec",
+    )
 
     def __init__(self, name: str, spec: Spec, edges: tuple[Edge | None, ...]) -> None:
         self.name, self.spec, self.edges = name, spec, edges

@@ -127,9 +127,12 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
             "captured; call it again"
         )
     content = {
-        "name": f.__name__, "reproducible": current().reproducible, "captures": saved,
-        "kernels": [*writer.kernels], "blobs": [len(b) for b in writer.blobs],
-    }  # fmt: skip
+        "name": f.__name__,
+        "reproducible": current().reproducible,
+        "captures": saved,
+        "kernels": [*writer.kernels],
+        "blobs": [len(b) for b in writer.blobs],
+    }
     blobs = b"".join(writer.blobs)
     try:  # what cannot be loaded is not written
         Loaded(content, memoryview(blobs), None)
@@ -680,9 +683,11 @@ def _read_value(r: Reader, x: Json) -> Any:
 
 
 TRACE: dict[str, Any] = {  # of a `Trace`, what a file has as it is
-    "floats": tuple[tuple[int, int], ...], "inputs": tuple[KnownTensor, ...], "program": Program,
+    "floats": tuple[tuple[int, int], ...],
+    "inputs": tuple[KnownTensor, ...],
+    "program": Program,
     "results": tuple[Result, ...],
-}  # fmt: skip
+}
 
 
 def _write_capture(w: Writer, capture: Capture) -> Json:

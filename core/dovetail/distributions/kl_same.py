@@ -72,9 +72,13 @@ def _beta(p: Beta, q: Beta) -> Tensor:
     a, b, c, d = p.concentration1, p.concentration0, q.concentration1, q.concentration0
     total, other = a + b, c + d
     normal = (
-        dt.lgamma(c) + dt.lgamma(d) + dt.lgamma(total)
-        - dt.lgamma(a) - dt.lgamma(b) - dt.lgamma(other)
-    )  # fmt: skip
+        dt.lgamma(c)
+        + dt.lgamma(d)
+        + dt.lgamma(total)
+        - dt.lgamma(a)
+        - dt.lgamma(b)
+        - dt.lgamma(other)
+    )
     slopes = (a - c) * dt.digamma(a) + (b - d) * dt.digamma(b)
     return normal + slopes + (other - total) * dt.digamma(total)
 
@@ -98,9 +102,12 @@ def _exponential(p: Exponential, q: Exponential) -> Tensor:
 def _gamma(p: Gamma, q: Gamma) -> Tensor:
     a, b = p.concentration, q.concentration
     return (
-        b * dt.log(p.rate / q.rate) + dt.lgamma(b) - dt.lgamma(a)
-        + (a - b) * dt.digamma(a) + (q.rate - p.rate) * (a / p.rate)
-    )  # fmt: skip
+        b * dt.log(p.rate / q.rate)
+        + dt.lgamma(b)
+        - dt.lgamma(a)
+        + (a - b) * dt.digamma(a)
+        + (q.rate - p.rate) * (a / p.rate)
+    )
 
 
 @register_kl(Gumbel, Gumbel)

@@ -54,9 +54,11 @@ class MultivariateNormal(Distribution):
     ) -> None:
         name = "MultivariateNormal"
         which, value = one_of(
-            name, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix,
+            name,
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
             scale_tril=scale_tril,
-        )  # fmt: skip
+        )
         at, matrix = as_float_tensors(name, {"loc": loc, which: value})
         n = at.shape[-1] if at.ndim else 0
         if not n or matrix.shape[-2:] != (n, n):

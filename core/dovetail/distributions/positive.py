@@ -22,8 +22,14 @@ from .transformed import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform, PowerTransform
 
 __all__ = [
-    "Chi2", "Exponential", "FisherSnedecor", "Gamma", "InverseGamma", "Pareto", "Weibull",
-]  # fmt: skip
+    "Chi2",
+    "Exponential",
+    "FisherSnedecor",
+    "Gamma",
+    "InverseGamma",
+    "Pareto",
+    "Weibull",
+]
 
 
 class Exponential(ExponentialFamily):

@@ -46,9 +46,14 @@ if TYPE_CHECKING:
         """A function that runs a loop body over `xs`; `reverse` starts with the last row."""
 
         def __call__(
-            self, body: LoopBody, carry: Sequence[Tensor], xs: Sequence[Tensor], length: int,
-            reverse: bool, closure: Sequence[Tensor] | None = None,
-        ) -> tuple[list[Tensor], list[Tensor]]: ...  # fmt: skip
+            self,
+            body: LoopBody,
+            carry: Sequence[Tensor],
+            xs: Sequence[Tensor],
+            length: int,
+            reverse: bool,
+            closure: Sequence[Tensor] | None = None,
+        ) -> tuple[list[Tensor], list[Tensor]]: ...
 
 
 P = TypeVarTuple("P")

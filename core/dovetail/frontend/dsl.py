@@ -13,9 +13,16 @@ from ..argument_checks import integer, named, shown
 from ..errors import ArgumentError, ArgumentTypeError, DovetailError, IndexOutOfRange
 
 __all__ = [
-    "In", "InOut", "Out", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
+    "In",
+    "InOut",
+    "Out",
+    "atomic_add",
+    "atomic_and",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
     "grid",
-]  # fmt: skip
+]
 
 
 class Elements(Protocol):

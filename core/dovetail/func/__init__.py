@@ -33,8 +33,16 @@ else:
     )
 
 __all__ = [
-    "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
-]  # fmt: skip
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
 
 
 def __dir__() -> list[str]:

@@ -290,8 +290,12 @@ def _join(to: Lifting, e: Expr, args: list[Any]) -> Expr:
 
 
 _KINDS: dict[str, Rule] = {
-    "map": _map, "reduce": _reduce, "view": _view, "gather": _gather, "join": _join,
-}  # fmt: skip
+    "map": _map,
+    "reduce": _reduce,
+    "view": _view,
+    "gather": _gather,
+    "join": _join,
+}
 
 
 # --- kernel ops -----------------------------------------------------------------------------------

@@ -83,4 +83,4 @@ RULES: dict[Op, Rule] = {
     ops.CUMULATIVE_PROD: _running,
     ops.CUMULATIVE_LOGSUMEXP: _running,
     ops.RECURRENCE: _running,
-}  # fmt: skip
+}

@@ -19,8 +19,15 @@ from . import point_derivatives
 from .point_derivatives import Nested, by_columns, by_rows, floats, gradients, scalar
 
 __all__ = [
-    "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp",
-]  # fmt: skip
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+]
 
 P = ParamSpec("P")
 ArgNums: TypeAlias = int | Sequence[int]

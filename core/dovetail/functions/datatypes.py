@@ -398,9 +398,14 @@ def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
 
 
 KINDS = {  # as in `DType.kind`
-    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
-    "real floating": "f", "complex floating": "c", "numeric": "iufc",
-}  # fmt: skip
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
 
 
 def isdtype(dtype: DTypeLike, kind: Kind) -> bool:

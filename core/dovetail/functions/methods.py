@@ -392,9 +392,13 @@ IN_PLACE: dict[str, object] = {
     **variants.methods([module.__name__.removeprefix(f"{__package__}.") for module in LOADED]),
 }
 SHORT = {
-    "mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_",
-    "cumsum_": "cumulative_sum_", "cumprod_": "cumulative_prod_",
-}  # fmt: skip
+    "mul_": "multiply_",
+    "sub_": "subtract_",
+    "div_": "divide_",
+    "neg_": "negative_",
+    "cumsum_": "cumulative_sum_",
+    "cumprod_": "cumulative_prod_",
+}
 METHODS: dict[str, object] = {
     **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
     **OTHER_NAMES,

@@ -183,7 +183,11 @@ METHODS: dict[str, object] = {
 CONVERSIONS: dict[str, Callable[[Tensor], Tensor]] = {
     name: _conversion_method(name, dtype)
     for name, dtype in {
-        "float": D.float32, "double": D.float64, "half": D.float16, "bfloat16": D.bfloat16,
-        "int": D.int32, "long": D.int64,
+        "float": D.float32,
+        "double": D.float64,
+        "half": D.float16,
+        "bfloat16": D.bfloat16,
+        "int": D.int32,
+        "long": D.int64,
     }.items()
-}  # fmt: skip
+}

@@ -15,9 +15,13 @@ __all__: list[str] = []
 WIDE, LEFT, BAR, MEMORY = 860, 10, 18, 56  # of a drawing; its margin; a bar; the memory's height
 MOST = 1000  # the largest number of events in a drawing
 KINDS = {
-    "plan": "#9333ea", "compile": "#dc2626", "load": "#d97706", "launch": "#2563eb",
-    "call": "#0d9488", "replay": "#16a34a",
-}  # fmt: skip
+    "plan": "#9333ea",
+    "compile": "#dc2626",
+    "load": "#d97706",
+    "launch": "#2563eb",
+    "call": "#0d9488",
+    "replay": "#16a34a",
+}
 OTHER = "#6b7280"
 
 

@@ -67,17 +67,29 @@ class CStyle:
     """
 
     types: ClassVar[Mapping[DType, str]] = {
-        bool_: "bool", int8: "int8_t", int16: "int16_t", int32: "int32_t", int64: "int64_t",
-        uint8: "uint8_t", uint16: "uint16_t", uint32: "uint32_t", uint64: "uint64_t",
-        float16: "_Float16", float32: "float", float64: "double",
-    }  # fmt: skip
+        bool_: "bool",
+        int8: "int8_t",
+        int16: "int16_t",
+        int32: "int32_t",
+        int64: "int64_t",
+        uint8: "uint8_t",
+        uint16: "uint16_t",
+        uint32: "uint32_t",
+        uint64: "uint64_t",
+        float16: "_Float16",
+        float32: "float",
+        float64: "double",
+    }
     index: ClassVar[DType] = int64  # dtype of integers, grid and loops; int32 if `index_bits` is 32
     suffixes: ClassVar[Mapping[DType, str]] = {int64: "LL", uint64: "ULL", uint32: "u"}
     # op -> its function for float32 and for float64
     functions: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "fma": ("fmaf", "fma"), "sqrt": ("sqrtf", "sqrt"), "trunc": ("truncf", "trunc"),
-        "floor": ("floorf", "floor"), "rint": ("rintf", "rint"),
-    }  # fmt: skip
+        "fma": ("fmaf", "fma"),
+        "sqrt": ("sqrtf", "sqrt"),
+        "trunc": ("truncf", "trunc"),
+        "floor": ("floorf", "floor"),
+        "rint": ("rintf", "rint"),
+    }
     reserved: ClassVar[frozenset[str]] = frozenset(
         (*_WORDS.split(), *types.values(), *(f for pair in functions.values() for f in pair))
     )

@@ -41,8 +41,15 @@ from .matrix_checks import (
 from .solving import inv, solve
 
 __all__ = [
-    "block_diag", "cross", "expm", "householder", "kron", "matrix_power", "multi_dot", "trace",
-]  # fmt: skip
+    "block_diag",
+    "cross",
+    "expm",
+    "householder",
+    "kron",
+    "matrix_power",
+    "multi_dot",
+    "trace",
+]
 
 
 @into(widen=False)

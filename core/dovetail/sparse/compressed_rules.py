@@ -274,9 +274,17 @@ def dense(x: Any) -> Tensor:
 def rules(coo: dict[str, Rule]) -> dict[str, Rule]:
     """Return the rules of CSR, CSC and BSR for the rules of COO."""
     special: dict[str, Callable[[Rule], Rule]] = {
-        "apply": elementwise, "reduce": reduction, "view": view, "concat": along_axis,
-        "softmax": along_axis, "log_softmax": along_axis, "sort": along_axis, "triangle": triangle,
-        "variance": variance, "to_device": to_device, "matmul": matmul,
-    }  # fmt: skip
+        "apply": elementwise,
+        "reduce": reduction,
+        "view": view,
+        "concat": along_axis,
+        "softmax": along_axis,
+        "log_softmax": along_axis,
+        "sort": along_axis,
+        "triangle": triangle,
+        "variance": variance,
+        "to_device": to_device,
+        "matmul": matmul,
+    }
     derived = {verb: special.get(verb, through_coo)(rule) for verb, rule in coo.items()}
     return {**derived, "to_dense": dense}

@@ -187,8 +187,13 @@ def _truth(x: COO) -> COO:
 
 _SEGMENT_OPS = {"prod": "prod", "max": "max", "min": "min", "any": "max", "all": "min"}
 _REDUCTIONS: dict[str, Any] = {
-    "prod": dt.prod, "max": dt.max, "min": dt.min, "any": dt.any, "all": dt.all, "mean": dt.mean,
-}  # fmt: skip
+    "prod": dt.prod,
+    "max": dt.max,
+    "min": dt.min,
+    "any": dt.any,
+    "all": dt.all,
+    "mean": dt.mean,
+}
 
 
 def _reduce_with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
@@ -268,6 +273,14 @@ def _first_gap(where: Tensor, runs: Runs, owner: Tensor) -> Tensor:
 
 
 RULES: dict[str, Any] = {
-    "sum": _sum_of, "mean": _mean, "count_nonzero": _count_nonzero, "prod": _prod, "max": _extreme,
-    "min": _extreme, "any": _any, "all": _all, "argmax": _arg_extreme, "argmin": _arg_extreme,
-}  # fmt: skip
+    "sum": _sum_of,
+    "mean": _mean,
+    "count_nonzero": _count_nonzero,
+    "prod": _prod,
+    "max": _extreme,
+    "min": _extreme,
+    "any": _any,
+    "all": _all,
+    "argmax": _arg_extreme,
+    "argmin": _arg_extreme,
+}

@@ -43,7 +43,10 @@ def gaps() -> dict[str, str]:
         **{f"apply.special_values.{op}-*": DENSE for op in _SPECIAL.split()},
         **{f"apply.with_strided.{op}-*": STRIDED for op in _STRIDED.split()},
         "apply.with_strided.divide-*-strided first": STRIDED,
-        **{f"apply.with_numbers.{op}-*-{which}": DENSE
-           for which, ops in _NUMBERS.items() for op in ops.split()},
+        **{
+            f"apply.with_numbers.{op}-*-{which}": DENSE
+            for which, ops in _NUMBERS.items()
+            for op in ops.split()
+        },
         "reduce.softmax.*": "sums ascend, over the entries alone",
-    }  # fmt: skip
+    }

@@ -11,11 +11,18 @@ from typing import Any
 import numpy as np
 
 _TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
-    "bool": ctypes.c_bool, "float32": ctypes.c_float, "float64": ctypes.c_double,
-    "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32,
-    "int64": ctypes.c_int64, "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16,
-    "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
-}  # fmt: skip
+    "bool": ctypes.c_bool,
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+    "int8": ctypes.c_int8,
+    "int16": ctypes.c_int16,
+    "int32": ctypes.c_int32,
+    "int64": ctypes.c_int64,
+    "uint8": ctypes.c_uint8,
+    "uint16": ctypes.c_uint16,
+    "uint32": ctypes.c_uint32,
+    "uint64": ctypes.c_uint64,
+}
 
 
 def element(dtype: str, address: int) -> bool | int | float | None:
@@ -32,8 +39,11 @@ class HostMemory:
 
     def __init__(self, address: int, nbytes: int, owner: object, writable: bool) -> None:
         self.__array_interface__ = {
-            "data": (address, not writable), "shape": (nbytes,), "typestr": "|u1", "version": 3,
-        }  # fmt: skip
+            "data": (address, not writable),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
         self.owner = owner
 
 

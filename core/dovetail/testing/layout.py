@@ -111,9 +111,12 @@ SAMPLES = (
 )
 # The samples that ops are tried on, without those that a layout does not hold.
 FEW = (
-    Sample("scattered", OBLONG), Sample("full", SQUARE), Sample("diagonal", SQUARE),
-    Sample("upper", SQUARE), Sample("nothing", SQUARE),
-)  # fmt: skip
+    Sample("scattered", OBLONG),
+    Sample("full", SQUARE),
+    Sample("diagonal", SQUARE),
+    Sample("upper", SQUARE),
+    Sample("nothing", SQUARE),
+)
 SOME = (
     *FEW,
     Sample("scattered", ()),

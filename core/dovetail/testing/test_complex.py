@@ -146,9 +146,14 @@ def test_casts(kit: Kit, source: DType, target: DType) -> None:
 
 REDUCED = ("sum", "prod", "mean", "any", "all", "count_nonzero")
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((5,), (0,)), ((4097,), (0,)), ((70_001,), (0,)), ((9, 300), (1,)), ((300, 40), (0,)),
-    ((4, 5, 33), (0, 2)), ((0, 3), (0,)),
-)  # fmt: skip
+    ((5,), (0,)),
+    ((4097,), (0,)),
+    ((70_001,), (0,)),
+    ((9, 300), (1,)),
+    ((300, 40), (0,)),
+    ((4, 5, 33), (0, 2)),
+    ((0, 3), (0,)),
+)
 
 
 @pytest.mark.parametrize("d", COMPLEX, ids=named)

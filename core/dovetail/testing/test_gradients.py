@@ -141,7 +141,7 @@ GRAPHS: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
         ((2, 9, 3, 4), (9, 3, 3, 3)),
     ),
     "running sum": (lambda x: cumulative.cumulative_sum(x * x, axis=1), (SHAPE,)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("d", FLOATS, ids=named)

@@ -224,9 +224,12 @@ def _takes_complex(op: Op) -> bool:
 
 
 _KINDS = {
-    bool_: "bool", int64: "signed integers", uint64: "unsigned integers", float32: "floats",
+    bool_: "bool",
+    int64: "signed integers",
+    uint64: "unsigned integers",
+    float32: "floats",
     complex64: "complex",
-}  # fmt: skip
+}
 
 
 @lru_cache

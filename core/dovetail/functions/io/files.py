@@ -173,9 +173,14 @@ def _arrays_to_tensors(
 # --- safetensors ---------------------------------------------------------------------------------
 
 _DTYPE_OF_CODE = {
-    "BOOL": D.bool_, "F16": D.float16, "BF16": D.bfloat16, "F32": D.float32, "F64": D.float64,
-    "C64": D.complex64, **{f"{d.kind.upper()}{d.bits}": d for d in D.INTEGERS},
-}  # fmt: skip
+    "BOOL": D.bool_,
+    "F16": D.float16,
+    "BF16": D.bfloat16,
+    "F32": D.float32,
+    "F64": D.float64,
+    "C64": D.complex64,
+    **{f"{d.kind.upper()}{d.bits}": d for d in D.INTEGERS},
+}
 
 
 def _dtype_of_code(code: str) -> DType | None:

@@ -90,9 +90,14 @@ class _DType(Structure):
 
 class _View(Structure):  # DLTensor
     _fields_ = (
-        ("data", c_void_p), ("device", _Device), ("ndim", c_int32), ("dtype", _DType),
-        ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)), ("byte_offset", c_uint64),
-    )  # fmt: skip
+        ("data", c_void_p),
+        ("device", _Device),
+        ("ndim", c_int32),
+        ("dtype", _DType),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    )
 
 
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
@@ -104,9 +109,13 @@ class _Managed(Structure):  # DLManagedTensor
 
 class _Versioned(Structure):  # DLManagedTensorVersioned
     _fields_ = (
-        ("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p),
-        ("flags", c_uint64), ("view", _View),
-    )  # fmt: skip
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("context", c_void_p),
+        ("deleter", c_void_p),
+        ("flags", c_uint64),
+        ("view", _View),
+    )
 
 
 _STRUCTS: dict[bytes, type[_Managed] | type[_Versioned]] = {
@@ -548,9 +557,13 @@ def _export_struct(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)
     managed.view = _View(
         (int(storage.ptr.handle) + at if address is None else address) if x.size else None,
-        _Device(*dlpack_device(x)), x.ndim, _DType(_code(x.dtype), x.dtype.bits, 1), shape,
-        strides, 0,
-    )  # fmt: skip
+        _Device(*dlpack_device(x)),
+        x.ndim,
+        _DType(_code(x.dtype), x.dtype.bits, 1),
+        shape,
+        strides,
+        0,
+    )
     managed.deleter = ctypes.cast(_release_callback, c_void_p)
     if isinstance(managed, _Versioned):
         (managed.major, managed.minor), managed.flags = VERSION, flags

@@ -51,9 +51,12 @@ Numbers = Any  # NumPy values for rows of one length, tensors for rows with diff
 
 # Alpha and beta. Source: Hyndman and Fan, "Sample quantiles in statistical packages", 1996.
 _ALPHA_BETA = {
-    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
-    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
-}  # fmt: skip
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
 _PICKING_METHODS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 _METHODS = ("linear", "averaged_inverted_cdf", "midpoint", *_PICKING_METHODS, *_ALPHA_BETA)
 

@@ -12,9 +12,12 @@ from .reductions import reduce_loss, reduction_of
 from .softmax_functions import pairwise_distance
 
 __all__ = [
-    "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "triplet_margin_loss",
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
-]  # fmt: skip
+]
 
 Tensor: TypeAlias = dt.Tensor
 EPSILON = 1e-12  # PyTorch's, in `cosine_embedding_loss`

@@ -13,9 +13,15 @@ if TYPE_CHECKING:
     from dovetail.extend import DTypeLike
 
 __all__ = [
-    "cosine_similarity", "glu", "gumbel_softmax", "log_softmax", "normalize", "pairwise_distance",
-    "softmax", "softmin",
-]  # fmt: skip
+    "cosine_similarity",
+    "glu",
+    "gumbel_softmax",
+    "log_softmax",
+    "normalize",
+    "pairwise_distance",
+    "softmax",
+    "softmin",
+]
 
 Tensor: TypeAlias = dt.Tensor
 
