@@ -1,17 +1,17 @@
-"""The identity-keyed cache of `memo.py`, compiled: a direct-mapped table, indexed by addresses."""
+"""The identity-keyed cache of `identity_cache.py`, compiled: a direct-mapped table, indexed by addresses."""
 
 cdef extern from "Python.h":
     void Py_INCREF(PyObject*)
     void Py_XDECREF(PyObject*)
 
-PLACES = _PLACES
+ENTRIES_MAX = _ENTRIES
 
 
-cdef inline Py_ssize_t _place(PyObject* a, PyObject* b, PyObject* c):
-    return 4 * (((<size_t>a >> 4) ^ (<size_t>b >> 5) ^ (<size_t>c >> 6)) & (_PLACES - 1))
+cdef inline Py_ssize_t _slot(PyObject* a, PyObject* b, PyObject* c):
+    return 4 * (((<size_t>a >> 4) ^ (<size_t>b >> 5) ^ (<size_t>c >> 6)) & (_ENTRIES - 1))
 
 
-cdef class Memo:
+cdef class IdentityCache:
     """A cache of values under up to three objects, which it keeps alive."""
 
     cpdef object get(self, object a, object b, object c=None):
@@ -19,7 +19,7 @@ cdef class Memo:
         cdef PyObject* x = <PyObject*>a
         cdef PyObject* y = <PyObject*>b
         cdef PyObject* z = <PyObject*>c
-        cdef PyObject** at = &self._found[_place(x, y, z)]
+        cdef PyObject** at = &self._entries[_slot(x, y, z)]
         if at[0] == x and at[1] == y and at[2] == z and at[3] != NULL:
             return <object>at[3]
         return None
@@ -29,7 +29,7 @@ cdef class Memo:
         cdef PyObject* x = <PyObject*>a
         cdef PyObject* y = <PyObject*>b
         cdef PyObject* z = <PyObject*>c
-        cdef PyObject** at = &self._found[_place(x, y, z)]
+        cdef PyObject** at = &self._entries[_slot(x, y, z)]
         cdef PyObject* before[4]
         for i in range(4):
             before[i] = at[i]
@@ -39,13 +39,13 @@ cdef class Memo:
         for i in range(4):
             Py_XDECREF(before[i])
 
-    cpdef turn(self):
+    cpdef age(self):
         """Remove all entries."""
         cdef Py_ssize_t i
         cdef PyObject* before
-        for i in range(4 * _PLACES):
-            before, self._found[i] = self._found[i], NULL
+        for i in range(4 * _ENTRIES):
+            before, self._entries[i] = self._entries[i], NULL
             Py_XDECREF(before)
 
     def __dealloc__(self):
-        self.turn()
+        self.age()

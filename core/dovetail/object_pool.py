@@ -1,6 +1,6 @@
 """Free lists for objects of frequently created classes.
 
-Compiled (`freelists.pyx`); Python keeps free lists only for its own objects, and Cython only for
+Compiled (`object_pool.pyx`); Python keeps free lists only for its own objects, and Cython only for
 classes that are written in its own language.
 """
 

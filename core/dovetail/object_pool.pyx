@@ -1,4 +1,4 @@
-"""Memory of objects that come and go all the time, kept for the next ones: `freelists.py`, compiled.
+"""Memory of objects that come and go all the time, kept for the next ones: `object_pool.py`, compiled.
 
 A class's own `tp_alloc` and `tp_free` do it, so that it does not matter who makes objects or ends
 them. Objects of derived classes have the usual ones.

@@ -9,14 +9,14 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.autograd import tape
-from dovetail.lru_cache import Recent
+from dovetail.lru_cache import LRUCache
 from dovetail.ops import table as ops
 from gradient_cases import CASES
 
 pytestmark = pytest.mark.usefixtures("device")
 
 
-class Forgetful(Recent[Any, Any]):
+class Forgetful(LRUCache[Any, Any]):
     """A cache that never knows anything."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -25,7 +25,7 @@ class Forgetful(Recent[Any, Any]):
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(tape, "_parts", Recent(4096))
+    monkeypatch.setattr(tape, "_parts", LRUCache(4096))
     yield
 
 

@@ -42,8 +42,8 @@ def installed() -> Iterator[None]:
                 device.opened = None
         # Plans and tables hold on to the device, whose memory is given back by the double.
         for cache in (*holders, twiddles._tables):
-            cache.turn()
-            cache.turn()
+            cache.age()
+            cache.age()
         gc.collect()
 
 

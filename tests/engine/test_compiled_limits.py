@@ -87,7 +87,7 @@ def opened(backend: Backend) -> Iterator[Device]:
     made.opened.faults.settle_all()
     made.opened = None
     for cache in 2 * holders:
-        cache.turn()
+        cache.age()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from dovetail.engine import plan_cache
 from dovetail.engine.graph_matcher import MISS, NEEDS_TEMP
 from dovetail.graph.expr import node
 from dovetail.graph.refcount import Holder, take
-from dovetail.lru_cache import Recent
+from dovetail.lru_cache import LRUCache
 from dovetail.ops.table import COPY
 
 GRAPHS, CHANGES = 150, 4
@@ -105,14 +105,14 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     add, keys = plan_cache.add, set[Any]()
 
     def noted(walk: Any, *rest: Any) -> None:
-        before = sum(map(len, plan_cache._known.every().values()))
+        before = sum(map(len, plan_cache._known.entries().values()))
         add(walk, *rest)
-        if sum(map(len, plan_cache._known.every().values())) > before:
+        if sum(map(len, plan_cache._known.entries().values())) > before:
             keys.add(tuple(walk.key))
 
     def forget() -> set[Any]:
-        monkeypatch.setattr(one, "_plans", Recent(100))
-        monkeypatch.setattr(plan_cache, "_known", Recent(100))
+        monkeypatch.setattr(one, "_plans", LRUCache(100))
+        monkeypatch.setattr(plan_cache, "_known", LRUCache(100))
         forget_lately()
         keys.clear()
         return keys
@@ -122,15 +122,15 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
 
 
 def forget_lately() -> None:
-    plan_cache.values.turn()
-    plan_cache.updates.turn()
+    plan_cache.values.age()
+    plan_cache.updates.age()
 
 
 def at_once(graph: Graph, given: list[Any]) -> Any:
     """The root's value, op by op, with nothing learnt from it."""
     before = one._plans, plan_cache._known
     try:
-        one._plans, plan_cache._known = Recent(1000), Recent(1000)
+        one._plans, plan_cache._known = LRUCache(1000), LRUCache(1000)
         forget_lately()
         with dt.eager():
             return build(graph, given)[0].copy().numpy().copy()

@@ -379,7 +379,7 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
                 dev.opened.faults.settle_all()  # or all devices would wait for it
             dev.opened = None
             for cache in 2 * holders:  # plans hold launches of the backend that was
-                cache.turn()
+                cache.age()
             registry.records().pop(dev.type)
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..lazy_import import late
-from . import jit_backward as _captured  # noqa: F401 - captured functions find it in `recording`
+from . import jit_backward as _captured  # noqa: F401 - captured functions find it in `tracer_api`
 from .engine import backward, detach, grad
 from .tape import (
     HookHandle,

@@ -1,4 +1,4 @@
-# C declarations for the compiled build of `flow.py`.
+# C declarations for the compiled build of `backward_pass.py`.
 cimport cython
 
 from dovetail.autograd.tape cimport Edge, Kept, Node

@@ -46,7 +46,7 @@ class _Captured(Node):
 
 
 class LoopTapes:
-    """The tape services that captured loops use; implements `recording.Tapes`."""
+    """The tape services that captured loops use; implements `tracer_api.Tapes`."""
 
     def order(self) -> int:
         return next(tape.count_of_nodes)

@@ -115,7 +115,7 @@ def run_loop(
     closure: Sequence[Tensor],
     watched: Callable[[], Sequence[Tensor]],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a captured loop and record it as one tape node; implements `recording.Tapes`."""
+    """Run a captured loop and record it as one tape node; implements `tracer_api.Tapes`."""
     settings = current()
     if settings.saving is not None or settings.anomaly is not None:
         raise UnrolledLoop

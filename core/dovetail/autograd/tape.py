@@ -23,7 +23,7 @@ from ..functions.datatypes import cast
 from ..functions.graph_cache import Recipe, again, described, recipe
 from ..fusion.cost import CHEAP
 from ..graph.expr import Expr, Spec, Watch, leaf, rematerialised, watched
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..ops.gradient import Functions, Rule
 from ..ops.kernel_context import Attrs
 from ..ops.table import WHERE, Op
@@ -282,7 +282,7 @@ def _read(rule: Rule) -> Read:
 
 _DT: Functions[Tensor] = namespace
 # Cached template of a rule's result, per kind of operands; False if no template can express it.
-_parts: Recent[tuple[object, ...], Recipe | Literal[False]] = Recent(4096)
+_parts: LRUCache[tuple[object, ...], Recipe | Literal[False]] = LRUCache(4096)
 Rules = tuple[Read | None, ...]
 _rules: dict[Op, Rules] = {}  # rules of table rows (on first use) and of set_gradient
 

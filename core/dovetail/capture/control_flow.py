@@ -285,7 +285,7 @@ def _run_leaves(
     reverse: bool,
     closure: Sequence[Tensor] | None = None,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a loop on leaves, as a `recording.Scan`; with a closure perhaps unrolled."""
+    """Run a loop on leaves, as a `tracer_api.Scan`; with a closure perhaps unrolled."""
     loop = Loop(
         name,
         lambda i, c, x: body(c, x),

@@ -8,7 +8,7 @@ from ..backend.streams import current_handle
 from ..device_class import opened as open_device
 from ..fusion.in_place import in_place, to_rows
 from ..graph.expr import Expr, is_recomputed, readers, reads, storage_of
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..plugins.device_handle import Opened
 from ..settings import flags
 from . import events, programs, tracer_api
@@ -16,7 +16,7 @@ from .evaluate import counters, evaluate, lock
 from .evaluation import Evaluation
 from .launching import BoundPlan, launch
 
-_plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(1024)
+_plans: LRUCache[tuple[Hashable, ...], BoundPlan] = programs.holding(1024)
 
 
 class Together(Evaluation):

@@ -14,7 +14,7 @@ from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
 from ..fusion.plan import Plan, Target
 from ..graph.expr import Expr, storage_of
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..settings import flags
 from . import events, plan_cache, programs, provenance, tracer_api
 from .events import counters
@@ -24,7 +24,7 @@ from .launching import BoundPlan, BoundStep, LaunchList, launch, run_deferred
 PLAN_LIMIT = 8192  # cached plans
 LARGE = 32  # graphs of this many nodes are cached at first sight: to walk 100 again takes 150 us
 
-_plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
+_plans: LRUCache[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
 Checks: TypeAlias = dict[int, tuple[Check, ...]]  # by the position of the node that they belong to
 
 

@@ -1,4 +1,4 @@
-# The C types of `walk.py`.
+# The C types of `graph_key.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, overlaps, storage_of

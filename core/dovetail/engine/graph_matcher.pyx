@@ -1,4 +1,4 @@
-"""Cached graphs with their plans: the compiled form of `known.py`.
+"""Cached graphs with their plans: the compiled form of `graph_matcher.py`.
 
 The entries are C arrays. The matched nodes are in an array on the stack, with strong references
 until the launch is done.
@@ -273,7 +273,7 @@ cdef class CachedGraph:
         return True
 
     cdef bint _matches_lazy_references(self, PyObject** matched):
-        """Compare references if some leaves are over lazy storages, by `walk.find_lazy_references`."""
+        """Compare references if some leaves are over lazy storages, by `graph_key.find_lazy_references`."""
         cdef Py_ssize_t over[_NODES]  # number of storages that refer to a node
         cdef bint referenced[_NODES]  # through its leaves and storages
         cdef Py_ssize_t i, k, m, sharers, first

@@ -1,4 +1,4 @@
-# The C types of `direct.py`.
+# The C types of `launch_eager.py`.
 cimport cython
 
 from dovetail.records cimport Counters

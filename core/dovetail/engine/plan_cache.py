@@ -11,9 +11,9 @@ from collections.abc import Hashable, Sequence
 from ..device_class import opened
 from ..fusion.plan import Target
 from ..graph.expr import Expr
-from ..identity_cache import Memo
+from ..identity_cache import IdentityCache
 from ..layout import Shape
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..ops.table import COPY
 from .graph_key import Walk
 from .graph_matcher import ARGUMENTS, HIT, MISS, NODES, SLOTS, CachedGraph
@@ -25,13 +25,13 @@ KEPT = 4  # cached graphs per root op and Spec; one more evicts the oldest
 UPDATES, STAYS = "updates", "stays"
 LIMIT = 4096  # root ops and Specs with cached graphs
 
-_known: Recent[tuple[Hashable, ...], tuple[CachedGraph, ...]] = holding(LIMIT)
+_known: LRUCache[tuple[Hashable, ...], tuple[CachedGraph, ...]] = holding(LIMIT)
 # Identity-keyed caches in front, by kind. The second name of each is compiled to a typed variable,
 # invisible to Python.
-values: Memo[tuple[CachedGraph, ...]] = Memo()
-updates: Memo[tuple[CachedGraph, ...]] = Memo()
-staying: Memo[tuple[CachedGraph, ...]] = Memo()
-together: Memo[tuple[CachedGraph, ...]] = Memo()
+values: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
+updates: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
+staying: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
+together: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
 _values, _updates, _staying, _together = values, updates, staying, together
 holders += [values, updates, staying, together]
 
@@ -94,7 +94,10 @@ def try_cached_update(value: Expr, target: Expr) -> int:
 
 
 def _candidates(
-    lately: Memo[tuple[CachedGraph, ...]], root: Expr, strides: Shape | None, kind: str | None
+    lately: IdentityCache[tuple[CachedGraph, ...]],
+    root: Expr,
+    strides: Shape | None,
+    kind: str | None,
 ) -> tuple[CachedGraph, ...]:
     """Return the cached graphs with the root's op and Spec and the target's strides."""
     candidates = lately.get(root.op, root.spec, strides)
@@ -148,5 +151,5 @@ def add(walk: Walk, plan: BoundPlan, referenced: Sequence[int], target: Target |
     )
     key = (root.op, root.spec, strides, kind)
     for lately in (_values, _updates, _staying, _together):
-        lately.turn()
+        lately.age()
     _known[key] = (graph, *(_known.find(key) or ()))[:KEPT]

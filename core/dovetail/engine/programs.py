@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from ..backend import diskcache, limits
 from ..backend.interface import Launch, Program
 from ..fusion.plan import Plan, Step
-from ..identity_cache import Memo
+from ..identity_cache import IdentityCache
 from ..ir.builder import Kernel
 from ..ir.legalize import legalize
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..plugins import fallback_device
 from ..plugins.device_handle import Opened
 from ..plugins.plugin_errors import blame
@@ -25,15 +25,17 @@ from .launching import Bound, BoundCall, BoundPlan, BoundStep
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-holders: list[Recent[Any, Any] | Memo[Any]] = []  # caches of objects that refer to programs
+holders: list[
+    LRUCache[Any, Any] | IdentityCache[Any]
+] = []  # caches of objects that refer to programs
 
 
-def holding(limit: int) -> Recent[K, V]:
+def holding(limit: int) -> LRUCache[K, V]:
     """Create a cache of objects that refer to programs.
 
     It ages together with the cache of programs. Otherwise no program would ever be freed.
     """
-    cache: Recent[K, V] = Recent(limit)
+    cache: LRUCache[K, V] = LRUCache(limit)
     holders.append(cache)
     return cache
 
@@ -100,7 +102,7 @@ def _cache_program(opened: Opened, text: str, program: Program) -> None:
     """
     if len(opened.programs.young) >= opened.programs.half:
         for cache in holders:
-            cache.turn()
+            cache.age()
     opened.programs[text] = program
 
 

@@ -16,7 +16,7 @@ from ..device_class import Device
 from ..dtypes import DType
 from ..engine import tracer_api
 from ..graph.expr import storage_of
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..tensor.host import from_host
 from ..tensor.tensor import Tensor
 
@@ -70,7 +70,7 @@ def factors(n: int) -> tuple[int, ...] | None:
 
 
 # (name, n, dtype, device) -> a table
-_tables: Recent[tuple[str, int, DType, Device], Tensor] = Recent(TABLES)
+_tables: LRUCache[tuple[str, int, DType, Device], Tensor] = LRUCache(TABLES)
 
 
 def table(
@@ -89,7 +89,7 @@ def table(
         if tracer_api.current() is None and 2 * cached.nbytes <= KEPT:
             young = sum(t.nbytes for t in _tables.young.values())
             if 2 * (young + cached.nbytes) > KEPT:
-                _tables.turn()
+                _tables.age()
             _tables[key] = cached
             tracer_api.keep_constant(storage_of(cached._expr))
     return cached

@@ -24,7 +24,7 @@ from ..engine.traced_numbers import TracedFloat
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError
 from ..functions.datatypes import DTypeLike
 from ..graph.expr import spec
-from ..identity_cache import Memo
+from ..identity_cache import IdentityCache
 from ..insight.explain import explain
 from ..ops import dtype_rules
 from ..ops.gradient import Rule
@@ -56,7 +56,9 @@ Examples: TypeAlias = "Sequence[object] | Callable[[], Sequence[object]]"
 Static: TypeAlias = Mapping[str, object]
 
 _NUMPY_OPERANDS = (*ARRAYS, np.generic)
-_recent_ops: Memo[Op] = Memo()  # by the function, and the specs or types of one or two operands
+_recent_ops: IdentityCache[Op] = (
+    IdentityCache()
+)  # by the function, and the specs or types of one or two operands
 _CAST_RULES = {"promoted": dtype_rules.same("biufc"), "floating": dtype_rules.analytic}
 
 

@@ -21,7 +21,7 @@ from ..fusion.reasons import Kind, Reason
 from ..graph.expr import Expr
 from ..ir.legalize import legalize
 from ..locks import Lock
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..memory.tracing.stacktrace import caller
 from ..plugins.device_handle import Opened
 from .compile import CompiledKernel, KernelDefinition, Parameter, compile_kernels
@@ -35,7 +35,7 @@ __all__ = ["kernel"]
 SPECIALISATIONS_MAX = 128  # of one function, for types of tensors
 LAUNCHES_MAX = 2048  # bound launches, of all functions
 REASON = Reason(Kind.WORDS, "a kernel of one's own")
-_launches: Recent[Hashable, tuple[BoundStep, ...]] = programs.holding(LAUNCHES_MAX)
+_launches: LRUCache[Hashable, tuple[BoundStep, ...]] = programs.holding(LAUNCHES_MAX)
 
 
 class _Specialisation(NamedTuple):
@@ -65,8 +65,8 @@ class LoopKernel:
             i for i, k in enumerate(self._tensors) if "w" in self._parameters[k].access
         )
         # By specs and strides; and, fewer, by dtypes and classes of strides.
-        self._by_specs: Recent[Hashable, _Specialisation] = Recent(SPECIALISATIONS_MAX)
-        self._by_types: Recent[Hashable, _Specialisation] = Recent(SPECIALISATIONS_MAX)
+        self._by_specs: LRUCache[Hashable, _Specialisation] = LRUCache(SPECIALISATIONS_MAX)
+        self._by_types: LRUCache[Hashable, _Specialisation] = LRUCache(SPECIALISATIONS_MAX)
         self._lock = Lock()
 
     def __repr__(self) -> str:

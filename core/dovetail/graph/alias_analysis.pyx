@@ -1,4 +1,4 @@
-"""The compiled form of `regions.py`, with the same names."""
+"""The compiled form of `alias_analysis.py`, with the same names."""
 
 from ..argument_checks import DIMENSIONS
 
@@ -76,7 +76,7 @@ cdef int _find_axes(View* v, tuple shape, tuple strides) except -1:
 
 
 cdef bint _are_apart(Axis* a, int count, Axis* b, int count_b, Py_ssize_t ahead) noexcept:
-    """Return True if the axes prove that two views share no element, as in `regions.py`."""
+    """Return True if the axes prove that two views share no element, as in `alias_analysis.py`."""
     cdef Py_ssize_t step, span, span_b, row, rows = 0, rows_b = 0, first, at
     while True:
         step = _step(b, count_b, _step(a, count, 0))

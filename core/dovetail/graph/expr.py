@@ -18,7 +18,7 @@ from ..dtypes import DType
 from ..errors import ShapeError
 from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..locks import Lock
-from ..lru_cache import Shared
+from ..lru_cache import LRUCache
 from ..object_pool import keep
 from .alias_analysis import are_apart
 from .weak_refs import alive, referent, weakly
@@ -52,7 +52,7 @@ class Spec:
 
 
 SPEC_LIMIT = 16384  # cached specs without users
-_SPECS: Shared[tuple[Shape, DType, Device], Spec] = Shared(SPEC_LIMIT)
+_SPECS: LRUCache[tuple[Shape, DType, Device], Spec] = LRUCache(SPEC_LIMIT, revives=True)
 _making = Lock()
 
 

@@ -4,7 +4,7 @@ A node gets no memory of its own if nothing outside of the graph refers to it. C
 counts answer that question. This is the only module that reads them, by C code that iterates over
 a list. Each count is compared with a baseline measured in the same way at import, because the
 references of the interpreter itself differ between versions (3.14 adds fewer than 3.13). The
-compiled version, `ownership.pyx`, reads the counts directly.
+compiled version, `refcount.pyx`, reads the counts directly.
 """
 
 from __future__ import annotations

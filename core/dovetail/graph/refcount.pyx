@@ -1,4 +1,4 @@
-"""Reference counts of pending nodes: the compiled form of `ownership.py`.
+"""Reference counts of pending nodes: the compiled form of `refcount.py`.
 
 The counts are read directly, so the baselines are constants.
 """

@@ -1,4 +1,4 @@
-"""Weak references to nodes: the compiled form of `weak.py`."""
+"""Weak references to nodes: the compiled form of `weak_refs.py`."""
 
 from cpython.object cimport PyObject
 from cpython.weakref cimport PyWeakref_NewRef

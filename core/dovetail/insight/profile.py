@@ -18,7 +18,7 @@ from ..argument_checks import path as file_name
 from ..engine import events
 from ..engine.events import Event
 from ..errors import ArgumentError
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from . import svg_boxes, timeline
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ __all__ = ["profile"]
 
 
 # Seconds of the last profiled launch, by device, name, grid and bytes.
-_seen: Recent[tuple[str, str, tuple[int, ...], int], float] = Recent(4096)
+_seen: LRUCache[tuple[str, str, tuple[int, ...], int], float] = LRUCache(4096)
 
 
 def seconds_of(device: str, name: str, grid: tuple[int, ...], nbytes: int) -> float | None:

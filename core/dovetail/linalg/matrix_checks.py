@@ -33,7 +33,7 @@ def matrices(name: str, x: Tensor) -> Tensor:
 
 
 def square(name: str, x: Tensor) -> Tensor:
-    """Return `x` as a strided tensor of square matrices. Raises: the errors of `matrices`."""
+    """Return `x` as a strided tensor of square matrices. Raises: the errors of `matrix_checks`."""
     x = matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: needs square matrices, not {x.shape[-2]} x {x.shape[-1]}")

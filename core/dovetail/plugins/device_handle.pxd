@@ -1,4 +1,4 @@
-# The C types of `opened.py`.
+# The C types of `device_handle.py`.
 from dovetail.backend.faults cimport Faults
 from dovetail.memory.fast_path cimport FastPath
 

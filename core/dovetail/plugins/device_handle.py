@@ -11,7 +11,7 @@ from ..backend.interface import Backend, LibraryCall, Program
 from ..backend.limits import has_limits
 from ..device_class import Device
 from ..dtypes import DType
-from ..lru_cache import Shared
+from ..lru_cache import LRUCache
 from ..memory.allocator import Allocator, allocate_validated
 from ..memory.caching_allocator import CachingAllocator
 from ..memory.fast_path import FastPath
@@ -60,7 +60,7 @@ class Opened:
             backend
         )  # True if the backend takes launches in batches
         self.faults = Faults(backend)
-        self.programs: Shared[str, Program] = Shared(backend.programs_kept)
+        self.programs: LRUCache[str, Program] = LRUCache(backend.programs_kept, revives=True)
         self.streams = False  # True if a stream besides the default one was created
 
     @property

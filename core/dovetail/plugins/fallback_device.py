@@ -33,7 +33,7 @@ from ..errors import CompileError, PluginError
 from ..ir.builder import Kernel
 from ..ir.floats import keeps_all, lacking
 from ..ir.interval_analysis import reach_of_each
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..memory import make_allocator
 from ..memory.pointer import DataPtr
 from .device_handle import LibraryCalls, Opened
@@ -63,9 +63,9 @@ class Accompanied:
     def __init__(self, own: Backend, device: Device, companion: Opened | None) -> None:
         self.own, self.device, self.companion = own, device, companion
         self.launches = self.copied = 0
-        self._accepted: Recent[str, bool] = Recent(4096)  # by the kernel's text
+        self._accepted: LRUCache[str, bool] = LRUCache(4096)  # by the kernel's text
         self._sizes: dict[object, tuple[Handle, int]] = {}  # handle and size of allocated memory
-        self._adopted: Recent[object, tuple[Handle, int]] = Recent(4096)
+        self._adopted: LRUCache[object, tuple[Handle, int]] = LRUCache(4096)
         self.shares = companion is not None and own.host and companion.backend.host
 
     def __getattr__(self, name: str) -> Any:

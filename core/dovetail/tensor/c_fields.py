@@ -1,4 +1,4 @@
-"""The fields of a Tensor; the compiled form, `fields.pyx`, reads them at their offsets."""
+"""The fields of a Tensor; the compiled form, `c_fields.pyx`, reads them at their offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of a Tensor: the compiled form of `fields.py`, with slots read at their offsets.
+"""The fields of a Tensor: the compiled form of `c_fields.py`, with slots read at their offsets.
 
 Tensors over one memory form an intrusive doubly linked list: to enter it takes no allocation, to
 leave it no search. Tensors have a `tp_dealloc` of their own, which clears just these fields.

@@ -1,1 +1,1 @@
-# Compiled from `slots.pyx`. Only Python calls its functions, by the type slots of Tensor.
+# Compiled from `c_slots.pyx`. Only Python calls its functions, by the type slots of Tensor.

@@ -1,6 +1,6 @@
 """The type slots of Tensor's operators.
 
-In the compiled form (`slots.pyx`) the most frequent ones record an op directly, without a look-up
+In the compiled form (`c_slots.pyx`) the most frequent ones record an op directly, without a look-up
 of the method. Before Python 3.12, which calls `__buffer__` itself, there is a slot for buffers.
 """
 

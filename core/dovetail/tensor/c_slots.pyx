@@ -1,4 +1,4 @@
-"""The type slots of Tensor's operators and buffer: the compiled form of `slots.py`.
+"""The type slots of Tensor's operators and buffer: the compiled form of `c_slots.py`.
 
 Python's default slots look the method up and call it, which takes longer than to record an op.
 The slots here record directly if the operands are tensors and numbers, and call the method

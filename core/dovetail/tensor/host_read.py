@@ -1,6 +1,6 @@
 """Reads of host memory: one element, or an array.
 
-The compiled form (`reading.pyx`) needs no `ctypes` and no dictionary.
+The compiled form (`host_read.pyx`) needs no `ctypes` and no dictionary.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads of host memory, one element or an array: the compiled form of `reading.py`."""
+"""Reads of host memory, one element or an array: the compiled form of `host_read.py`."""
 
 import numpy as np
 

@@ -7,7 +7,7 @@ from types import NotImplementedType
 
 from ..errors import ShapeError
 from ..graph.expr import binary_node, node
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
 from .c_fields import expr_of
@@ -61,7 +61,7 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
 
     The first is dovetail's hot path.
     """
-    operator_caches[op] = Recent(SPECS)
+    operator_caches[op] = LRUCache(SPECS)
 
     def forward(self: Tensor, other: object) -> Result:
         return record_binary(op, self, other)

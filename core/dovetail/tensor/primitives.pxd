@@ -1,14 +1,14 @@
-# The C types of `verbs.py`.
+# The C types of `primitives.py`.
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, binary_node, leaf, node, spec, storage_of
-from dovetail.identity_cache cimport Memo
+from dovetail.identity_cache cimport IdentityCache
 from dovetail.tensor.c_fields cimport alias, expr_of
 from dovetail.tensor.slicing cimport basic_leaf
 from dovetail.tensor.tensor cimport make
 
-cdef Memo recent_binary
-cdef Memo recent_unary
+cdef IdentityCache recent_binary
+cdef IdentityCache recent_unary
 cdef dict _young_views
 
 
@@ -17,7 +17,7 @@ cpdef apply(object op, object args, object attrs=*, object out=*)
 @cython.locals(e=Expr, inferred=tuple)
 cpdef apply_one(object op, object x, object out)
 cpdef apply_two(object op, object x1, object x2, object out)
-cpdef apply_noted(Memo ops_by_key, object key, object x1, object x2, object out)
+cpdef apply_noted(IdentityCache ops_by_key, object key, object x1, object x2, object out)
 @cython.locals(operands=tuple)
 cdef _apply_general(object op, object args, object attrs, object out)
 @cython.locals(b=Expr, inferred=tuple)

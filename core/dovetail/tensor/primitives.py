@@ -18,9 +18,9 @@ from ..dtypes import complex64, complex128, float64
 from ..engine.traced_numbers import TracedFloat
 from ..errors import DTypeError
 from ..graph.expr import Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
-from ..identity_cache import Memo
+from ..identity_cache import IdentityCache
 from ..layout import Move, Shape, StridedView
-from ..lru_cache import Recent
+from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
 from .c_fields import alias, expr_of
@@ -128,7 +128,7 @@ def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
 
 
 def apply_noted(
-    ops_by_key: Memo[Op], key: object, x1: object, x2: object, out: Tensor | None
+    ops_by_key: IdentityCache[Op], key: object, x1: object, x2: object, out: Tensor | None
 ) -> Tensor | None:
     """Record the op that is cached for `key` and the kinds of one or two operands.
 
@@ -226,7 +226,7 @@ def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: object = None)
 MoveResult: TypeAlias = tuple[Spec, Shape, int]  # spec and strides after a move, and the offset
 
 # The results of moves, which take 1 us to compute; False if the move needs a copy.
-_moves: Recent[tuple[Spec, Shape, Move], MoveResult | Literal[False]] = Recent(8192)
+_moves: LRUCache[tuple[Spec, Shape, Move], MoveResult | Literal[False]] = LRUCache(8192)
 
 
 def view(x: Tensor, m: Move, name: str = "") -> Tensor:
@@ -274,7 +274,7 @@ def _apply_move(e: Expr, m: Move) -> MoveResult | Literal[False]:
 
 
 # By function, the tensor's spec and strides, and integer arguments: the resulting view.
-_views: Recent[tuple[object, ...], MoveResult] = Recent(8192)
+_views: LRUCache[tuple[object, ...], MoveResult] = LRUCache(8192)
 _young_views = _views.young  # the cache keeps this dict object
 
 

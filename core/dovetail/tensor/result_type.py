@@ -11,8 +11,8 @@ from ..argument_checks import BEYOND_FLOAT, shown
 from ..dtypes import DType
 from ..errors import DeviceError, DTypeError, ValueOverflow
 from ..graph.expr import Expr, Spec, spec
-from ..identity_cache import Memo
-from ..lru_cache import Recent
+from ..identity_cache import IdentityCache
+from ..lru_cache import LRUCache
 from ..ops.table import Op
 
 Range: TypeAlias = tuple[int, int, str]  # the smallest and the largest int, and the dtype's name
@@ -25,16 +25,18 @@ SPECS = 4096  # cached combinations of operands per operator
 APPLIED = 1 << 15  # cached combinations of `apply`, for all ops
 Key = TypeVar("Key", bound=Hashable)
 # An operator's keys are the operands' specs, or types of numbers; `apply`'s: (op, these, attrs).
-operator_caches: dict[Op, Recent[tuple[Spec | type, Spec | type], Inferred]] = {}
-apply_cache: Recent[tuple[object, ...], Inferred] = Recent(APPLIED)
+operator_caches: dict[Op, LRUCache[tuple[Spec | type, Spec | type], Inferred]] = {}
+apply_cache: LRUCache[tuple[object, ...], Inferred] = LRUCache(APPLIED)
 
 
-recent_binary: Memo[Inferred] = Memo()  # by op and the two operands' specs, or types of numbers
-recent_unary: Memo[Inferred] = Memo()  # by op, the operand's spec, attrs
+recent_binary: IdentityCache[Inferred] = (
+    IdentityCache()
+)  # by op and the two operands' specs, or types of numbers
+recent_unary: IdentityCache[Inferred] = IdentityCache()  # by op, the operand's spec, attrs
 
 
 def infer_cached(
-    cache: Recent[Key, Inferred],
+    cache: LRUCache[Key, Inferred],
     key: Key,
     op: Op,
     operands: Sequence[object],

@@ -45,7 +45,7 @@ from ..graph.expr import (
     storage_of,
 )
 from ..graph.refcount import Holder, is_sole_owner, take
-from ..identity_cache import Memo
+from ..identity_cache import IdentityCache
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
 from ..ops.table import COPY, FULL, VIEW
@@ -330,8 +330,10 @@ def full_complex(x: complex, s: Spec) -> Expr:
 
 
 _KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
-_scalars: Memo[tuple[Spec, Attrs]] = Memo()  # spec and attrs of numbers, by dtype and device
-_expanded: Memo[Move] = Memo()  # by the specs of value and target
+_scalars: IdentityCache[tuple[Spec, Attrs]] = (
+    IdentityCache()
+)  # spec and attrs of numbers, by dtype and device
+_expanded: IdentityCache[Move] = IdentityCache()  # by the specs of value and target
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 

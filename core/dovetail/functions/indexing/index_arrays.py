@@ -14,7 +14,7 @@ from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ...graph.expr import Expr, Spec, ask, node, spec
 from ...layout import Move, Shape
-from ...lru_cache import Recent
+from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import line
 from ...ops import table as ops
 from ...tensor.c_fields import expr_of
@@ -210,7 +210,7 @@ def _gather_attrs(of: Spec, at: Spec, axis: int) -> GatherAttrs:
 
 # A GATHER's attributes and spec, and the move that aligns the indices with later axes, or None.
 GatherAttrs: TypeAlias = tuple[tuple[Any, ...], Spec, Move | None]
-_GATHER_CACHE: Recent[tuple[Spec, Spec, int], GatherAttrs] = Recent(1024)
+_GATHER_CACHE: LRUCache[tuple[Spec, Spec, int], GatherAttrs] = LRUCache(1024)
 
 
 def _check_node(op: str, axis: int, size: int, index: Expr, ignored: int | None = None) -> Expr:

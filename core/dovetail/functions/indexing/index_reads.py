@@ -15,7 +15,7 @@ from ...dtypes import DType, bool_, float32, float64, int64, uint64
 from ...errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
 from ...graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ...layout import Move, Shape
-from ...lru_cache import Recent
+from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import line
 from ...ops import table as ops
 from ...tensor.c_fields import alias, expr_of, is_strided
@@ -99,9 +99,9 @@ def _mask_spec(s: Spec) -> Spec:
 
 # Specs of a tensor and an index, axis and name -> the node's attributes and spec; the check of the
 # index, None if its reader checks; and the move that aligns the index with later axes, or None.
-_TAKE_CACHE: Recent[tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Asked | None, Move | None]] = (
-    Recent(1024)
-)
+_TAKE_CACHE: LRUCache[
+    tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Asked | None, Move | None]
+] = LRUCache(1024)
 
 
 def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:

@@ -22,7 +22,7 @@ from ...errors import DeviceError, ShapeError
 from ...graph.expr import Expr, Spec, ask, node, spec
 from ...graph.refcount import Holder, take
 from ...layout import Shape
-from ...lru_cache import Recent
+from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import line
 from ...ops import table as ops
 from ...ops.scatter import FEW, Manner
@@ -240,8 +240,8 @@ def _index_rows(s: Selection, i: Expr, row_shape: Shape) -> Expr:
 # Specs of a tensor, its index and a value, and True for a number -> the recipes of the operands for
 # value and index, the op's attributes, True for a number, and True if the op checks its indices.
 # A miss takes 8 us.
-_PUT_CACHE: Recent[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner, bool, bool]]
-_PUT_CACHE = Recent(1024)
+_PUT_CACHE: LRUCache[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner, bool, bool]]
+_PUT_CACHE = LRUCache(1024)
 _put_young = _PUT_CACHE.young  # stays the same dict
 
 

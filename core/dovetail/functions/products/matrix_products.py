@@ -21,7 +21,7 @@ from ...engine import tracer_api
 from ...errors import ArgumentError, DeviceError, ShapeError
 from ...graph.expr import Attrs, Expr, Spec, node, spec
 from ...layout import Move, Shape
-from ...lru_cache import Recent
+from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import COPY, GENERATED, MATMUL, MULTIPLY, SUM
 from ...settings import current, flags
@@ -108,7 +108,7 @@ class _SumPlan(NamedTuple):
 
 
 # Specs of two matrices or vectors of one dtype, and GENERATED or None -> the plan of the product.
-_products: Recent[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = Recent(4096)
+_products: LRUCache[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = LRUCache(4096)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from ...dtypes import DType, float32
 from ...errors import ArgumentTypeError, DTypeError, ShapeError
 from ...graph.expr import Spec, node
 from ...layout import Shape
-from ...lru_cache import Recent
+from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import Op
 from ...tensor.c_fields import expr_of, is_strided
@@ -45,7 +45,7 @@ Axis = int | Sequence[int] | None
 
 
 # (op, operand spec, axis, keepdims, dtype) -> the spec and the attributes of the result's node.
-_reductions: Recent[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = Recent(4096)
+_reductions: LRUCache[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = LRUCache(4096)
 _young = _reductions.young  # stays the same dict
 _NEEDS_ELEMENTS = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # undefined for no elements
 

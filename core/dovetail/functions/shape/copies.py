@@ -15,7 +15,7 @@ from ...engine import evaluate as run
 from ...errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from ...graph.expr import Expr, Spec, node, spec, tape_of
 from ...layout import Move, Shape
-from ...lru_cache import Recent
+from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.dtype_rules import common
 from ...ops.table import CONCAT
@@ -42,7 +42,7 @@ CONCAT_LAZY_ELEMENTS_MAX = 1 << 13
 
 
 # Key -> the moves to apply to the operands (None: none), the result's spec, and the axis.
-_joins: Recent[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = Recent(4096)
+_joins: LRUCache[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = LRUCache(4096)
 
 
 def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:

@@ -13,7 +13,7 @@ import pytest
 from dovetail.device_class import device as device_named
 from dovetail.dtypes import float32
 from dovetail.graph import expr
-from dovetail.lru_cache import Recent, Shared
+from dovetail.lru_cache import LRUCache
 
 
 class Thing:
@@ -21,25 +21,25 @@ class Thing:
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:
-    cache: Recent[int, int] = Recent(8)
+    cache: LRUCache[int, int] = LRUCache(8)
     for k in range(100):
         cache[k] = k
         assert cache.find(0) == 0, "it is used all the time"
-        assert len(cache.every()) <= 8
+        assert len(cache.entries()) <= 8
         assert cache.find(k) == k
     assert cache.find(50) is None and cache.find(98) == 98
 
 
 def test_setting_an_entry_again_makes_nothing_old() -> None:
-    cache: Recent[str, int] = Recent(4)
+    cache: LRUCache[str, int] = LRUCache(4)
     cache["a"], cache["b"] = 1, 2
     for n in range(10):
         cache["a"] = n
-    assert cache.every() == {"a": 9, "b": 2}
+    assert cache.entries() == {"a": 9, "b": 2}
 
 
 def test_a_shared_thing_in_use_is_found_again_and_others_die() -> None:
-    cache: Shared[int, Thing] = Shared(4)
+    cache: LRUCache[int, Thing] = LRUCache(4, revives=True)
     used, other = Thing(), Thing()
     cache[-1], cache[-2] = used, other
     unused = weakref.ref(other)
@@ -48,24 +48,24 @@ def test_a_shared_thing_in_use_is_found_again_and_others_die() -> None:
         cache[k] = Thing()
     assert cache.find(-1) is used and cache.find(-2) is None
     gc.collect()
-    assert unused() is None and len(cache._gone) <= 6
+    assert unused() is None and len(cache._evicted) <= 6
 
 
 def test_what_cannot_be_referred_to_weakly_is_let_go() -> None:
-    cache: Shared[int, int] = Shared(4)
+    cache: LRUCache[int, int] = LRUCache(4, revives=True)
     for k in range(50):
         cache[k] = k
     assert cache.find(49) == 49 and cache.find(3) is None
 
 
 def test_a_spec_in_use_stays_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expr, "_SPECS", Shared(8))
+    monkeypatch.setattr(expr, "_SPECS", LRUCache(8, revives=True))
     on = device_named("reference")
     x = dt.ones((3, 5), device=on)
     before = x._expr.spec
     for n in range(100):
         expr.spec((n, 7), float32, on)
-    assert len(expr._SPECS.every()) <= 8
+    assert len(expr._SPECS.entries()) <= 8
     assert expr.spec((3, 5), float32, on) is before
     out = dt.zeros((3, 5), device=on)
     assert dt.add(x, x, out=out).tolist() == [[2.0] * 5] * 3, "specs compare with `is`"
@@ -75,17 +75,18 @@ GROW = """
 import gc, sys
 import dovetail as dt
 from dovetail.engine import evaluation as run
-from dovetail.engine import guards
+from dovetail.engine import plan_cache
 from dovetail.functions.products import matrix_products
 from dovetail.graph import expr
-from dovetail.tensor import inference, verbs
+from dovetail.tensor import primitives, result_type
 
 name, shapes, kernels, scale = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 dt.set_default_device(name)
 x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
-caches = [expr._SPECS, run._plans, guards._known, verbs._moves, where.programs]
-caches += [inference.apply_cache, matrix_products._products, *inference.operator_caches.values()]
+caches = [expr._SPECS, run._plans, plan_cache._known, primitives._moves, where.programs]
+caches += [result_type.apply_cache, *result_type.operator_caches.values()]
+caches += [matrix_products._products]
 for c in caches:
     c.half = max(2, c.half // scale)
 
@@ -115,8 +116,8 @@ for work, count, allowed in ((shape, shapes, 30), (kernel, kernels, 60)):
     print(work.__name__, count, "MiB in the second half:", round(grown, 1))
     assert grown < allowed, grown
     for c in caches:
-        assert len(c.every()) <= 2 * c.half, c
-    assert len(expr._SPECS._gone) <= 4 * expr._SPECS.half
+        assert len(c.entries()) <= 2 * c.half, c
+    assert len(expr._SPECS._evicted) <= 4 * expr._SPECS.half
 for k in (0, shapes // 2, shapes - 1):
     shape(k)
 for k in (0, kernels // 2, kernels - 1):
