@@ -55,8 +55,8 @@ def test_every_rows_parts_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) ->
         others = [a if a.dtype.kind not in "fc" else a * 0.98 for a in arrays]
         if gradients(f, others) != by_rules(f, others, monkeypatch):
             wrong.append(name)
-        tape._parts.turn()
-        tape._parts.turn()
+        tape._parts.age()
+        tape._parts.age()
     assert not wrong
     assert again > 0.8 * len(CASES), "most rules record nodes of what they name alone"
 
