@@ -28,7 +28,7 @@ WHOLE = bool(os.environ.get("WHOLE"))
 CERTIFICATES = Path(os.environ.get("CERTIFICATES") or "certificates").resolve()
 PACKAGES = [f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda")]
 COMPILED = (
-    "capture", "engine", "fusion", "graph", "jit", "loops", "memory", "plugins", "sparse", "tensor",
+    "capture", "engine", "fusion", "graph", "jit", "ir", "memory", "plugins", "sparse", "tensor",
     "backends/cpu_llvm/test_launch.py", "backends/cpu_llvm/test_command_list.py",
 )  # fmt: skip
 # Tests of programs and of files alone, which a second build does not change.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
-from dovetail.memo import PLACES, Memo
+from dovetail.identity_cache import PLACES, Memo
 
 
 class Thing:

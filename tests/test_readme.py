@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from dovetail.commands.cli import COMMANDS
 from dovetail.ops import table as ops
-from dovetail.tensor.verbs import reduce
+from dovetail.tensor.primitives import reduce
 
 ROOT = Path(__file__).parent.parent
 PAGES = [

@@ -13,7 +13,7 @@ import pytest
 from dovetail.device_class import device as device_named
 from dovetail.dtypes import float32
 from dovetail.graph import expr
-from dovetail.recent import Recent, Shared
+from dovetail.lru_cache import Recent, Shared
 
 
 class Thing:

@@ -9,8 +9,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.autograd import tape
+from dovetail.lru_cache import Recent
 from dovetail.ops import table as ops
-from dovetail.recent import Recent
 from gradient_cases import CASES
 
 pytestmark = pytest.mark.usefixtures("device")

@@ -20,13 +20,13 @@ from dovetail.backend import diskcache
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device
 from dovetail.engine import evaluation as run
-from dovetail.engine import guards
+from dovetail.engine import plan_cache
 from dovetail.errors import CompileError, OutOfMemoryError
-from dovetail.loops.builder import Kernel
+from dovetail.ir.builder import Kernel
+from dovetail.lru_cache import Recent, Shared
 from dovetail.memory import CachingAllocator, caching_allocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 from dovetail.plugins.registry import open_device
-from dovetail.recent import Recent, Shared
 from fake_device import check
 
 Env = dict[str, Any]
@@ -336,8 +336,8 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if this were another process."""
     monkeypatch.setattr(run, "_plans", Recent(run.PLAN_LIMIT))
     monkeypatch.setattr(open_device("cpu"), "programs", Shared(1024))
-    monkeypatch.setattr(guards, "_known", Recent(guards.LIMIT))
-    guards.values.turn()
+    monkeypatch.setattr(plan_cache, "_known", Recent(plan_cache.LIMIT))
+    plan_cache.values.turn()
 
 
 def compute() -> bytes:

@@ -8,9 +8,9 @@ import weakref
 import dovetail as dt
 import pytest
 from dovetail.engine import evaluation as run
-from dovetail.engine import guards, programs
+from dovetail.engine import plan_cache, programs
+from dovetail.lru_cache import Recent, Shared
 from dovetail.plugins.registry import open_device
-from dovetail.recent import Recent, Shared
 
 
 @pytest.mark.parametrize("name", ["reference", "cpu", "opencl"])
@@ -24,9 +24,9 @@ def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
     plans: Recent[object, object] = Recent(1000)
     known: Recent[object, object] = Recent(1000)
     monkeypatch.setattr(run, "_plans", plans)
-    monkeypatch.setattr(guards, "_known", known)
-    monkeypatch.setattr(programs, "holders", [plans, known, guards.values, guards.updates])
-    guards.values.turn()
+    monkeypatch.setattr(plan_cache, "_known", known)
+    monkeypatch.setattr(programs, "holders", [plans, known, plan_cache.values, plan_cache.updates])
+    plan_cache.values.turn()
 
     def chain(bits: int) -> list[float]:
         y = dt.ones((4,), device=name)

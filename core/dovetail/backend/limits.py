@@ -12,11 +12,11 @@ from itertools import product
 
 from ..dtypes import int32
 from ..errors import DeviceError
-from ..loops.bounds import Beyond, refuse_beyond
-from ..loops.builder import Kernel
-from ..loops.target import Capabilities
-from ..loops.words import WORD, is_wide
-from ..recent import Recent
+from ..ir.builder import Kernel
+from ..ir.int64_arith import WORD, is_wide
+from ..ir.interval_analysis import Beyond, refuse_beyond
+from ..ir.target import Capabilities
+from ..lru_cache import Recent
 from .interface import (
     Backend,
     Compiled,

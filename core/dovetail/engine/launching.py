@@ -15,8 +15,8 @@ from ..graph.expr import Expr, settle
 from ..layout import Shape
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import storage_over
-from ..plugins.blame import blame
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
+from ..plugins.plugin_errors import blame
 from ..settings import flags
 from . import events
 from .events import counters

@@ -15,12 +15,12 @@ from ..dtypes import DType
 from ..engine.events import counters
 from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
+from ..lru_cache import Recent
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import line
 from ..ops.table import Op
-from ..recent import Recent
 from ..settings import current, flags
-from ..tensor.fields import expr_of, is_strided
+from ..tensor.c_fields import expr_of, is_strided
 from ..tensor.tensor import Tensor, make, waiting_storage
 
 

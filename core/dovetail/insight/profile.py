@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..arguments import path as file_name
+from ..argument_checks import path as file_name
 from ..engine import events
 from ..engine.events import Event
 from ..errors import ArgumentError
-from ..recent import Recent
-from . import drawing, timeline
+from ..lru_cache import Recent
+from . import svg_boxes, timeline
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -139,7 +139,7 @@ class Profile:
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return drawing.save_drawing(path, "profile", self.svg(), self._repr_html_())
+        return svg_boxes.save_drawing(path, "profile", self.svg(), self._repr_html_())
 
     # Source: Chrome's Trace Event Format, which Perfetto reads: "X" is a complete event, "C" a
     # counter; times are in microseconds.

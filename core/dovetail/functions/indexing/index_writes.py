@@ -16,23 +16,23 @@ from typing import Literal
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import named
+from ...argument_checks import named
 from ...dtypes import bool_
 from ...errors import DeviceError, ShapeError
 from ...graph.expr import Expr, Spec, ask, node, spec
-from ...graph.ownership import Holder, take
+from ...graph.refcount import Holder, take
 from ...layout import Shape
+from ...lru_cache import Recent
 from ...memory.tracing.stacktrace import line
 from ...ops import table as ops
 from ...ops.scatter import FEW, Manner
 from ...ops.table import SCATTER, WHERE
-from ...recent import Recent
-from ...tensor.fields import alias, expr_of, is_strided
+from ...tensor.c_fields import alias, expr_of, is_strided
 from ...tensor.host import fresh, from_host
-from ...tensor.operands import Operand
+from ...tensor.primitives import apply, pending_view, view
+from ...tensor.promotion import Operand
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import apply, pending_view, view
 from ...tensor.writes import to_spec, value_node, write, write_value
 from ..datatypes import cast
 from ..graph_cache import Recipe, again, recipe
