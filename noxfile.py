@@ -54,8 +54,8 @@ KIT_LIMIT = ("timeout", "-k", "30", "1200") if shutil.which("timeout") else ()
 def run_tests(session: nox.Session, *options: str, **environment: str) -> None:
     """Run pytest. What hangs inside a driver, where no signal arrives, ends with all stacks.
 
-    Intel's OpenCL compiler may wait for itself (ARCHITECTURE.md, OpenCL). Tests that hung are run
-    once more, alone; any other failure is a failure.
+    Intel's OpenCL compiler may wait for itself (docs/internals/backends.md). Tests that hung are
+    run once more, alone; any other failure is a failure.
     """
     whole = ("--part", "1") if WHOLE else ()
     command = [sys.executable, "-m", "pytest", *whole, *options, *HANG_OPTIONS]
